@@ -1,0 +1,6 @@
+//! The one crate behind every Statewright function and the single binary.
+//!
+//! In reading order: [`ports`] says what is asked of the outside world.
+
+pub mod journal;
+pub mod ports;

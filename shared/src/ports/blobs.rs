@@ -1,0 +1,90 @@
+//! Bytes under a key, streamed.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+
+use super::PortError;
+
+/// The name of a blob: `<class>/<owner>/<writer>[-<part>]`, made only by `layout::blobs`.
+///
+/// It consists of `/`-separated, non-empty segments of ASCII letters, digits, `-`, `_` and `.`, none of them starting
+/// with a dot, so it is a valid object key and a safe relative path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobKey(String);
+
+impl BlobKey {
+    /// Parses a key; `None` if the text is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let segment_ok = |segment: &str| {
+            !segment.is_empty()
+                && !segment.starts_with('.')
+                && segment.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        (text.len() <= 512 && text.split('/').all(segment_ok)).then(|| Self(text.to_owned()))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A blob on its way out of the store.
+pub struct Blob {
+    /// Its length in bytes.
+    pub bytes_total: u64,
+    /// Its content; ends early with an error if the store fails.
+    pub stream: BoxStream<'static, Result<Bytes, PortError>>,
+}
+
+impl Blob {
+    /// The whole content in one piece.
+    ///
+    /// # Errors
+    /// The stream's own, or [`PortError::NotDone`] when the store delivered another length than it announced.
+    pub async fn into_bytes(mut self) -> Result<Bytes, PortError> {
+        let expected = usize::try_from(self.bytes_total)
+            .map_err(|_| PortError::not_done("reading a blob", "the blob does not fit into memory"))?;
+        let mut whole = BytesMut::with_capacity(expected);
+        while let Some(chunk) = self.stream.next().await {
+            let chunk = chunk?;
+            if whole.is_empty() && chunk.len() == expected {
+                return Ok(chunk);
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        if whole.len() != expected {
+            return Err(PortError::not_done(
+                "reading a blob",
+                "the store delivered another length than announced",
+            ));
+        }
+        Ok(whole.freeze())
+    }
+}
+
+/// Bytes under a key.
+///
+/// A key is written by one update only and always with the same bytes, so a put needs no condition: writing twice is
+/// harmless, and a reader sees the whole blob or none.
+#[async_trait]
+pub trait Blobs: Send + Sync + 'static {
+    /// Stores `body`. After success the blob survives the loss of the process and of power.
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError>;
+
+    /// The blob, or `None` if there is none.
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError>;
+
+    /// Removes the blob; one that is absent is no error.
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError>;
+}

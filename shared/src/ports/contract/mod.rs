@@ -1,0 +1,1 @@
+//! The suites that every adapter of a port passes.

@@ -1,0 +1,55 @@
+//! Data keys under a master key.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use zeroize::ZeroizeOnDrop;
+
+use super::PortError;
+
+/// A plain data key of 256 bits. It is wiped when dropped and never shown.
+#[derive(Clone, ZeroizeOnDrop)]
+pub struct DataKey(pub [u8; 32]);
+
+impl fmt::Debug for DataKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DataKey(..)")
+    }
+}
+
+/// A data key under the master key, as it may be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedKey(pub Vec<u8>);
+
+/// What a data key is for, for example `("stack", "<stack id>")`. A wrapped key opens under the same context only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyContext {
+    /// The kind of owner.
+    pub name: &'static str,
+    /// The owner.
+    pub value: String,
+}
+
+/// Why a key could not be made or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// The wrapped key was made under another master key or another context, or it was altered.
+    #[error("the wrapped key does not open under this master key and context")]
+    Mismatch,
+    /// The port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// Makes data keys and opens them again, each bound to a context.
+#[async_trait]
+pub trait Keys: Send + Sync + 'static {
+    /// A new data key, plain and wrapped.
+    async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError>;
+
+    /// Opens a wrapped key.
+    ///
+    /// # Errors
+    /// [`KeysError::Mismatch`] unless it was generated under this master key with an equal context.
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError>;
+}

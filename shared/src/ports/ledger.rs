@@ -1,0 +1,160 @@
+//! Small items under (partition, sort), with conditional commits.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{PortError, Timestamp};
+
+/// Where an item lies. Both parts are non-empty text; partitions and sorts compare as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey {
+    /// Items of one partition can be queried in order.
+    pub partition: String,
+    /// The place within the partition.
+    pub sort: String,
+}
+
+impl ItemKey {
+    /// A key of these two parts.
+    pub fn new(partition: impl Into<String>, sort: impl Into<String>) -> Self {
+        Self { partition: partition.into(), sort: sort.into() }
+    }
+}
+
+/// Names one put of one item. The writer chooses it at random (see [`super::Ids::revision`]), so a writer whose
+/// answer was lost recognises its own put when it rereads the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Revision(pub u64);
+
+/// A stored item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Where it lies.
+    pub key: ItemKey,
+    /// The put that made it what it is.
+    pub revision: Revision,
+    /// Its content, opaque to the ledger.
+    pub value: Bytes,
+    /// When the store may drop it. A ledger may drop it any time after that instant, or never: readers that care
+    /// compare for themselves, and expiry is never a lock.
+    pub expires: Option<Timestamp>,
+}
+
+/// What a write requires of the item that lies under its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing: whatever lies there, or nothing.
+    Any,
+    /// That there is no item.
+    Absent,
+    /// That the item is the one which this put made.
+    Revision(Revision),
+}
+
+/// One write of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// The item that is written or checked. No two writes of a commit name the same key.
+    pub key: ItemKey,
+    /// What must be true of it.
+    pub expect: Expect,
+    /// What becomes of it.
+    pub action: WriteAction,
+}
+
+/// What a write does when all expectations of its commit hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteAction {
+    /// Store this value under this revision.
+    Put {
+        /// The new revision; random, chosen by the caller.
+        revision: Revision,
+        /// The new content.
+        value: Bytes,
+        /// See [`Item::expires`].
+        expires: Option<Timestamp>,
+    },
+    /// Remove the item; one that is absent already (with [`Expect::Any`]) is no error.
+    Delete,
+    /// Only check the expectation.
+    Check,
+}
+
+/// The write whose expectation did not hold. If several did not, the first of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its position in the commit.
+    pub index: usize,
+    /// The item that lies there instead; `None` if there is none.
+    pub current: Option<Item>,
+}
+
+/// Why a commit did not answer with success.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// An expectation did not hold; nothing was written.
+    #[error("write {} of the commit was refused", .0.index)]
+    Refused(Refusal),
+    /// The port failed; see [`PortError`] for what may have happened.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// The direction of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Rising sort keys.
+    Ascending,
+    /// Falling sort keys.
+    Descending,
+}
+
+/// Asks for the items of a partition whose sort key starts with `prefix`, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// The partition.
+    pub partition: String,
+    /// Only sort keys that start with this; empty for all.
+    pub prefix: String,
+    /// Only sort keys strictly behind this one in the query's order.
+    pub after: Option<String>,
+    /// The direction.
+    pub order: Order,
+    /// At most this many items; at least 1. A ledger may answer with fewer and still have more.
+    pub limit: usize,
+}
+
+/// One page of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The items, in the query's order.
+    pub items: Vec<Item>,
+    /// Whether a query with `after` set to the last item's sort key may find more. Never true for an empty page.
+    pub more: bool,
+}
+
+/// Small items with strongly consistent reads and conditional atomic commits.
+///
+/// * Every read sees every commit that was acknowledged before the read began, whichever process made it.
+/// * A commit that was acknowledged survives the loss of the process and of power.
+/// * A read never shows a part of a commit, nor a commit that could still be lost.
+#[async_trait]
+pub trait Ledger: Send + Sync + 'static {
+    /// The item under `key`.
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError>;
+
+    /// One page of the items of a partition.
+    async fn query(&self, query: &Query) -> Result<Page, PortError>;
+
+    /// All writes, or none: at least 1 and at most 100 of them, 4 MB in all.
+    ///
+    /// # Errors
+    /// [`CommitError::Refused`] when an expectation does not hold: nothing was written, and the item found instead
+    /// comes with it. A commit that finds its own put already done (the same revision under the same key, as after a
+    /// lost answer) may answer with success or with that refusal; callers compare revisions.
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError>;
+
+    /// Values up to this many bytes are cheaper here than as a blob with a pointer. Callers keep larger ones in
+    /// [`super::Blobs`].
+    fn inline_bytes_max(&self) -> usize;
+}
