@@ -1,0 +1,73 @@
+//! Who asks: decided once for each request, by the route's row in the table, before its body is read.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::body::BodyLimit;
+use super::error::Failure;
+use super::path::UpdatePath;
+use super::routes::{Auth, Route};
+use crate::services::accounts::{self, Caller};
+use crate::services::update_tokens::{self, Claims};
+use crate::services::{Error, stacks};
+
+/// Lets a request through to its handler, with what its row demands.
+pub(super) async fn guard(State((app, route)): State<(App, &'static Route)>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    if let Err(failure) = admit(&app, route, &mut parts).await {
+        return failure.into_response();
+    }
+    next.run(Request::from_parts(parts, body)).await
+}
+
+async fn admit(app: &App, route: &Route, parts: &mut Parts) -> Result<(), Failure> {
+    parts.extensions.insert(BodyLimit(route.body_bytes_max));
+    match route.auth {
+        Auth::Nobody => {}
+        Auth::Token => {
+            let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
+                "no access token was sent; log in with `pulumi login` and a token of this server",
+            ))?;
+            let caller = accounts::authenticate(app, token).await?;
+            parts.extensions.insert(caller);
+        }
+        Auth::UpdateToken => {
+            let token = credentials(parts, "update-token")
+                .ok_or(Error::Unauthenticated("no update token was sent; only a running update may do this"))?
+                .to_owned();
+            let path = UpdatePath::from_request_parts(parts, app).await?;
+            let address = stacks::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
+            let claims = update_tokens::verify(app, &token, &address, &path.update).await?;
+            parts.extensions.insert(claims);
+        }
+    }
+    Ok(())
+}
+
+/// The credentials of this scheme. Schemes compare without case, as HTTP has it.
+fn credentials<'a>(parts: &'a Parts, scheme: &str) -> Option<&'a str> {
+    let (found, credentials) = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    found.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("token"))
+    }
+}
+
+impl FromRequestParts<App> for Claims {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("update token"))
+    }
+}
+
+fn wrong_row(what: &str) -> Failure {
+    Failure(Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")))
+}

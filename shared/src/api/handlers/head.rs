@@ -1,0 +1,272 @@
+//! What moves a stack's head, or an update's life.
+
+use std::collections::{BTreeMap, HashMap};
+
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use bytes::{Bytes, BytesMut};
+
+use super::{Answer, json, json_gzip, json_text, nothing, takes_gzip};
+use crate::api::App;
+use crate::api::body::{Body, JsonBody};
+use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::domain::names::{StackAddress, StackName};
+use crate::domain::update::{Outcome, UpdateKind};
+use crate::layout::records::Detail;
+use crate::limits::BEGIN_DEPLOYMENT_BYTES_MAX;
+use crate::services::accounts::Caller;
+use crate::services::publish::{gunzip, gzip};
+use crate::services::stacks::StackView;
+use crate::services::update_tokens::Claims;
+use crate::services::updates::{NewUpdate, Started};
+use crate::services::{Error, publish, stacks, updates};
+use crate::wire::pulumi::{
+    BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported, RenewLease,
+    RenewedLease, StartUpdate, StartedUpdate,
+};
+
+/// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
+pub(crate) async fn create_stack(
+    State(app): State<App>,
+    caller: Caller,
+    ProjectPath(org, project): ProjectPath,
+    body: Body,
+) -> Answer {
+    let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
+    refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
+    refuse_unsupported("configuration held by the backend (--remote-config)", config.is_some_and(is_not_null))?;
+    refuse_unsupported("a managed environment", create_managed_environment == Some(true))?;
+    let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
+    let state = state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
+    stacks::create(&app, &caller, &address, tags.unwrap_or_default(), state).await?;
+    json(&serde_json::json!({}))
+}
+
+fn is_not_null(value: &serde_json::value::RawValue) -> bool {
+    value.get() != "null"
+}
+
+fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
+    if asked {
+        return Err(Error::Invalid(format!("{what}: not supported by this backend; make the stack without")));
+    }
+    Ok(())
+}
+
+/// Removes a stack.
+pub(crate) async fn delete_stack(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Query<HashMap<String, String>>,
+) -> Answer {
+    let force = query.get("force").is_some_and(|force| force == "true");
+    stacks::remove(&app, &caller, &address, force).await?;
+    nothing()
+}
+
+/// Replaces a stack's tags by the ones sent.
+pub(crate) async fn set_tags(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(tags): JsonBody<Option<BTreeMap<String, String>>>,
+) -> Answer {
+    stacks::set_tags(&app, &caller, &address, tags.unwrap_or_default()).await?;
+    nothing()
+}
+
+/// Makes a whole deployment the next version. The client then polls the update, and finds it done.
+pub(crate) async fn import(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    body: Body,
+) -> Answer {
+    let update = publish::import(&app, &caller, &address, body.text).await?;
+    json(&Imported { update_id: update.to_string() })
+}
+
+/// Creates an update: the first of the calls of clients that do not begin.
+pub(crate) async fn create_update(
+    app: State<App>,
+    caller: Caller,
+    path: StackPath,
+    body: JsonBody<CreateUpdate>,
+) -> Answer {
+    create(app, caller, path, body, UpdateKind::Update).await
+}
+
+/// As [`create_update`], for `pulumi preview`.
+pub(crate) async fn create_preview(
+    app: State<App>,
+    caller: Caller,
+    path: StackPath,
+    body: JsonBody<CreateUpdate>,
+) -> Answer {
+    create(app, caller, path, body, UpdateKind::Preview).await
+}
+
+/// As [`create_update`], for `pulumi refresh`.
+pub(crate) async fn create_refresh(
+    app: State<App>,
+    caller: Caller,
+    path: StackPath,
+    body: JsonBody<CreateUpdate>,
+) -> Answer {
+    create(app, caller, path, body, UpdateKind::Refresh).await
+}
+
+/// As [`create_update`], for `pulumi destroy`.
+pub(crate) async fn create_destroy(
+    app: State<App>,
+    caller: Caller,
+    path: StackPath,
+    body: JsonBody<CreateUpdate>,
+) -> Answer {
+    create(app, caller, path, body, UpdateKind::Destroy).await
+}
+
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(program): JsonBody<CreateUpdate>,
+    kind: UpdateKind,
+) -> Answer {
+    let update = updates::create(&app, &caller, &address, new_update(kind, program)).await?;
+    json(&created(update.to_string()))
+}
+
+/// A preview is told by its options: `up` previews under the kind `update`. The kind `preview` is one by its name.
+fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
+    let dry_run = program.options.and_then(|options| options.dry_run).unwrap_or(false) || kind == UpdateKind::Preview;
+    let (message, environment) =
+        program.metadata.map_or((None, None), |metadata| (metadata.message, metadata.environment));
+    let detail = Detail {
+        message: message.unwrap_or_default(),
+        environment: environment.unwrap_or_default(),
+        config: program.config.unwrap_or_default(),
+    };
+    NewUpdate { kind, dry_run, detail }
+}
+
+fn created(update_id: String) -> CreatedUpdate {
+    CreatedUpdate { update_id, required_policies: Vec::new(), messages: Vec::new() }
+}
+
+fn started(started: Started) -> StartedUpdate {
+    StartedUpdate {
+        version: started.version,
+        token: started.token,
+        token_expiration: started.expires.seconds(),
+        journal_version: started.journal_version,
+    }
+}
+
+/// Starts a created update. A repeat, as after a lost answer, gets the same answer.
+pub(crate) async fn start_update(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+    JsonBody(start): JsonBody<StartUpdate>,
+) -> Answer {
+    let journal_version = start.journal_version.unwrap_or(0);
+    json(&started(updates::start(&app, &caller, &address, &update, start.tags, journal_version).await?))
+}
+
+/// Creates and starts an update, and answers with what the client would ask for next. Not repeated by the client: if
+/// the answer is lost, the stack is held for the length of a lease, or until it is cancelled.
+pub(crate) async fn begin_update(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    headers: HeaderMap,
+    JsonBody(begin): JsonBody<BeginUpdate>,
+) -> Answer {
+    if begin.update_kind == UpdateKind::Import {
+        return Err(Error::Invalid("an import is not begun: send the deployment to the stack's import".to_owned()).into());
+    }
+    let new = new_update(begin.update_kind, begin.program);
+    let begun =
+        updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
+    let base = updates::small_base(&app, &begun.located, BEGIN_DEPLOYMENT_BYTES_MAX).await?;
+    let has_base = begun.located.head.value.snapshot.is_some();
+    let view = StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
+    let answer = BegunUpdate {
+        created: created(begun.started.update.to_string()),
+        started: started(begun.started),
+        stack: super::read::stack(view),
+    };
+    let answer = serde_json::to_string(&answer).map_err(|error| Error::Broken(error.to_string()))?;
+    let open = answer.strip_suffix('}').unwrap_or(&answer);
+    match base {
+        // A gzip may consist of members that follow each other, so the stored one is sent as it is.
+        Some(base) if takes_gzip(&headers) => {
+            let (before, after) = (gzip(format!("{open},\"deployment\":").as_bytes()), gzip(b"}"));
+            let mut body = BytesMut::with_capacity(before.len() + base.len() + after.len());
+            body.extend_from_slice(&before);
+            body.extend_from_slice(&base);
+            body.extend_from_slice(&after);
+            json_gzip(&headers, body.freeze())
+        }
+        Some(base) => {
+            let mut body = format!("{open},\"deployment\":").into_bytes();
+            body.extend_from_slice(&gunzip(&base)?);
+            body.push(b'}');
+            Ok(json_text(body.into()))
+        }
+        None if !has_base => Ok(json_text(format!("{open},\"deployment\":{EMPTY_DEPLOYMENT}}}").into())),
+        // Too long for this answer: the client exports it.
+        None => Ok(json_text(answer.into()).into_response()),
+    }
+}
+
+/// What a stack without a version exports.
+pub(super) const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
+
+/// Ends an update that runs, or ran. A repeat is no error.
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+) -> Answer {
+    updates::cancel(&app, &caller, &address, &update).await?;
+    nothing()
+}
+
+/// Extends the lease. Only a 403 ends the client's update, so nothing but the end of the update answers so.
+pub(crate) async fn renew_lease(
+    State(app): State<App>,
+    claims: Claims,
+    StackPath(address): StackPath,
+    JsonBody(RenewLease { duration }): JsonBody<RenewLease>,
+) -> Answer {
+    let (token, expires) = updates::renew(&app, &address, &claims, duration).await?;
+    json(&RenewedLease { token, token_expiration: expires.seconds() })
+}
+
+/// Ends an update. What it saved becomes the next version, whether it succeeded or failed. A repeat waits for the
+/// first, and is no error.
+pub(crate) async fn complete(
+    State(app): State<App>,
+    claims: Claims,
+    JsonBody(CompleteUpdate { status }): JsonBody<CompleteUpdate>,
+) -> Answer {
+    let outcome = match status.as_str() {
+        "succeeded" => Outcome::Succeeded,
+        "failed" => Outcome::Failed,
+        other => {
+            return Err(Error::Invalid(format!(
+                "an update ends as \"succeeded\" or \"failed\", not as {:?}",
+                other.chars().take(60).collect::<String>()
+            ))
+            .into());
+        }
+    };
+    updates::complete(&app, &claims, outcome).await?;
+    nothing()
+}

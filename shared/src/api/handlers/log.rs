@@ -1,0 +1,66 @@
+//! What a running update saves.
+
+use axum::extract::State;
+
+use super::{Answer, nothing};
+use crate::api::App;
+use crate::api::body::Body;
+use crate::journal;
+use crate::layout::records::Summary;
+use crate::services::publish::gzip;
+use crate::services::update_tokens::Claims;
+use crate::services::{Error, events as event_service, log};
+use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
+
+/// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
+/// that comes twice counts once.
+pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let entries = journal::parse_batch(&body.text).map_err(|error| Error::Invalid(error.to_string()))?;
+    if entries.is_empty() {
+        // Even so a client whose update is over is told.
+        log::check_lease(&app, &claims).await?;
+        return nothing();
+    }
+    drop(entries);
+    log::append_entries(&app, &claims, body.into_gzip()).await?;
+    nothing()
+}
+
+/// A whole deployment, from clients that do not journal. The same one twice counts once.
+pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let checkpoint: Checkpoint<'_> = body.parse()?;
+    let text = untyped(&checkpoint);
+    crate::domain::deployment::inspect(text.as_bytes()).map_err(|error| Error::Invalid(error.to_string()))?;
+    log::append_checkpoint(&app, &claims, gzip(text.as_bytes())).await?;
+    nothing()
+}
+
+/// The deployment with its version and features, as it is exported.
+fn untyped(checkpoint: &Checkpoint<'_>) -> String {
+    let features = match checkpoint.features.map(|features| features.get()) {
+        None | Some("null") => String::new(),
+        Some(features) => format!("\"features\":{features},"),
+    };
+    format!("{{\"version\":{},{features}\"deployment\":{}}}", checkpoint.version, checkpoint.deployment.get())
+}
+
+/// Engine events, up to three batches at a time and in any order.
+pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let batch: EventBatch = body.parse()?;
+    let events = batch.events.unwrap_or_default();
+    let sequences = || events.iter().map(|event| event.sequence);
+    let batch = event_service::NewBatch {
+        first: sequences().min().unwrap_or(0),
+        last: sequences().max().unwrap_or(0),
+        count: events.len() as u64,
+        summary: summary(&events),
+        gzip: body.into_gzip(),
+    };
+    event_service::append(&app, &claims, batch).await?;
+    nothing()
+}
+
+fn summary(events: &[EngineEvent]) -> Option<Summary> {
+    let summary = events.iter().find_map(|event| event.summary_event.as_ref())?;
+    Some(Summary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
+}

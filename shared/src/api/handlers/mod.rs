@@ -1,0 +1,54 @@
+//! The handlers, a file for each group. Each reads: who may, what was sent, one service call, what is answered.
+
+pub(super) mod admin;
+pub(super) mod head;
+pub(super) mod log;
+pub(super) mod read;
+pub(super) mod secrets;
+
+use axum::Json;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use super::error::Failure;
+use crate::services::publish::gunzip;
+
+type Answer = Result<Response, Failure>;
+
+/// A JSON answer.
+fn json(value: &impl serde::Serialize) -> Answer {
+    Ok(Json(value).into_response())
+}
+
+/// The answer of calls whose client expects nothing.
+fn nothing() -> Answer {
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// JSON text that is there already.
+fn json_text(text: Bytes) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+}
+
+/// JSON text whose gzip is there already: sent as it is to whoever takes it.
+fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
+    if !takes_gzip(headers) {
+        return Ok(json_text(gunzip(&gzip)?.into()));
+    }
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CONTENT_ENCODING, HeaderValue::from_static("gzip")),
+    ];
+    Ok((headers, gzip).into_response())
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|coding| coding.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("gzip")))
+}

@@ -1,0 +1,294 @@
+//! What only reads.
+
+use std::collections::HashMap;
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+
+use super::head::EMPTY_DEPLOYMENT;
+use super::{Answer, json, json_gzip, json_text};
+use crate::api::App;
+use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::domain::update::Outcome;
+use crate::layout::records::Version;
+use crate::services::accounts::Caller;
+use crate::services::history::PageOf;
+use crate::services::publish::gunzip;
+use crate::services::stacks::{ListFilter, ListPosition, StackView};
+use crate::services::{Error, events as event_service, history as history_service, stacks};
+use crate::wire::pulumi::{
+    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History, LatestUpdate,
+    Organization, RawEventBatch, RequestedBy, Stack, StackSummary, Stacks, TokenInfo, UpdateInfo, UpdateStatus, User,
+};
+
+type Parameters = Query<HashMap<String, String>>;
+
+/// What this server offers beyond the oldest protocol. Asked up to three times by each command.
+///
+/// The upload of deltas is left out: clients that use it lose pending operations (pulumi v3.274.1,
+/// `pkg/backend/httpstate/diffs.go`).
+pub(crate) async fn capabilities() -> Answer {
+    let plain = |capability, version| Capability { capability, version, configuration: None };
+    json(&Capabilities {
+        capabilities: vec![
+            plain("batch-encrypt", None),
+            plain("begin-update", Some(1)),
+            plain("stack-outputs", Some(1)),
+            plain("stack-policy-packs", Some(1)),
+            Capability {
+                capability: "deployment-schema-version",
+                version: Some(1),
+                configuration: Some(serde_json::json!({ "version": 4 })),
+            },
+        ],
+    })
+}
+
+/// The CLI asks this of Pulumi's own service only.
+pub(crate) async fn cli_version() -> Answer {
+    json(&serde_json::json!({ "latestVersion": "3.274.1", "oldestWithoutWarning": "3.0.0", "latestDevVersion": "" }))
+}
+
+/// Who is logged in: the one call of `pulumi login`.
+pub(crate) async fn user(caller: Caller) -> Answer {
+    let login = caller.user.login.to_string();
+    let organization =
+        |org: &crate::domain::names::OrgName| Organization {
+            github_login: org.to_string(),
+            name: org.to_string(),
+            avatar_url: String::new(),
+        };
+    json(&User {
+        id: login.clone(),
+        github_login: login.clone(),
+        name: login,
+        email: String::new(),
+        avatar_url: String::new(),
+        organizations: caller.user.orgs.iter().map(organization).collect(),
+        identities: Vec::new(),
+        token_info: TokenInfo { name: caller.token.name.to_string() },
+    })
+}
+
+/// The owner of stacks that are named without one.
+pub(crate) async fn default_organization(caller: Caller) -> Answer {
+    let org = caller.user.orgs.first().map(ToString::to_string).unwrap_or_default();
+    json(&DefaultOrganization { github_login: org, messages: Vec::new() })
+}
+
+/// A page of the stacks that the caller may see.
+pub(crate) async fn list_stacks(State(app): State<App>, caller: Caller, Query(mut query): Parameters) -> Answer {
+    let from = match query.remove("continuationToken").filter(|token| !token.is_empty()) {
+        Some(token) => Some(parse_position(&token)?),
+        None => None,
+    };
+    let filter = ListFilter {
+        org: query.remove("organization").filter(|org| !org.is_empty()),
+        project: query.remove("project"),
+        tag_name: query.remove("tagName"),
+        tag_value: query.remove("tagValue"),
+    };
+    let (listed, next) = stacks::list(&app, &caller, &filter, from).await?;
+    let summary = |listed: stacks::Listed| StackSummary {
+        id: listed.name.id.to_string(),
+        org_name: listed.address.org.into(),
+        project_name: listed.address.project.into(),
+        stack_name: listed.address.stack.into(),
+        last_update: listed.name.last_update.map(|at| at.seconds()),
+        resource_count: listed.name.resource_count,
+    };
+    json(&Stacks {
+        stacks: listed.into_iter().map(summary).collect(),
+        continuation_token: next.map(|next| write_position(&next)).transpose()?,
+    })
+}
+
+/// A token has to be safe in a URL without being escaped.
+fn write_position(position: &ListPosition) -> Result<String, Error> {
+    let text = serde_json::to_vec(position).map_err(|error| Error::Broken(error.to_string()))?;
+    Ok(URL_SAFE_NO_PAD.encode(text))
+}
+
+fn parse_position(token: &str) -> Result<ListPosition, Error> {
+    let text = URL_SAFE_NO_PAD.decode(token).ok();
+    text.and_then(|text| serde_json::from_slice(&text).ok())
+        .ok_or_else(|| Error::Invalid("the continuation token is none of this server; list from the start".to_owned()))
+}
+
+/// Whether a project exists; asked by `pulumi new`.
+pub(crate) async fn project_exists(
+    State(app): State<App>,
+    caller: Caller,
+    ProjectPath(org, project): ProjectPath,
+) -> Answer {
+    if stacks::project_exists(&app, &caller, &org, &project).await? {
+        Ok(StatusCode::OK.into_response())
+    } else {
+        Err(Error::NoProject(format!("{org}/{project}")).into())
+    }
+}
+
+/// A stack.
+pub(crate) async fn get_stack(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    json(&stack(stacks::get(&app, &caller, &address).await?))
+}
+
+pub(super) fn stack(view: StackView) -> Stack {
+    let current_operation = view.running.as_ref().filter(|update| stacks::is_live(update)).map(|update| {
+        CurrentOperation {
+            kind: update.kind.as_str(),
+            author: update.requester.login.to_string(),
+            started: update.started().unwrap_or(update.created).seconds(),
+        }
+    });
+    let address = view.head.address;
+    Stack {
+        id: view.id.to_string(),
+        org_name: address.org.into(),
+        project_name: address.project.into(),
+        stack_name: address.stack.into(),
+        current_operation,
+        active_update: view.head.last.map(|update| update.to_string()).unwrap_or_default(),
+        tags: view.tags,
+        version: view.head.version,
+    }
+}
+
+/// The current deployment, as it was published.
+pub(crate) async fn export(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    headers: HeaderMap,
+) -> Answer {
+    match stacks::export(&app, &caller, &address, None).await? {
+        Some(gzip) => json_gzip(&headers, gzip),
+        None => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
+    }
+}
+
+/// The deployment of an earlier version.
+pub(crate) async fn export_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Answer {
+    let version = parameters.get("version").map(String::as_str).unwrap_or_default();
+    let version = version
+        .parse::<u64>()
+        .ok()
+        .filter(|version| *version > 0)
+        .ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))?;
+    match stacks::export(&app, &caller, &address, Some(version)).await? {
+        Some(gzip) => json_gzip(&headers, gzip),
+        None => Err(Error::NoVersion { address, version }.into()),
+    }
+}
+
+/// The current outputs, for stack references and `pulumi stack output`: no more of the state than they need.
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    let outputs = stacks::outputs(&app, &caller, &address).await?;
+    Ok(json_text(outputs.unwrap_or_else(|| Bytes::from_static(b"{}"))))
+}
+
+/// There are no policy packs.
+pub(crate) async fn policy_packs(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    stacks::locate(&app, &caller, &address).await?;
+    json(&serde_json::json!({ "requiredPolicies": [] }))
+}
+
+/// The history: a page of it, or all.
+pub(crate) async fn history(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let number = |name: &str| {
+        query
+            .get(name)
+            .map(|text| {
+                text.parse::<u64>()
+                    .map_err(|_| Error::Invalid(format!("{name} is a whole number, not {:?}", text.chars().take(20).collect::<String>())))
+            })
+            .transpose()
+    };
+    let page = match (number("pageSize")?, number("page")?) {
+        (None | Some(0), None) => None,
+        (size, page) => Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) }),
+    };
+    let versions = history_service::list(&app, &caller, &address, page).await?;
+    json(&History { updates: versions.into_iter().map(info).collect() })
+}
+
+/// The newest entry of the history.
+pub(crate) async fn latest_update(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    let version = history_service::latest(&app, &caller, &address).await?;
+    let login = version.requester.login.to_string();
+    json(&LatestUpdate {
+        update_id: version.update.to_string(),
+        version: version.version,
+        latest_version: version.version,
+        requested_by: RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() },
+        info: info(version),
+    })
+}
+
+fn info(version: Version) -> UpdateInfo {
+    UpdateInfo {
+        kind: version.kind.as_str(),
+        start_time: version.started.seconds(),
+        message: version.detail.message,
+        environment: version.detail.environment,
+        config: version.detail.config,
+        result: match version.outcome {
+            Outcome::Succeeded => "succeeded",
+            Outcome::Failed | Outcome::Cancelled => "failed",
+        },
+        end_time: version.ended.seconds(),
+        version: version.version,
+        resource_changes: version.resource_changes,
+        resource_count: version.snapshot.resource_count,
+    }
+}
+
+/// Where an update stands: polled after an import.
+pub(crate) async fn update_status(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+) -> Answer {
+    let (_, _, record) = stacks::update(&app, &caller, &address, &update).await?;
+    json(&UpdateStatus { status: record.value.status_word(), events: Vec::new() })
+}
+
+/// A page of an update's events, in order.
+pub(crate) async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+    Query(query): Parameters,
+) -> Answer {
+    let from = query.get("continuationToken").map(String::as_str).unwrap_or_default();
+    let page = event_service::read(&app, &caller, &address, &update, from).await?;
+    let texts = page.batches.iter().map(|gzip| gunzip(gzip)).collect::<Result<Vec<_>, _>>()?;
+    let mut events = std::collections::BTreeMap::new();
+    for text in &texts {
+        let batch: RawEventBatch<'_> =
+            serde_json::from_slice(text).map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
+        for event in batch.events.unwrap_or_default() {
+            let place: EventPlace = serde_json::from_str(event.get())
+                .map_err(|error| Error::Broken(format!("an event: {error}")))?;
+            events.insert(place.sequence, event);
+        }
+    }
+    json(&Events { events: events.into_values().collect(), continuation_token: page.next })
+}

@@ -1,0 +1,92 @@
+//! Sealing and opening secrets.
+
+use axum::extract::State;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Answer, json, nothing};
+use crate::api::App;
+use crate::api::body::JsonBody;
+use crate::api::path::StackPath;
+use crate::limits::SECRETS_PER_BATCH_MAX;
+use crate::services::accounts::Caller;
+use crate::services::{Error, secrets, stacks};
+use crate::wire::pulumi::{
+    Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,
+};
+
+/// Seals one value. The CLI calls it at the start of almost every command, for the key of its own log. A repeat gives
+/// another ciphertext of the same value, which is as good.
+pub(crate) async fn encrypt(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(Plaintext { plaintext }): JsonBody<Plaintext>,
+) -> Answer {
+    let stack = stacks::locate(&app, &caller, &address).await?;
+    let ciphertext = secrets::encrypt(&app, stack.id, &[plaintext.0]).await?.pop().unwrap_or_default();
+    json(&Ciphertext { ciphertext: Base64(ciphertext) })
+}
+
+/// Opens one value.
+pub(crate) async fn decrypt(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
+) -> Answer {
+    let stack = stacks::locate(&app, &caller, &address).await?;
+    let plaintext = secrets::decrypt(&app, stack.id, &[ciphertext.0]).await?.pop().unwrap_or_default();
+    json(&Plaintext { plaintext: Base64(plaintext) })
+}
+
+/// Seals the secrets of a state, up to 1,000 at once, in order.
+pub(crate) async fn batch_encrypt(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(BatchEncrypt { plaintexts }): JsonBody<BatchEncrypt>,
+) -> Answer {
+    let plaintexts: Vec<Vec<u8>> = plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
+    check_count(plaintexts.len())?;
+    let stack = stacks::locate(&app, &caller, &address).await?;
+    if plaintexts.is_empty() {
+        return json(&BatchEncrypted { ciphertexts: Vec::new() });
+    }
+    let ciphertexts = secrets::encrypt(&app, stack.id, &plaintexts).await?;
+    json(&BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() })
+}
+
+/// Opens the secrets of a state. The answer's keys are the ciphertexts exactly as sent; the CLI panics where one is
+/// missing.
+pub(crate) async fn batch_decrypt(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(BatchDecrypt { ciphertexts }): JsonBody<BatchDecrypt>,
+) -> Answer {
+    let texts = ciphertexts.unwrap_or_default();
+    check_count(texts.len())?;
+    let ciphertexts: Vec<Vec<u8>> = texts
+        .iter()
+        .map(|text| STANDARD.decode(text))
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
+    let stack = stacks::locate(&app, &caller, &address).await?;
+    let plaintexts = secrets::decrypt(&app, stack.id, &ciphertexts).await?;
+    json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
+}
+
+fn check_count(count: usize) -> Result<(), Error> {
+    if count > SECRETS_PER_BATCH_MAX {
+        return Err(Error::Invalid(format!("a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent")));
+    }
+    Ok(())
+}
+
+/// The CLI tells that it shows secrets to its user. Who did so on which stack goes to the log.
+pub(crate) async fn log_decryption(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    stacks::locate(&app, &caller, &address).await?;
+    tracing::info!(login = %caller.user.login, token = %caller.token.name, stack = %address, "secrets are shown");
+    nothing()
+}

@@ -1,0 +1,18 @@
+//! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
+
+mod auth;
+mod body;
+mod error;
+mod handlers;
+mod path;
+pub mod routes;
+
+use std::sync::Arc;
+
+pub use error::Failure;
+pub use routes::router;
+
+use crate::context::Context;
+
+/// What handlers get.
+pub type App = Arc<Context>;

@@ -1,0 +1,85 @@
+//! The parts of paths.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+
+use super::App;
+use super::error::Failure;
+use crate::domain::names::{OrgName, ProjectName, StackAddress};
+use crate::services::{Error, stacks};
+
+/// `{org}/{project}/{stack}`, not judged yet.
+#[derive(Debug, Default)]
+pub(super) struct StackParts {
+    pub(super) org: String,
+    pub(super) project: String,
+    pub(super) stack: String,
+}
+
+/// `{org}/{project}/{stack}/{kind}/{update}`. The client writes `update` for the kind of every update; the words of
+/// the calls that create one are taken as well.
+#[derive(Debug, Default)]
+pub(super) struct UpdatePath {
+    pub(super) stack: StackParts,
+    pub(super) update: String,
+}
+
+const UPDATE_KINDS: [&str; 4] = ["update", "preview", "refresh", "destroy"];
+
+impl FromRequestParts<App> for UpdatePath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let uri = parts.uri.path().to_owned();
+        let mut path = Self::default();
+        for (name, value) in &RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)? {
+            match name {
+                "org" => path.stack.org = value.to_owned(),
+                "project" => path.stack.project = value.to_owned(),
+                "stack" => path.stack.stack = value.to_owned(),
+                "update" => path.update = value.to_owned(),
+                "kind" if !UPDATE_KINDS.contains(&value) => return Err(Failure(Error::NoProject(uri))),
+                _ => {}
+            }
+        }
+        Ok(path)
+    }
+}
+
+fn unreadable(rejection: axum::extract::rejection::RawPathParamsRejection) -> Failure {
+    Failure(Error::Invalid(format!("the path cannot be read: {rejection}")))
+}
+
+/// The address of the stack in a path.
+#[derive(Debug)]
+pub(super) struct StackPath(pub(super) StackAddress);
+
+impl FromRequestParts<App> for StackPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+        Ok(Self(stacks::address(&path.org, &path.project, &path.stack)?))
+    }
+}
+
+/// The update in a path, not looked up yet.
+#[derive(Debug)]
+pub(super) struct UpdateText(pub(super) String);
+
+impl FromRequestParts<App> for UpdateText {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        Ok(Self(UpdatePath::from_request_parts(parts, app).await?.update))
+    }
+}
+
+/// `{org}/{project}` of a path.
+#[derive(Debug)]
+pub(super) struct ProjectPath(pub(super) OrgName, pub(super) ProjectName);
+
+impl FromRequestParts<App> for ProjectPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+        Ok(Self(OrgName::parse(&path.org)?, ProjectName::parse(&path.project)?))
+    }
+}

@@ -1,0 +1,194 @@
+//! Names that people choose: organizations, projects, stacks, users, access tokens, tags.
+//!
+//! Each is a newtype that only parsing can make, so a name that reached a service is a valid one. The character sets
+//! are those that the CLI enforces (pulumi v3.274.1, `pkg/backend/httpstate/names.go`): they make names safe in URLs,
+//! in item keys (none holds `#` or `/`) and in URNs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A name that does not follow its rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is not a valid {what}: {rule}")]
+pub struct InvalidName {
+    /// The kind of name.
+    pub what: &'static str,
+    /// What was given, shortened.
+    pub found: String,
+    /// What is allowed.
+    pub rule: &'static str,
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $valid:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Parses the name.
+            ///
+            /// # Errors
+            /// [`InvalidName`] with the rule that the text breaks.
+            pub fn parse(text: &str) -> Result<Self, InvalidName> {
+                let valid: fn(&str) -> bool = $valid;
+                if valid(text) {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    let found = text.chars().take(60).collect();
+                    Err(InvalidName { what: $what, found, rule: $rule })
+                }
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                Self::parse(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+fn is_path_name(text: &str) -> bool {
+    (1..=100).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
+        // Clients clean `.` and `..` out of paths, so such a stack could never be reached.
+        && text != "."
+        && text != ".."
+}
+
+fn is_owner(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    (3..=40).contains(&bytes.len())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+}
+
+name!(
+    /// An organization: the owner of stacks.
+    OrgName,
+    "organization name",
+    "use 3 to 40 letters, digits, hyphens and underscores, with a letter or digit at both ends",
+    is_owner
+);
+name!(
+    /// A user's login.
+    Login,
+    "user name",
+    "use 3 to 40 letters, digits, hyphens and underscores, with a letter or digit at both ends",
+    is_owner
+);
+name!(
+    /// A project: the second part of a stack's address.
+    ProjectName,
+    "project name",
+    "use 1 to 100 letters, digits, hyphens, underscores and periods",
+    is_path_name
+);
+name!(
+    /// A stack within its project: the third part of its address.
+    StackName,
+    "stack name",
+    "use 1 to 100 letters, digits, hyphens, underscores and periods",
+    is_path_name
+);
+name!(
+    /// What its owner calls an access token.
+    TokenName,
+    "token name",
+    "use 1 to 100 letters, digits, hyphens, underscores and periods",
+    is_path_name
+);
+name!(
+    /// The name of a stack tag.
+    TagName,
+    "tag name",
+    "use 1 to 40 letters, digits, hyphens, underscores, periods and colons",
+    |text| (1..=40).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':'))
+);
+
+/// The full address of a stack: `organization/project/stack`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StackAddress {
+    /// The owner.
+    pub org: OrgName,
+    /// The project.
+    pub project: ProjectName,
+    /// The stack.
+    pub stack: StackName,
+}
+
+impl StackAddress {
+    /// Parses the three parts.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for the first part that breaks its rule.
+    pub fn parse(org: &str, project: &str, stack: &str) -> Result<Self, InvalidName> {
+        Ok(Self {
+            org: OrgName::parse(org)?,
+            project: ProjectName::parse(project)?,
+            stack: StackName::parse(stack)?,
+        })
+    }
+}
+
+impl fmt::Display for StackAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.org, self.project, self.stack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_leave_their_path_or_key_are_refused() {
+        for bad in ["", ".", "..", "a/b", "a#b", "a b", "ü", &"x".repeat(101)] {
+            assert!(StackName::parse(bad).is_err(), "{bad:?} was taken as a stack name");
+            assert!(ProjectName::parse(bad).is_err(), "{bad:?} was taken as a project name");
+        }
+        for good in ["dev", "a.b-c_D", "...", &"x".repeat(100)] {
+            assert_eq!(StackName::parse(good).unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn an_owner_has_a_letter_or_digit_at_both_ends() {
+        for bad in ["ab", "-abc", "abc_", "a.b.c", &"x".repeat(41)] {
+            assert!(OrgName::parse(bad).is_err(), "{bad:?} was taken as an organization");
+        }
+        assert_eq!(OrgName::parse("acme-corp_1").unwrap().as_str(), "acme-corp_1");
+    }
+
+    #[test]
+    fn a_refusal_says_the_rule() {
+        let refusal = StackName::parse("a b").unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "\"a b\" is not a valid stack name: use 1 to 100 letters, digits, hyphens, underscores and periods"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Keys of items and blobs. No name or identifier holds `#` or `/`, so the parts cannot run into each other.
+
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use crate::ports::{BlobKey, ItemKey};
+
+/// Makes the item keys.
+pub struct ItemKeys;
+
+/// The sort key of records that stand alone in their partition.
+const META: &str = "META";
+
+impl ItemKeys {
+    /// An organization.
+    pub fn org(org: &OrgName) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), META)
+    }
+
+    /// A membership.
+    pub fn member(org: &OrgName, login: &Login) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), format!("MEMBER#{login}"))
+    }
+
+    /// A stack's name, which leads to its id, with what lists show of it.
+    pub fn name(address: &StackAddress) -> ItemKey {
+        ItemKey::new(format!("ORG#{}", address.org), format!("STACK#{}/{}", address.project, address.stack))
+    }
+
+    /// The partition and the sort prefix of an organization's stack names, of one project or of all.
+    pub fn names(org: &OrgName, project: Option<&ProjectName>) -> (String, String) {
+        let prefix = project.map_or_else(|| "STACK#".to_owned(), |project| format!("STACK#{project}/"));
+        (format!("ORG#{org}"), prefix)
+    }
+
+    /// The project and the stack in a name's sort key.
+    pub fn parse_name_sort(sort: &str) -> Option<(ProjectName, StackName)> {
+        let (project, stack) = sort.strip_prefix("STACK#")?.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StackName::parse(stack).ok()?))
+    }
+
+    /// A stack's head.
+    pub fn head(stack: StackId) -> ItemKey {
+        ItemKey::new(format!("STACK#{stack}"), "HEAD")
+    }
+
+    /// The outputs of a stack's current version.
+    pub fn outputs(stack: StackId) -> ItemKey {
+        ItemKey::new(format!("STACK#{stack}"), "OUTPUTS")
+    }
+
+    /// One published version, which is one history entry.
+    pub fn version(stack: StackId, version: u64) -> ItemKey {
+        ItemKey::new(format!("STACK#{stack}"), format!("V#{version:020}"))
+    }
+
+    /// The partition and the sort prefix of a stack's versions.
+    pub fn versions(stack: StackId) -> (String, String) {
+        (format!("STACK#{stack}"), "V#".to_owned())
+    }
+
+    /// A stack's wrapped data key.
+    pub fn data_key(stack: StackId, key: u32) -> ItemKey {
+        ItemKey::new(format!("KEY#{stack}"), format!("{key:010}"))
+    }
+
+    /// An update's record.
+    pub fn update(update: UpdateId) -> ItemKey {
+        ItemKey::new(format!("UPDATE#{update}"), META)
+    }
+
+    /// What an update was started with; written once.
+    pub fn update_detail(update: UpdateId) -> ItemKey {
+        ItemKey::new(format!("UPDATE#{update}"), "DETAIL")
+    }
+
+    /// The totals of an update, as its engine summed them up.
+    pub fn update_summary(update: UpdateId) -> ItemKey {
+        ItemKey::new(format!("UPDATE#{update}"), "SUMMARY")
+    }
+
+    /// A slot of an update's log, from 1.
+    pub fn slot(update: UpdateId, slot: u64) -> ItemKey {
+        ItemKey::new(format!("UPDATE#{update}"), format!("L#{slot:020}"))
+    }
+
+    /// The partition and the sort prefix of an update's log.
+    pub fn slots(update: UpdateId) -> (String, String) {
+        (format!("UPDATE#{update}"), "L#".to_owned())
+    }
+
+    /// The number in a slot's sort key.
+    pub fn parse_slot_sort(sort: &str) -> Option<u64> {
+        sort.strip_prefix("L#")?.parse().ok()
+    }
+
+    /// A batch of an update's events, by the sequence number of its first.
+    pub fn events(update: UpdateId, first: u64, last: u64) -> ItemKey {
+        ItemKey::new(format!("EVENTS#{update}"), format!("{first:020}-{last:020}"))
+    }
+
+    /// An access token, by the hex SHA-256 of it.
+    pub fn token(hash: &str) -> ItemKey {
+        ItemKey::new(format!("TOKEN#{hash}"), META)
+    }
+
+    /// A user.
+    pub fn user(login: &Login) -> ItemKey {
+        ItemKey::new(format!("USER#{login}"), META)
+    }
+
+    /// A user's access token, by its name.
+    pub fn user_token(login: &Login, name: &TokenName) -> ItemKey {
+        ItemKey::new(format!("USER#{login}"), format!("TOKEN#{name}"))
+    }
+
+    /// The partition and the sort prefix of a user's access tokens.
+    pub fn user_tokens(login: &Login) -> (String, String) {
+        (format!("USER#{login}"), "TOKEN#".to_owned())
+    }
+
+    /// The public half of a key that signs update tokens.
+    pub fn verifying_key(key: &str) -> ItemKey {
+        ItemKey::new("KEYRING", key)
+    }
+
+    /// Which key signs update tokens now, with its wrapped seed.
+    pub fn signer() -> ItemKey {
+        ItemKey::new("SIGNER", "CURRENT")
+    }
+}
+
+/// The snapshot that an update published.
+pub fn snapshot_blob(stack: StackId, update: UpdateId) -> BlobKey {
+    blob(format!("snap/{stack}/{update}"))
+}
+
+/// The outputs that an update published, where they are too long for an item.
+pub fn outputs_blob(stack: StackId, update: UpdateId) -> BlobKey {
+    blob(format!("snap/{stack}/{update}-outputs"))
+}
+
+/// The bytes of a log slot that is too long for an item. `part` is random, since two appends may try one slot.
+pub fn log_blob(update: UpdateId, part: u64) -> BlobKey {
+    blob(format!("log/{update}/{part:016x}"))
+}
+
+/// A batch of events that is too long for an item.
+pub fn events_blob(update: UpdateId, first: u64, last: u64) -> BlobKey {
+    blob(format!("events/{update}/{first}-{last}"))
+}
+
+fn blob(text: String) -> BlobKey {
+    BlobKey::parse(&text).expect("fixed words, UUIDs and numbers are valid segments")
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn numbered_keys_sort_as_their_numbers() {
+        let update = UpdateId::new(Uuid::from_u128(1));
+        assert!(ItemKeys::slot(update, 9).sort < ItemKeys::slot(update, 10).sort);
+        let longest = ItemKeys::slot(update, u64::MAX);
+        assert_eq!(ItemKeys::parse_slot_sort(&longest.sort), Some(u64::MAX));
+        let stack = StackId::new(Uuid::from_u128(1));
+        assert!(ItemKeys::version(stack, 99).sort < ItemKeys::version(stack, 100).sort);
+    }
+
+    #[test]
+    fn a_stack_name_comes_back_from_its_sort_key() {
+        let address = StackAddress::parse("acme", "web.site", "dev-1").unwrap();
+        let key = ItemKeys::name(&address);
+        assert_eq!(ItemKeys::parse_name_sort(&key.sort), Some((address.project, address.stack)));
+    }
+}

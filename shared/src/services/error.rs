@@ -1,0 +1,158 @@
+//! Why a use case refuses, in the words of the domain. `api::error` alone turns these into statuses.
+
+use std::time::Duration;
+
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{InvalidName, OrgName, StackAddress};
+use crate::domain::update::{NotNow, Requester, UpdateKind};
+use crate::layout::Broken;
+use crate::ports::{KeysError, PortError, Timestamp};
+
+/// Why a use case refuses or cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name breaks its rule.
+    #[error(transparent)]
+    InvalidName(#[from] InvalidName),
+    /// What was sent cannot be used; the text says why and what to do.
+    #[error("{0}")]
+    Invalid(String),
+    /// What was sent is longer than what is taken.
+    #[error("{what} of {bytes} bytes is over the limit of {bytes_max} bytes")]
+    TooLarge {
+        /// The kind of thing.
+        what: &'static str,
+        /// Its length; the limit plus one where reading stopped there.
+        bytes: usize,
+        /// The longest that is taken.
+        bytes_max: usize,
+    },
+    /// There is no valid access token.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// The organization does not exist, or not for this caller.
+    #[error("organization {0} not found")]
+    NoOrg(OrgName),
+    /// The stack does not exist, or not for this caller.
+    #[error("stack {0} not found")]
+    NoStack(StackAddress),
+    /// No stack of the project exists.
+    #[error("project {0} not found")]
+    NoProject(String),
+    /// The stack has no such version.
+    #[error("stack {address} has no version {version}")]
+    NoVersion {
+        /// The stack.
+        address: StackAddress,
+        /// The version.
+        version: u64,
+    },
+    /// The stack was never updated.
+    #[error("stack {0} has never been updated")]
+    NeverUpdated(StackAddress),
+    /// The stack has no such update.
+    #[error("stack {address} has no update {update}")]
+    NoUpdate {
+        /// The stack.
+        address: StackAddress,
+        /// What was asked for.
+        update: String,
+    },
+    /// A stack of this name exists.
+    #[error("stack {0} already exists")]
+    StackExists(StackAddress),
+    /// The stack still has resources, and removing it was not forced.
+    #[error("stack still contains resources")]
+    StackHasResources,
+    /// Another update holds the stack.
+    #[error("{0}")]
+    Held(Box<Holder>),
+    /// The update is not in the state for this; a user asked.
+    #[error(transparent)]
+    NotNow(NotNow),
+    /// The update takes no more of this client's writes: it has to stop.
+    #[error("{0}")]
+    Fenced(String),
+    /// Something changed at every attempt.
+    #[error("{0} was changed by others at every attempt; try again")]
+    Contended(&'static str),
+    /// A port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// What is stored does not read back.
+    #[error("what is stored cannot be used: {0}")]
+    Broken(String),
+}
+
+impl From<Broken> for Error {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken.to_string())
+    }
+}
+
+impl From<KeysError> for Error {
+    fn from(error: KeysError) -> Self {
+        match error {
+            KeysError::Mismatch => Self::Broken(error.to_string()),
+            KeysError::Port(port) => Self::Port(port),
+        }
+    }
+}
+
+/// Who holds a stack, in words for whoever waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The stack.
+    pub address: StackAddress,
+    /// The update that holds it.
+    pub update: UpdateId,
+    /// What it does.
+    pub kind: UpdateKind,
+    /// Who started it.
+    pub requester: Requester,
+    /// When it started.
+    pub since: Timestamp,
+    /// When its lease ends unless it is renewed; `None` once its log is sealed.
+    pub until: Option<Timestamp>,
+    /// When it last saved something; `None` if it has not.
+    pub last_write: Option<Timestamp>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, kind, requester, since, until, last_write, now, .. } = self;
+        write!(
+            f,
+            "Another update is currently in progress: {} (token {:?}) started this {} of {address} {} ago, at {}",
+            requester.login,
+            requester.token.as_str(),
+            kind.as_str(),
+            in_words(now.since(*since)),
+            since.to_rfc3339(),
+        )?;
+        match last_write {
+            Some(at) => write!(f, ", and it last saved something {} ago. ", in_words(now.since(*at)))?,
+            None => write!(f, ", and it has not written anything yet. ")?,
+        }
+        match until {
+            Some(until) => write!(
+                f,
+                "Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, \
+                 its lease ends by itself in {}.",
+                in_words(until.since(*now))
+            ),
+            None => write!(f, "It is ending; try again in a moment."),
+        }
+    }
+}
+
+fn in_words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}

@@ -1,0 +1,74 @@
+//! What was done to a stack, newest first. One published version is one entry; previews are not among them.
+
+use super::accounts::Caller;
+use super::stacks::{self, Located};
+use super::{Error, store};
+use crate::context::Context;
+use crate::domain::names::StackAddress;
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::Version;
+use crate::ports::{Order, Query};
+
+/// Which part of a history is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct PageOf {
+    /// Entries on a page; at least 1.
+    pub size: u64,
+    /// The page, from 1.
+    pub page: u64,
+}
+
+/// A page of the history, or all of it. A page is a key range, so its cost does not depend on its place.
+///
+/// # Errors
+/// As [`stacks::locate_settled`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    page: Option<PageOf>,
+) -> Result<Vec<Version>, Error> {
+    let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    let (skip, mut wanted) = match page {
+        Some(PageOf { size, page }) => (size.saturating_mul(page.saturating_sub(1)), size),
+        None => (0, u64::MAX),
+    };
+    let Some(newest) = head.value.version.checked_sub(skip).filter(|newest| *newest > 0) else {
+        return Ok(Vec::new());
+    };
+    let (partition, prefix) = ItemKeys::versions(id);
+    let mut after = Some(ItemKeys::version(id, newest.saturating_add(1)).sort);
+    let mut versions = Vec::new();
+    loop {
+        let limit = usize::try_from(wanted.min(500)).unwrap_or(500);
+        let query = Query {
+            partition: partition.clone(),
+            prefix: prefix.clone(),
+            after: after.take(),
+            order: Order::Descending,
+            limit,
+        };
+        let page = store::query(ctx, &query).await?;
+        for item in &page.items {
+            versions.push(Version::decode(&item.value)?);
+        }
+        wanted = wanted.saturating_sub(page.items.len() as u64);
+        after = page.items.last().map(|item| item.key.sort.clone());
+        if !page.more || wanted == 0 {
+            return Ok(versions);
+        }
+    }
+}
+
+/// The newest entry.
+///
+/// # Errors
+/// [`Error::NeverUpdated`] for a stack without a version.
+pub async fn latest(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Version, Error> {
+    let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    match head.value.version {
+        0 => Err(Error::NeverUpdated(address.clone())),
+        version => stacks::read_version(ctx, id, address, version).await,
+    }
+}

@@ -1,0 +1,136 @@
+//! An update's log: what a running update sends that must survive.
+//!
+//! Slots are numbered from 1 and each is written on the condition that it is absent. The seal takes the next slot too,
+//! so after it no append can succeed: that is what fences a client out, and no clock is needed for it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::update_tokens::Claims;
+use super::updates::{fenced, read_own};
+use super::{Error, RACES_MAX, store};
+use crate::context::{Context, TAIL_REMEMBERED_FOR};
+use crate::domain::ids::UpdateId;
+use crate::domain::update::{NotNow, Status};
+use crate::layout::ItemKeys;
+use crate::layout::keys::log_blob;
+use crate::layout::record::{Record, put_until};
+use crate::layout::records::Payload;
+use crate::layout::slot::{Content, Slot};
+use crate::ports::{Expect, Item, Order, Query, Refusal, Timestamp};
+
+/// Slots are kept for so long: until then any moment of an update can be looked at.
+pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
+/// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
+/// is replayed.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update takes no more.
+pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    append(ctx, claims, gzip, Content::Entries).await
+}
+
+/// Appends a whole deployment: `gzip` is its untyped text, compressed.
+///
+/// # Errors
+/// As [`append_entries`].
+pub async fn append_checkpoint(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    append(ctx, claims, gzip, Content::Checkpoint).await
+}
+
+async fn append(
+    ctx: &Context,
+    claims: &Claims,
+    gzip: Bytes,
+    content: impl Fn(Payload) -> Content,
+) -> Result<(), Error> {
+    if claims.dry_run {
+        return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+    }
+    check_lease(ctx, claims).await?;
+    let id = claims.update;
+    let part = ctx.ids.revision().0;
+    let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
+    let slot = Slot { at: ctx.now(), content: content(payload) };
+    let value = slot.encode_with(&tail_bytes);
+    let expires = slot.at.plus(LOG_KEPT_FOR);
+
+    let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
+    let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
+    let mut ask = fresh.is_none();
+    for _ in 0..RACES_MAX {
+        let number = tail + 1;
+        let write =
+            put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone(), expires);
+        let append = store::commit(ctx, vec![write]);
+        // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
+        let (appended, asked) = if ask {
+            let (appended, asked) = futures::join!(append, last_slot(ctx, id));
+            (appended?, asked?)
+        } else {
+            (append.await?, None)
+        };
+        match appended {
+            Ok(()) => {
+                ctx.memory.tails.put(id, ctx.now(), number);
+                return Ok(());
+            }
+            Err(Refusal { current, .. }) => {
+                ctx.memory.tails.forget(&id);
+                if let Some(item) = &current {
+                    refuse_sealed(item)?;
+                }
+                tail = number.max(asked.map_or(0, |(last, _)| last));
+                ask = asked_is_old(ask, tail, number);
+            }
+        }
+    }
+    Err(Error::Contended("the update's log"))
+}
+
+/// After a wrong guess without a question, the next attempt asks; after an answer, the next attempt trusts it.
+fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
+    !asked || tail == guessed
+}
+
+fn refuse_sealed(item: &Item) -> Result<(), Error> {
+    match Slot::decode(&item.value)?.content {
+        Content::Seal(seal) => {
+            Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }))
+        }
+        Content::Entries(_) | Content::Checkpoint(_) => Ok(()),
+    }
+}
+
+/// Past the token's own end the record decides: a renewal whose answer was lost must not end an update.
+pub(crate) async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+    let now = ctx.now();
+    if now <= claims.expires {
+        return Ok(());
+    }
+    match read_own(ctx, claims).await?.value.status {
+        Status::Running { until, .. } if now <= until => Ok(()),
+        Status::Running { until, .. } => Err(fenced(NotNow::LeaseOver { until })),
+        Status::NotStarted => Err(fenced(NotNow::NotStarted)),
+        Status::Sealed { seal, .. } => {
+            Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }))
+        }
+        Status::Ended { at, outcome, by, .. } => Err(fenced(NotNow::Over { outcome, by, at })),
+    }
+}
+
+/// The number of the last slot, and when it was taken; `None` for an empty log.
+pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<(u64, Timestamp)>, Error> {
+    let (partition, prefix) = ItemKeys::slots(id);
+    let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
+    let page = store::query(ctx, &query).await?;
+    page.items.first().map(|item| Ok((slot_number(item)?, Slot::decode(&item.value)?.at))).transpose()
+}
+
+pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {
+    ItemKeys::parse_slot_sort(&item.key.sort)
+        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a log slot", item.key.sort)))
+}

@@ -1,0 +1,19 @@
+//! Use cases: one function each, one file per noun. A service loads, decides with a pure function, writes under a
+//! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
+
+pub mod accounts;
+pub mod error;
+pub mod events;
+pub mod history;
+pub mod log;
+pub mod publish;
+pub mod secrets;
+pub mod stacks;
+mod store;
+pub mod update_tokens;
+pub mod updates;
+
+pub use error::{Error, Holder};
+
+/// So often a use case reads again and decides anew after losing a race, before it gives up with a conflict.
+pub(crate) const RACES_MAX: usize = 16;

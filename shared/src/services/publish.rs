@@ -1,0 +1,387 @@
+//! Sealing an update's log and publishing what it holds: how a stack gets its next version.
+//!
+//! Everything here may be done twice, by anybody, after a crash at any line: sealing takes a slot that only one can
+//! take, publishing makes the same bytes again and moves the head on the condition that it has not moved.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::accounts::Caller;
+use super::stacks::{self, Located};
+use super::{Error, Holder, RACES_MAX, log, store};
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::domain::update::{
+    Command, Outcome, PUBLISHER_HEAD_START, Requester, Seal, SealedBy, Status, Update, UpdateKind,
+};
+use crate::layout::ItemKeys;
+use crate::layout::keys::{outputs_blob, snapshot_blob};
+use crate::layout::record::{Record, Stored, put, put_until};
+use crate::layout::records::{Detail, Head, Name, Outputs, Snapshot, Summary, Version};
+use crate::layout::slot::{Content, Slot};
+use crate::ports::{Expect, Timestamp, Write};
+
+mod fold;
+
+pub use fold::{Folded, gunzip, gzip};
+
+/// Between two looks at whether another process has published.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Refuses while an update holds the stack, saying who.
+///
+/// # Errors
+/// [`Error::Held`].
+pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> {
+    let Some(id) = head.running else { return Ok(()) };
+    let Some(update) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+        return Err(Error::Broken(format!("the update {id} that holds {} has no record", head.address)));
+    };
+    let until = match update.value.status {
+        Status::Running { until, .. } => Some(until),
+        Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+    };
+    let last_write = log::last_slot(ctx, id).await?.map(|(_, at)| at);
+    let now = ctx.now();
+    Err(Error::Held(Box::new(Holder {
+        address: head.address.clone(),
+        update: id,
+        kind: update.value.kind,
+        since: update.value.started().unwrap_or(now),
+        requester: update.value.requester,
+        until,
+        last_write,
+        now,
+    })))
+}
+
+/// Brings a stack whose update is over, but not published, to what that update saved: whoever meets the stack does it.
+/// A stack that nobody holds, or whose holder's lease goes on, stays as it is.
+///
+/// # Errors
+/// Those of the ports.
+pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Located, Error> {
+    for _ in 0..RACES_MAX {
+        let Some(id) = located.head.value.running else { return Ok(located) };
+        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+            return Err(Error::Broken(format!("the running update {id} has no record")));
+        };
+        match &record.value.status {
+            Status::Running { until, .. } if ctx.now() <= *until => return Ok(located),
+            Status::Running { .. } => {
+                tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
+                if seal(ctx, id, &record, Outcome::Failed, SealedBy::Expiry, Command::Expire).await? {
+                    publish(ctx, id).await?;
+                }
+            }
+            Status::Sealed { .. } => publish(ctx, id).await?,
+            // The head moves with the update, so it has moved since it was read.
+            Status::NotStarted | Status::Ended { .. } => {}
+        }
+        let head = store::read::<Head>(ctx, &ItemKeys::head(located.id)).await?;
+        located.head = head.ok_or_else(|| Error::Broken(format!("stack {} lost its head", located.id)))?;
+        if located.head.value.deleted.is_some() {
+            return Err(Error::NoStack(located.head.value.address));
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// Seals an update's log. False when the update changed since `record` was read: the caller reads and decides again.
+///
+/// # Errors
+/// [`Error::NotNow`] when the update cannot be sealed.
+pub(crate) async fn seal(
+    ctx: &Context,
+    id: UpdateId,
+    record: &Stored<Update>,
+    outcome: Outcome,
+    by: SealedBy,
+    command: impl Fn(Seal) -> Command,
+) -> Result<bool, Error> {
+    for _ in 0..RACES_MAX {
+        let slot = log::last_slot(ctx, id).await?.map_or(0, |(last, _)| last) + 1;
+        let at = ctx.now();
+        let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
+        let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
+        let content = Slot { at, content: Content::Seal(seal) };
+        let expires = at.plus(log::LOG_KEPT_FOR);
+        let writes = vec![
+            put_until(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode(), expires),
+            put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), next.encode()),
+        ];
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(true),
+            // An append took the slot: the seal takes the next one.
+            Err(refusal) if refusal.index == 0 => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    Err(Error::Contended("the update's log"))
+}
+
+/// Publishes a sealed update. Whoever comes second waits for the first, in this process or another, and finds it done.
+///
+/// # Errors
+/// [`Error::Broken`] when the log or the base does not read back.
+pub(crate) async fn publish(ctx: &Context, id: UpdateId) -> Result<(), Error> {
+    let turn = {
+        let mut publishing = ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(publishing.entry(id).or_default())
+    };
+    let result = {
+        let _turn = turn.lock().await;
+        publish_alone(ctx, id).await
+    };
+    // Whoever waits holds the turn itself; whoever comes later finds the update ended.
+    ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    result
+}
+
+async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let (record, seal) = loop {
+            let record = store::read::<Update>(ctx, &ItemKeys::update(id))
+                .await?
+                .ok_or_else(|| Error::Broken(format!("the update {id} has no record")))?;
+            let seal = match &record.value.status {
+                Status::Ended { .. } => return Ok(()),
+                Status::Sealed { seal, .. } => seal.clone(),
+                Status::NotStarted | Status::Running { .. } => {
+                    return Err(Error::NotNow(crate::domain::update::NotNow::NotSealed));
+                }
+            };
+            if seal.publisher == ctx.publisher || ctx.now() > seal.at.plus(PUBLISHER_HEAD_START) {
+                break (record, seal);
+            }
+            ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
+        };
+        if publish_once(ctx, id, &record, &seal).await? {
+            ctx.memory.tails.forget(&id);
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// One attempt; false when something changed meanwhile.
+async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal: &Seal) -> Result<bool, Error> {
+    let update = &record.value;
+    let stack = update.stack;
+    let (head, slots, summary, detail) = futures::try_join!(
+        store::read::<Head>(ctx, &ItemKeys::head(stack)),
+        read_log(ctx, id, seal),
+        store::read::<Summary>(ctx, &ItemKeys::update_summary(id)),
+        store::read::<Detail>(ctx, &ItemKeys::update_detail(id)),
+    )?;
+    let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
+    if head.value.running != Some(id) {
+        // It was published since the record was read; the next look at the record says so.
+        return Ok(false);
+    }
+    let base = match &head.value.snapshot {
+        Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
+        None => None,
+    };
+    let at = seal.at;
+    let folded = in_background(move || fold::fold(base.as_ref(), &slots, at)).await?;
+
+    let version = NewVersion {
+        update: id,
+        kind: update.kind,
+        outcome: seal.outcome,
+        requester: update.requester.clone(),
+        started: update.started().unwrap_or(seal.at),
+        ended: seal.at,
+        resource_changes: summary.map(|summary| summary.value.resource_changes),
+        detail: detail.map(|detail| detail.value).unwrap_or_default(),
+    };
+    let next = store_version(ctx, stack, &head.value, version, folded).await?;
+    let name = stacks::read_name(ctx, &head.value.address).await?;
+    let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    advance(&mut new_head, &mut new_name, &next);
+    let ended = update.decide(Command::Publish, seal.at).map_err(Error::NotNow)?;
+    // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
+    let mut writes = next.writes;
+    writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), ended.encode()));
+    writes.push(put(ItemKeys::name(&head.value.address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    Ok(store::commit(ctx, writes).await?.is_ok())
+}
+
+/// The contents of slots 1 to the seal, which must be dense.
+async fn read_log(ctx: &Context, id: UpdateId, seal: &Seal) -> Result<Vec<fold::LogPart>, Error> {
+    let (partition, prefix) = ItemKeys::slots(id);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let mut parts = Vec::with_capacity(items.len());
+    for (expected, item) in (1..).zip(&items) {
+        if log::slot_number(item)? != expected {
+            return Err(Error::Broken(format!("the log of update {id} lacks slot {expected}")));
+        }
+        let (slot, tail) = Slot::decode_with(&item.value)?;
+        match slot.content {
+            Content::Entries(payload) => parts.push(fold::LogPart::Entries(store::fetch(ctx, &payload, tail).await?)),
+            Content::Checkpoint(payload) => {
+                parts.push(fold::LogPart::Checkpoint(store::fetch(ctx, &payload, tail).await?));
+            }
+            Content::Seal(found) if found == *seal => return Ok(parts),
+            Content::Seal(_) => break,
+        }
+    }
+    Err(Error::Broken(format!("the log of update {id} does not end with its seal")))
+}
+
+/// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.
+async fn in_background<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::Broken(format!("folding was interrupted: {error}")))?
+}
+
+/// A version to be, but for its deployment.
+struct NewVersion {
+    update: UpdateId,
+    kind: UpdateKind,
+    outcome: Outcome,
+    requester: Requester,
+    started: Timestamp,
+    ended: Timestamp,
+    resource_changes: Option<std::collections::BTreeMap<String, u64>>,
+    detail: Detail,
+}
+
+/// A version whose blobs are stored, with the writes that make it one.
+pub(crate) struct StoredVersion {
+    pub(crate) writes: Vec<Write>,
+    update: UpdateId,
+    version: u64,
+    snapshot: Snapshot,
+    ended: Timestamp,
+}
+
+/// Stores the blobs of a version, and prepares the writes of its history entry and outputs.
+async fn store_version(
+    ctx: &Context,
+    stack: StackId,
+    head: &Head,
+    new: NewVersion,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let version = head.version + 1;
+    let update = new.update;
+    let mut writes = Vec::new();
+    let (snapshot, skipped, integrity_error) = match (folded, &head.snapshot) {
+        (Folded::Unchanged, Some(base)) => (base.clone(), Vec::new(), None),
+        (Folded::Unchanged, None) => {
+            return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
+        }
+        (Folded::New(new), _) => {
+            let key = snapshot_blob(stack, update);
+            let snapshot = Snapshot {
+                blob: key.to_string(),
+                sha256: store::sha256_hex(&new.gzip),
+                bytes_gzip: new.gzip.len() as u64,
+                bytes_text: new.bytes_text,
+                resource_count: new.resource_count,
+                pending_count: new.pending_count,
+            };
+            store::put_blob(ctx, &key, new.gzip).await?;
+            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), new.outputs).await?;
+            let outputs = Outputs { version, payload }.encode_with(&tail);
+            writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
+            (snapshot, new.skipped, new.integrity_error)
+        }
+    };
+    let record = Version {
+        version,
+        update,
+        kind: new.kind,
+        outcome: new.outcome,
+        requester: new.requester,
+        started: new.started,
+        ended: new.ended,
+        snapshot: snapshot.clone(),
+        resource_changes: new.resource_changes,
+        skipped,
+        integrity_error,
+        detail: new.detail,
+    };
+    writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
+    Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
+}
+
+/// Moves a head and a name to a version.
+pub(crate) fn advance(head: &mut Head, name: &mut Name, next: &StoredVersion) {
+    head.version = next.version;
+    head.running = None;
+    head.last = Some(next.update);
+    name.last_update = Some(next.ended);
+    name.resource_count = Some(next.snapshot.resource_count);
+    head.snapshot = Some(next.snapshot.clone());
+}
+
+/// Checks a whole deployment and stores it as the version after `head`.
+pub(crate) async fn prepare_import(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    text: Bytes,
+) -> Result<StoredVersion, Error> {
+    let id = UpdateId::new(ctx.ids.uuid());
+    let now = ctx.now();
+    let base = match &head.snapshot {
+        Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
+        None => None,
+    };
+    let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
+    let version = NewVersion {
+        update: id,
+        kind: UpdateKind::Import,
+        outcome: Outcome::Succeeded,
+        requester: caller.requester(),
+        started: now,
+        ended: now,
+        resource_changes: None,
+        detail: Detail::default(),
+    };
+    let mut stored = store_version(ctx, stack, head, version, folded).await?;
+    let update = Update {
+        stack,
+        kind: UpdateKind::Import,
+        dry_run: false,
+        requester: caller.requester(),
+        created: now,
+        base_version: head.version,
+        journal_version: 0,
+        status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
+    };
+    stored.writes.push(put(ItemKeys::update(id), Expect::Absent, ctx.ids.revision(), update.encode()));
+    Ok(stored)
+}
+
+/// Makes a whole deployment the stack's next version, and returns the update that did.
+///
+/// # Errors
+/// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
+pub async fn import(ctx: &Context, caller: &Caller, address: &StackAddress, text: Bytes) -> Result<UpdateId, Error> {
+    for _ in 0..RACES_MAX {
+        let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+        check_free(ctx, &head.value).await?;
+        let next = prepare_import(ctx, caller, id, &head.value, text.clone()).await?;
+        let name = stacks::read_name(ctx, address).await?;
+        let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+        advance(&mut new_head, &mut new_name, &next);
+        let update = next.update;
+        let mut writes = next.writes;
+        writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+        writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(update);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}

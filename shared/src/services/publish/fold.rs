@@ -1,0 +1,171 @@
+//! From a base and a log to the next deployment: inflating, replaying, compressing. No I/O.
+
+use std::io::{Read, Write};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::domain::deployment::{self, IntegrityError};
+use crate::journal;
+use crate::ports::Timestamp;
+use crate::services::Error;
+
+/// A part of a log, compressed as it was sent.
+pub(super) enum LogPart {
+    /// A batch of journal entries.
+    Entries(Bytes),
+    /// A whole deployment.
+    Checkpoint(Bytes),
+}
+
+/// What became of a stack's deployment.
+pub enum Folded {
+    /// It is equal to the base: the new version points at the base's blob.
+    Unchanged,
+    /// It is another one.
+    New(NewDeployment),
+}
+
+/// A deployment to be stored.
+pub struct NewDeployment {
+    /// The gzip of the untyped deployment's text. The same input gives the same bytes.
+    pub gzip: Bytes,
+    /// The text's length in bytes.
+    pub bytes_text: u64,
+    /// Resources in it.
+    pub resource_count: u64,
+    /// Operations that were begun and never ended.
+    pub pending_count: u64,
+    /// The answer to a request for the outputs: JSON text.
+    pub outputs: Bytes,
+    /// Journal entries that could not be applied, with the reason.
+    pub skipped: Vec<(i64, String)>,
+    /// The integrity rule that it breaks.
+    pub integrity_error: Option<String>,
+}
+
+/// Folds a log onto its base.
+pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
+    let base = base.map(|gzip| gunzip(gzip)).transpose()?;
+    if parts.is_empty() && base.is_some() {
+        return Ok(Folded::Unchanged);
+    }
+    if let Some(checkpoint) = latest_checkpoint(parts)? {
+        return fold_deployment(base.as_deref(), &checkpoint);
+    }
+    let texts = parts
+        .iter()
+        .filter_map(|part| match part {
+            LogPart::Entries(gzip) => Some(gunzip(gzip)),
+            LogPart::Checkpoint(_) => None,
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut entries = Vec::new();
+    for text in &texts {
+        // The batch was judged when it was appended, so this is damage.
+        entries.extend(journal::parse_batch(text).map_err(|error| Error::Broken(error.to_string()))?);
+    }
+    let replayed =
+        journal::replay(base.as_deref(), &entries, at).map_err(|error| Error::Broken(error.to_string()))?;
+    if replayed.unchanged {
+        return Ok(Folded::Unchanged);
+    }
+    Ok(Folded::New(NewDeployment {
+        gzip: gzip(&replayed.text),
+        bytes_text: replayed.text.len() as u64,
+        resource_count: replayed.resource_count as u64,
+        pending_count: replayed.pending_count as u64,
+        outputs: outputs_text(replayed.outputs.as_deref(), replayed.secrets_providers.as_deref()),
+        skipped: replayed.skipped.into_iter().map(|skipped| (skipped.sequence_id, skipped.reason)).collect(),
+        integrity_error: replayed.integrity_error,
+    }))
+}
+
+/// Judges a whole deployment that a person imports.
+pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, Error> {
+    let base = base.map(|gzip| gunzip(gzip)).transpose()?;
+    fold_deployment(base.as_deref(), text)
+}
+
+fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
+    let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
+    if let Some(base) = base
+        && deployment::same_state(base, text).map_err(invalid)?
+    {
+        return Ok(Folded::Unchanged);
+    }
+    let inspection = deployment::inspect(text).map_err(invalid)?;
+    let integrity_error = inspection.integrity_error.clone();
+    let marked = deployment::with_integrity_error(text, integrity_error.clone().map(integrity_mark)).map_err(invalid)?;
+    Ok(Folded::New(NewDeployment {
+        gzip: gzip(&marked),
+        bytes_text: marked.len() as u64,
+        resource_count: inspection.resource_count as u64,
+        pending_count: inspection.pending_count as u64,
+        outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
+        skipped: Vec::new(),
+        integrity_error,
+    }))
+}
+
+fn integrity_mark(error: String) -> IntegrityError {
+    IntegrityError {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: "statewright".to_owned(),
+        error,
+    }
+}
+
+/// Of the whole deployments in one log the one with the latest manifest time counts, so that a delayed repeat of an
+/// old one does not roll the stack back. Between equal times the later slot counts.
+fn latest_checkpoint(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
+    let mut latest: Option<(Option<Timestamp>, Vec<u8>)> = None;
+    for part in parts {
+        let LogPart::Checkpoint(gzip) = part else { continue };
+        let text = gunzip(gzip)?;
+        let time = deployment::inspect(&text).map_err(|error| Error::Broken(error.to_string()))?.manifest_time;
+        if latest.as_ref().is_none_or(|(best, _)| time >= *best) {
+            latest = Some((time, text));
+        }
+    }
+    Ok(latest.map(|(_, text)| text))
+}
+
+/// The answer to `GET {stack}/outputs`. Both members are JSON text already.
+fn outputs_text(outputs: Option<&str>, secrets_providers: Option<&str>) -> Bytes {
+    let mut text = String::from("{");
+    if let Some(outputs) = outputs {
+        text.push_str("\"outputs\":");
+        text.push_str(outputs);
+    }
+    if let Some(providers) = secrets_providers {
+        if outputs.is_some() {
+            text.push(',');
+        }
+        text.push_str("\"secretsProviders\":");
+        text.push_str(providers);
+    }
+    text.push('}');
+    text.into()
+}
+
+/// Compresses. The header carries no time, so the same input gives the same bytes.
+pub fn gzip(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), Compression::fast());
+    encoder.write_all(bytes).expect("writing to memory does not fail");
+    encoder.finish().expect("writing to memory does not fail").into()
+}
+
+/// Inflates what this server stored.
+///
+/// # Errors
+/// [`Error::Broken`] for what is no gzip: the stored bytes are damaged.
+pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::with_capacity(gzip.len() * 4);
+    MultiGzDecoder::new(gzip)
+        .read_to_end(&mut text)
+        .map_err(|error| Error::Broken(format!("stored bytes do not inflate: {error}")))?;
+    Ok(text)
+}

@@ -1,0 +1,141 @@
+//! A stack's secrets, sealed under the stack's own data key.
+//!
+//! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the plaintext`, with
+//! the stack's id as associated data: it opens for its own stack only, whatever that is called by then.
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+
+use super::store;
+use super::{Error, RACES_MAX};
+use crate::context::{Context, DATA_KEY_REMEMBERED_FOR};
+use crate::domain::ids::StackId;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::WrappedDataKey;
+use crate::ports::{DataKey, Expect, KeyContext, Order, Query, WrappedKey};
+
+const FORMAT: u8 = 1;
+const HEADER_BYTES: usize = 5;
+const NONCE_BYTES: usize = 12;
+
+/// Seals values for a stack. At most one data key is made or opened, whatever their number.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when the stack's key does not open.
+pub async fn encrypt(ctx: &Context, stack: StackId, plaintexts: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+    let (number, key) = newest_key(ctx, stack).await?;
+    let cipher = cipher(&key);
+    let stack = stack.to_string();
+    plaintexts
+        .iter()
+        .map(|plaintext| {
+            let mut nonce = [0; NONCE_BYTES];
+            ctx.ids.fill(&mut nonce);
+            let sealed = cipher
+                .encrypt(Nonce::from_slice(&nonce), Payload { msg: plaintext, aad: stack.as_bytes() })
+                .map_err(|_| Error::Invalid("a secret is too long to be encrypted".to_owned()))?;
+            let mut ciphertext = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + sealed.len());
+            ciphertext.push(FORMAT);
+            ciphertext.extend_from_slice(&number.to_be_bytes());
+            ciphertext.extend_from_slice(&nonce);
+            ciphertext.extend_from_slice(&sealed);
+            Ok(ciphertext)
+        })
+        .collect()
+}
+
+/// Opens ciphertexts of a stack.
+///
+/// # Errors
+/// [`Error::Invalid`] when one was not sealed for this stack by this server.
+pub async fn decrypt(ctx: &Context, stack: StackId, ciphertexts: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+    let foreign = || {
+        Error::Invalid(
+            "the ciphertext was not encrypted by this server for this stack: check that the stack and its \
+             Pulumi.<stack>.yaml belong together, or set the secret again with `pulumi config set --secret`"
+                .to_owned(),
+        )
+    };
+    let aad = stack.to_string();
+    let mut opened: Option<(u32, Aes256Gcm)> = None;
+    let mut plaintexts = Vec::with_capacity(ciphertexts.len());
+    for ciphertext in ciphertexts {
+        let (&[format, k0, k1, k2, k3], rest) =
+            ciphertext.split_first_chunk::<HEADER_BYTES>().ok_or_else(foreign)?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or_else(foreign)?;
+        if format != FORMAT {
+            return Err(foreign());
+        }
+        let number = u32::from_be_bytes([k0, k1, k2, k3]);
+        if opened.as_ref().is_none_or(|(open, _)| *open != number) {
+            let key = data_key(ctx, stack, number).await?.ok_or_else(foreign)?;
+            opened = Some((number, cipher(&key)));
+        }
+        let (_, cipher) = opened.as_ref().ok_or_else(foreign)?;
+        let plaintext = cipher
+            .decrypt(Nonce::from_slice(nonce), Payload { msg: sealed, aad: aad.as_bytes() })
+            .map_err(|_| foreign())?;
+        plaintexts.push(plaintext);
+    }
+    Ok(plaintexts)
+}
+
+fn cipher(key: &DataKey) -> Aes256Gcm {
+    Aes256Gcm::new(&key.0.into())
+}
+
+fn context(stack: StackId) -> KeyContext {
+    KeyContext { name: "stack", value: stack.to_string() }
+}
+
+/// The key that new secrets are sealed under, made when the first one is. Two first callers end with the same key: the
+/// put is on the condition that there is none, and whoever loses reads the winner's.
+async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Error> {
+    let now = ctx.now();
+    if let Some(number) = ctx.memory.newest_keys.get(&stack, now, DATA_KEY_REMEMBERED_FOR)
+        && let Some(key) = data_key(ctx, stack, number).await?
+    {
+        return Ok((number, key));
+    }
+    for _ in 0..RACES_MAX {
+        let first = ItemKeys::data_key(stack, 1);
+        let query = Query {
+            partition: first.partition.clone(),
+            prefix: String::new(),
+            after: None,
+            order: Order::Descending,
+            limit: 1,
+        };
+        if let Some(item) = store::query(ctx, &query).await?.items.first() {
+            let number = item.key.sort.parse().map_err(|_| {
+                Error::Broken(format!("the data key {:?} of stack {stack} has no number", item.key.sort))
+            })?;
+            let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
+            let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+            ctx.memory.data_keys.put((stack, number), now, key.clone());
+            ctx.memory.newest_keys.put(stack, now, number);
+            return Ok((number, key));
+        }
+        let (key, wrapped) = ctx.keys.generate(&context(stack)).await?;
+        let record = WrappedDataKey { created: now }.encode_with(&wrapped.0);
+        if store::commit(ctx, vec![put(first, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
+            ctx.memory.data_keys.put((stack, 1), now, key.clone());
+            ctx.memory.newest_keys.put(stack, now, 1);
+            return Ok((1, key));
+        }
+    }
+    Err(Error::Contended("the stack's data key"))
+}
+
+async fn data_key(ctx: &Context, stack: StackId, number: u32) -> Result<Option<DataKey>, Error> {
+    let now = ctx.now();
+    if let Some(key) = ctx.memory.data_keys.get(&(stack, number), now, DATA_KEY_REMEMBERED_FOR) {
+        return Ok(Some(key));
+    }
+    let Some(item) = store::get(ctx, &ItemKeys::data_key(stack, number)).await? else { return Ok(None) };
+    let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
+    let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+    ctx.memory.data_keys.put((stack, number), now, key.clone());
+    Ok(Some(key))
+}

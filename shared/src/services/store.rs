@@ -1,0 +1,148 @@
+//! Reading and committing records, with lost answers recognised.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::Error;
+use crate::context::Context;
+use crate::layout::record::{Record, Stored};
+use crate::layout::records::Payload;
+use crate::ports::{BlobKey, CommitError, Item, ItemKey, Order, PortError, Query, Refusal, Write, WriteAction};
+
+/// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
+const ATTEMPTS_MAX: usize = 4;
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+
+/// A record, if it is there.
+pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Option<Stored<T>>, Error> {
+    get(ctx, key).await?.map(|item| Stored::read(&item).map_err(Error::from)).transpose()
+}
+
+/// An item, if it is there. Reads have no effect, so every failure is tried again.
+pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
+    retry(ctx, async || ctx.ledger.get(key).await).await
+}
+
+/// All items of a query, page by page, up to `limit`.
+pub(crate) async fn query_all(
+    ctx: &Context,
+    partition: String,
+    prefix: String,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit };
+    let mut items = Vec::new();
+    loop {
+        let page = retry(ctx, async || ctx.ledger.query(&query).await).await?;
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        items.extend(page.items);
+        if !page.more || items.len() >= limit {
+            return Ok(items);
+        }
+        query.limit = limit - items.len();
+    }
+}
+
+/// One page of a query.
+pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<crate::ports::Page, Error> {
+    retry(ctx, async || ctx.ledger.query(query).await).await
+}
+
+async fn retry<T>(ctx: &Context, mut call: impl AsyncFnMut() -> Result<T, PortError>) -> Result<T, Error> {
+    let mut wait = FIRST_WAIT;
+    for _ in 1..ATTEMPTS_MAX {
+        match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a port failed; trying again"),
+        }
+        ctx.clock.sleep(wait).await;
+        wait *= 2;
+    }
+    Ok(call().await?)
+}
+
+/// Commits. The inner result tells a refusal, which is for the caller to decide about.
+///
+/// An attempt whose answer was lost is looked up before the next one: puts carry revisions that only this call made,
+/// so finding one of them means that the whole commit was done.
+pub(crate) async fn commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
+    let mut wait = FIRST_WAIT;
+    for attempt in 1.. {
+        let error = match ctx.ledger.commit(writes.clone()).await {
+            Ok(()) => return Ok(Ok(())),
+            Err(CommitError::Refused(refusal)) => {
+                let own = attempt > 1 && is_done(ctx, &writes).await?;
+                return Ok(if own { Ok(()) } else { Err(refusal) });
+            }
+            Err(CommitError::Port(error)) => error,
+        };
+        if attempt >= ATTEMPTS_MAX {
+            return Err(error.into());
+        }
+        tracing::warn!(error = &error as &dyn std::error::Error, "a commit failed; trying again");
+        ctx.clock.sleep(wait).await;
+        wait *= 2;
+        if matches!(error, PortError::Unknown { .. }) && is_done(ctx, &writes).await? {
+            return Ok(Ok(()));
+        }
+    }
+    unreachable!("the loop has no other end than a return")
+}
+
+async fn is_done(ctx: &Context, writes: &[Write]) -> Result<bool, Error> {
+    for write in writes {
+        if let WriteAction::Put { revision, .. } = &write.action
+            && get(ctx, &write.key).await?.is_some_and(|item| item.revision == *revision)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The lower-case hex SHA-256 of these bytes.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// Decides where bytes of a record go that may be long: into its tail, or into a blob that is written first, so that
+/// the record never points to nothing.
+pub(crate) async fn keep(ctx: &Context, key: impl FnOnce() -> BlobKey, bytes: Bytes) -> Result<(Payload, Bytes), Error> {
+    if bytes.len() <= ctx.ledger.inline_bytes_max() {
+        return Ok((Payload::Inline, bytes));
+    }
+    let key = key();
+    let sha256 = sha256_hex(&bytes);
+    put_blob(ctx, &key, bytes).await?;
+    Ok((Payload::Blob { key: key.to_string(), sha256 }, Bytes::new()))
+}
+
+/// Stores a blob. A key is written with the same bytes only, so every failure is tried again.
+pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
+    retry(ctx, async || ctx.blobs.put(key, bytes.clone()).await).await
+}
+
+/// The bytes of a payload, checked against their hash.
+pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Result<Bytes, Error> {
+    match payload {
+        Payload::Inline => Ok(tail),
+        Payload::Blob { key, sha256 } => fetch_blob(ctx, key, sha256).await,
+    }
+}
+
+/// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
+pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
+    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
+    let bytes = retry(ctx, async || match ctx.blobs.get(&parsed).await? {
+        Some(blob) => blob.into_bytes().await.map(Some),
+        None => Ok(None),
+    })
+    .await?
+    .ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
+    if sha256_hex(&bytes) != sha256 {
+        return Err(Error::Broken(format!("the blob {key} does not match its hash")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,151 @@
+//! Update tokens: signed, not stored. A token names its update and when it ends, so that before its end a request
+//! needs no read to know whom it serves; the log's seal is what fences a client out.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::store::{self, sha256_hex};
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Signer, VerifyingKeyRecord};
+use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey};
+
+/// What an update token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The update.
+    #[serde(rename = "u")]
+    pub update: UpdateId,
+    /// Its stack.
+    #[serde(rename = "s")]
+    pub stack: StackId,
+    /// The SHA-256 of the stack's address, so that a token opens no other path.
+    #[serde(rename = "a")]
+    address: String,
+    /// Whether the update is a dry run: then it may not write to the log.
+    #[serde(rename = "d")]
+    pub dry_run: bool,
+    /// When the lease that it was issued with ends.
+    #[serde(rename = "e")]
+    pub expires: Timestamp,
+}
+
+const VERSION: &str = "swu1";
+const NOT_VALID: &str = "the update token is not valid for this update; run the command again to start a new update";
+
+/// A token for one update.
+///
+/// # Errors
+/// Those of the ports; the signing key is read once and remembered.
+pub async fn issue(
+    ctx: &Context,
+    update: UpdateId,
+    stack: StackId,
+    address: &StackAddress,
+    dry_run: bool,
+    expires: Timestamp,
+) -> Result<String, Error> {
+    let (key, seed) = signer(ctx).await?;
+    let claims = Claims { update, stack, address: sha256_hex(address.to_string().as_bytes()), dry_run, expires };
+    let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
+    let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));
+    let signature = SigningKey::from_bytes(&seed.0).sign(signed.as_bytes());
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
+}
+
+/// What the token says, if it is one of ours for exactly this update of this stack.
+///
+/// # Errors
+/// [`Error::Fenced`] for any other token: the client is told to stop, and tries no more.
+pub async fn verify(ctx: &Context, token: &str, address: &StackAddress, update: &str) -> Result<Claims, Error> {
+    let refused = || Error::Fenced(NOT_VALID.to_owned());
+    let (signed, signature) = token.rsplit_once('.').ok_or_else(refused)?;
+    let [version, key, claims] = signed.split('.').collect::<Vec<_>>()[..] else { return Err(refused()) };
+    if version != VERSION || key.len() != 16 || !key.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(refused());
+    }
+    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refused())?;
+    let signature = Signature::from_slice(&signature).map_err(|_| refused())?;
+    let public = verifying_key(ctx, key).await?.ok_or_else(refused)?;
+    let public = VerifyingKey::from_bytes(&public).map_err(|_| refused())?;
+    public.verify_strict(signed.as_bytes(), &signature).map_err(|_| refused())?;
+    let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refused())?;
+    let claims: Claims = serde_json::from_slice(&claims).map_err(|_| refused())?;
+    if claims.update.to_string() != update || claims.address != sha256_hex(address.to_string().as_bytes()) {
+        return Err(refused());
+    }
+    Ok(claims)
+}
+
+/// Makes the signing key unless there is one, and remembers it: what a server does before its first request.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when the key does not open under this master key.
+pub async fn prepare(ctx: &Context) -> Result<(), Error> {
+    signer(ctx).await.map(drop)
+}
+
+async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
+    let now = ctx.now();
+    if let Some(signer) = ctx.memory.signer.get(&(), now, Duration::MAX) {
+        return Ok(signer);
+    }
+    let signer = loop {
+        if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+            let (record, wrapped) = Signer::decode_with(&item.value)?;
+            let seed = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+            break (record.key, seed);
+        }
+        let mut id = [0; 8];
+        ctx.ids.fill(&mut id);
+        let key = hex::encode(id);
+        let (seed, wrapped) = ctx.keys.generate(&context(&key)).await?;
+        let public = SigningKey::from_bytes(&seed.0).verifying_key();
+        let writes = vec![
+            put(
+                ItemKeys::signer(),
+                Expect::Absent,
+                ctx.ids.revision(),
+                Signer { key: key.clone(), created: now }.encode_with(&wrapped.0),
+            ),
+            put(
+                ItemKeys::verifying_key(&key),
+                Expect::Absent,
+                ctx.ids.revision(),
+                VerifyingKeyRecord { created: now }.encode_with(public.as_bytes()),
+            ),
+        ];
+        // Refused: another process was first. The loop reads its key.
+        if store::commit(ctx, writes).await?.is_ok() {
+            break (key, seed);
+        }
+    };
+    ctx.memory.signer.put((), now, signer.clone());
+    Ok(signer)
+}
+
+fn context(key: &str) -> KeyContext {
+    KeyContext { name: "signer", value: key.to_owned() }
+}
+
+async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<[u8; 32]>, Error> {
+    let now = ctx.now();
+    if let Some(public) = ctx.memory.verifying_keys.get(&key.to_owned(), now, Duration::MAX) {
+        return Ok(Some(public));
+    }
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
+    let (_, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
+    let public: [u8; 32] =
+        tail.as_ref().try_into().map_err(|_| Error::Broken(format!("the verifying key {key} is not 32 bytes")))?;
+    ctx.memory.verifying_keys.put(key.to_owned(), now, public);
+    Ok(Some(public))
+}

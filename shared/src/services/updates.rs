@@ -1,0 +1,357 @@
+//! The life of an update: create, start, begin (both at once), renew, complete, cancel.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::accounts::Caller;
+use super::stacks::{self, Located};
+use super::update_tokens::{self, Claims};
+use super::{Error, RACES_MAX, publish, store};
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::domain::update::{Command, NotNow, Outcome, Seal, SealedBy, Status, Update, UpdateKind};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, put, put_until};
+use crate::layout::records::{Detail, Head, Name};
+use crate::ports::{Expect, Timestamp, Write};
+
+/// The newest journal version that this server replays.
+pub const JOURNAL_VERSION_MAX: u32 = 2;
+
+/// The record of a dry run, and of an update that was never started, may go after so long.
+const SCRAP_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// A lease is at least this long, in seconds.
+const LEASE_SECONDS_MIN: i64 = 1;
+
+/// What a client asks for when it creates an update.
+#[derive(Debug)]
+pub struct NewUpdate {
+    /// What it does.
+    pub kind: UpdateKind,
+    /// Whether it only previews.
+    pub dry_run: bool,
+    /// What is kept to be shown.
+    pub detail: Detail,
+}
+
+/// What a client gets when its update starts.
+#[derive(Debug)]
+pub struct Started {
+    /// The update.
+    pub update: UpdateId,
+    /// The version that the stack will have; for a dry run the one it has.
+    pub version: u64,
+    /// The update token.
+    pub token: String,
+    /// When the lease ends.
+    pub expires: Timestamp,
+    /// The journal version; 0 for checkpoints.
+    pub journal_version: u32,
+}
+
+/// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
+///
+/// # Errors
+/// [`Error::NoStack`].
+pub async fn create(ctx: &Context, caller: &Caller, address: &StackAddress, new: NewUpdate) -> Result<UpdateId, Error> {
+    let located = stacks::locate(ctx, caller, address).await?;
+    let id = UpdateId::new(ctx.ids.uuid());
+    let update = not_started(ctx, caller, located.id, &new);
+    let expires = ctx.now().plus(SCRAP_KEPT_FOR);
+    let writes = vec![
+        put_until(ItemKeys::update(id), Expect::Absent, ctx.ids.revision(), update.encode(), expires),
+        detail_write(ctx, id, &new),
+    ];
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(id),
+        Err(_) => Err(Error::Contended("a new update")),
+    }
+}
+
+/// Starts a created update. Starting one that runs already, as after a lost answer, gives the same answer again.
+///
+/// # Errors
+/// [`Error::Held`] while another update holds the stack; [`Error::NotNow`] when this one is over.
+pub async fn start(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+    tags: Option<BTreeMap<String, String>>,
+    journal_version: u32,
+) -> Result<Started, Error> {
+    if let Some(tags) = &tags {
+        stacks::check_tags(tags)?;
+    }
+    for _ in 0..RACES_MAX {
+        let (located, id, record) = stacks::update(ctx, caller, address, update).await?;
+        let located = publish::settle(ctx, located).await?;
+        if let Status::Running { until, .. } = record.value.status
+            && ctx.now() <= until
+        {
+            return started(ctx, address, id, &located, &record.value, until).await;
+        }
+        let command = start_command(&located.head.value, journal_version);
+        let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let expect = record.unchanged();
+        if let Some(started) = take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await? {
+            return Ok(started);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// What a client gets when it begins an update: what [`Started`] says, with what it would ask for next.
+#[derive(Debug)]
+pub struct Begun {
+    /// As for a start.
+    pub started: Started,
+    /// The stack and its head.
+    pub located: Located,
+    /// The stack's tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Creates and starts an update at once.
+///
+/// # Errors
+/// As [`create`] and [`start`].
+pub async fn begin(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewUpdate,
+    tags: Option<BTreeMap<String, String>>,
+    journal_version: u32,
+) -> Result<Begun, Error> {
+    if let Some(tags) = &tags {
+        stacks::check_tags(tags)?;
+    }
+    let id = UpdateId::new(ctx.ids.uuid());
+    for _ in 0..RACES_MAX {
+        let located = stacks::locate_settled(ctx, caller, address).await?;
+        let command = start_command(&located.head.value, journal_version);
+        let next = not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let detail = vec![detail_write(ctx, id, &new)];
+        if let Some(started) =
+            take(ctx, address, &located, id, next, Expect::Absent, detail, tags.as_ref()).await?
+        {
+            let tags = match tags {
+                Some(tags) if !new.dry_run => tags,
+                _ => stacks::read_name(ctx, address).await?.value.tags,
+            };
+            return Ok(Begun { started, located, tags });
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) -> Update {
+    Update {
+        stack,
+        kind: new.kind,
+        dry_run: new.dry_run,
+        requester: caller.requester(),
+        created: ctx.now(),
+        base_version: 0,
+        journal_version: 0,
+        status: Status::NotStarted,
+    }
+}
+
+fn start_command(head: &Head, journal_version: u32) -> Command {
+    Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
+}
+
+fn detail_write(ctx: &Context, id: UpdateId, new: &NewUpdate) -> Write {
+    let key = ItemKeys::update_detail(id);
+    put_until(key, Expect::Any, ctx.ids.revision(), new.detail.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
+}
+
+/// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.
+#[expect(clippy::too_many_arguments, reason = "one call for both ways to start, each with its own writes")]
+async fn take(
+    ctx: &Context,
+    address: &StackAddress,
+    located: &Located,
+    id: UpdateId,
+    update: Update,
+    expect: Expect,
+    mut writes: Vec<Write>,
+    tags: Option<&BTreeMap<String, String>>,
+) -> Result<Option<Started>, Error> {
+    let Status::Running { until, .. } = update.status else {
+        return Err(Error::NotNow(NotNow::NotStarted));
+    };
+    let revision = ctx.ids.revision();
+    if update.dry_run {
+        let expires = ctx.now().plus(SCRAP_KEPT_FOR);
+        writes.push(put_until(ItemKeys::update(id), expect, revision, update.encode(), expires));
+    } else {
+        publish::check_free(ctx, &located.head.value).await?;
+        let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
+        writes.push(put(ItemKeys::update(id), expect, revision, update.encode()));
+        writes.push(put(ItemKeys::head(located.id), located.head.unchanged(), ctx.ids.revision(), head.encode()));
+        if let Some(tags) = tags {
+            let name = stacks::read_name(ctx, address).await?;
+            if name.value.tags != *tags {
+                let next = Name { tags: tags.clone(), ..name.value.clone() };
+                writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode()));
+            }
+        }
+    }
+    match store::commit(ctx, writes).await? {
+        Ok(()) => started(ctx, address, id, located, &update, until).await.map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+async fn started(
+    ctx: &Context,
+    address: &StackAddress,
+    id: UpdateId,
+    located: &Located,
+    update: &Update,
+    until: Timestamp,
+) -> Result<Started, Error> {
+    let version = update.base_version + u64::from(!update.dry_run);
+    let token = update_tokens::issue(ctx, id, located.id, address, update.dry_run, until).await?;
+    Ok(Started { update: id, version, token, expires: until, journal_version: update.journal_version })
+}
+
+/// Extends the lease. Two calls in sequence: a read and a write. The old token stays good until its own end.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update is over: the client ends, as it must.
+pub async fn renew(
+    ctx: &Context,
+    address: &StackAddress,
+    claims: &Claims,
+    duration_seconds: i64,
+) -> Result<(String, Timestamp), Error> {
+    let seconds = u64::try_from(duration_seconds.max(LEASE_SECONDS_MIN)).unwrap_or(0);
+    for _ in 0..RACES_MAX {
+        let record = read_own(ctx, claims).await?;
+        let command = Command::Renew(Duration::from_secs(seconds));
+        let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
+        let write =
+            put(ItemKeys::update(claims.update), record.unchanged(), ctx.ids.revision(), next.encode());
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
+            let token =
+                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until).await?;
+            return Ok((token, until));
+        }
+    }
+    Err(Error::Contended("the lease"))
+}
+
+pub(crate) async fn read_own(ctx: &Context, claims: &Claims) -> Result<Stored<Update>, Error> {
+    store::read::<Update>(ctx, &ItemKeys::update(claims.update))
+        .await?
+        .ok_or_else(|| Error::Fenced("the update no longer exists; run the command again".to_owned()))
+}
+
+/// What a client whose update is over reads.
+pub(crate) fn fenced(why: NotNow) -> Error {
+    Error::Fenced(format!(
+        "{why}. Nothing that is sent for it now is kept; run the command again, and `pulumi refresh` first if \
+         resources were being changed"
+    ))
+}
+
+/// Ends an update as its client asks: seals its log and publishes what that holds, whatever the outcome. A repeat, as
+/// after a lost answer, joins the first or finds it done.
+///
+/// # Errors
+/// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
+pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
+    let id = claims.update;
+    for _ in 0..RACES_MAX {
+        let record = read_own(ctx, claims).await?;
+        match &record.value.status {
+            // The same end, asked for again.
+            Status::Sealed { seal, .. } if seal.outcome == outcome && seal.by == SealedBy::Client => {
+                return publish::publish(ctx, id).await;
+            }
+            Status::Ended { outcome: ended, by: SealedBy::Client, .. } if *ended == outcome => return Ok(()),
+            Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
+        }
+        if record.value.dry_run {
+            let next =
+                record.value.decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now()).map_err(fenced)?;
+            let expires = ctx.now().plus(SCRAP_KEPT_FOR);
+            let revision = ctx.ids.revision();
+            let write = put_until(ItemKeys::update(id), record.unchanged(), revision, next.encode(), expires);
+            if store::commit(ctx, vec![write]).await?.is_ok() {
+                return Ok(());
+            }
+            continue;
+        }
+        let command = |seal: Seal| Command::Seal(seal);
+        if publish::seal(ctx, id, &record, outcome, SealedBy::Client, command).await.map_err(as_fence)? {
+            return publish::publish(ctx, id).await;
+        }
+    }
+    Err(Error::Contended("the update"))
+}
+
+fn as_fence(error: Error) -> Error {
+    match error {
+        Error::NotNow(why) => fenced(why),
+        other => other,
+    }
+}
+
+/// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
+/// Cancelling what was cancelled is no error.
+///
+/// # Errors
+/// [`Error::NotNow`] when the update is not running.
+pub async fn cancel(ctx: &Context, caller: &Caller, address: &StackAddress, update: &str) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
+        let by = SealedBy::Cancel(caller.user.login.clone());
+        match &record.value.status {
+            Status::Sealed { seal, .. } if seal.outcome == Outcome::Cancelled => {
+                return publish::publish(ctx, id).await;
+            }
+            Status::Ended { outcome: Outcome::Cancelled, .. } => return Ok(()),
+            Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
+        }
+        if record.value.dry_run {
+            let next = record
+                .value
+                .decide(Command::EndDryRun(Outcome::Cancelled, by), ctx.now())
+                .map_err(Error::NotNow)?;
+            let expires = ctx.now().plus(SCRAP_KEPT_FOR);
+            let revision = ctx.ids.revision();
+            let write = put_until(ItemKeys::update(id), record.unchanged(), revision, next.encode(), expires);
+            if store::commit(ctx, vec![write]).await?.is_ok() {
+                return Ok(());
+            }
+            continue;
+        }
+        if publish::seal(ctx, id, &record, Outcome::Cancelled, by, Command::Seal).await? {
+            return publish::publish(ctx, id).await;
+        }
+    }
+    Err(Error::Contended("the update"))
+}
+
+/// The base deployment for the answer to a begin: the gzip of its text, unless it is longer than `bytes_max`.
+///
+/// # Errors
+/// [`Error::Broken`] for a blob that is missing or altered.
+pub async fn small_base(ctx: &Context, located: &Located, bytes_max: u64) -> Result<Option<Bytes>, Error> {
+    match &located.head.value.snapshot {
+        Some(snapshot) if snapshot.bytes_gzip <= bytes_max => {
+            stacks::fetch_snapshot(ctx, snapshot).await.map(Some)
+        }
+        Some(_) | None => Ok(None),
+    }
+}

@@ -1,0 +1,520 @@
+//! Pulumi Cloud's protocol as the CLI speaks it.
+//!
+//! Source of every shape: pulumi v3.274.1, `sdk/go/common/apitype` and `pkg/backend/httpstate/client`. A Go client
+//! writes `null` for an empty list or map, so both are optional wherever they are read. Spelling follows the client,
+//! with all its turns (`updateID` here, `updateId` there).
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::domain::update::UpdateKind;
+use crate::layout::records::ConfigValue;
+
+/// Bytes as standard base64 with padding, as Go writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base64(pub Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        STANDARD
+            .decode(text.as_bytes())
+            .map(Self)
+            .map_err(|error| serde::de::Error::custom(format!("not standard base64: {error}")))
+    }
+}
+
+/// `GET /api/user`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct User {
+    /// The login again: users have no other id.
+    pub id: String,
+    /// The login; the CLI requires it.
+    pub github_login: String,
+    /// Shown by consoles.
+    pub name: String,
+    /// Not kept.
+    pub email: String,
+    /// Not kept.
+    pub avatar_url: String,
+    /// Whom the user belongs to.
+    pub organizations: Vec<Organization>,
+    /// Log-ins elsewhere: none.
+    pub identities: Vec<String>,
+    /// The token that was shown.
+    pub token_info: TokenInfo,
+}
+
+/// An organization of a user.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Organization {
+    /// The organization's name; the CLI requires it.
+    pub github_login: String,
+    /// The same.
+    pub name: String,
+    /// Not kept.
+    pub avatar_url: String,
+}
+
+/// What is told of an access token.
+#[derive(Debug, Serialize)]
+pub struct TokenInfo {
+    /// Its name.
+    pub name: String,
+}
+
+/// `GET /api/user/organizations/default`.
+#[derive(Debug, Serialize)]
+pub struct DefaultOrganization {
+    /// The organization of stacks without one.
+    #[serde(rename = "gitHubLogin")]
+    pub github_login: String,
+    /// Nothing to say.
+    pub messages: Vec<String>,
+}
+
+/// `GET /api/capabilities`.
+#[derive(Debug, Serialize)]
+pub struct Capabilities {
+    /// What this server offers.
+    pub capabilities: Vec<Capability>,
+}
+
+/// One of them. One with a missing or wrong configuration makes the CLI ignore all.
+#[derive(Debug, Serialize)]
+pub struct Capability {
+    /// Its name.
+    pub capability: &'static str,
+    /// Its version; the CLI knows it at exactly one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// What it needs to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<serde_json::Value>,
+}
+
+/// `POST /api/stacks/{org}/{project}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateStack<'a> {
+    /// The name.
+    pub stack_name: String,
+    /// The tags.
+    #[serde(default)]
+    pub tags: Option<BTreeMap<String, String>>,
+    /// Teams that get access: not supported.
+    #[serde(default)]
+    pub teams: Option<Vec<String>>,
+    /// A first deployment.
+    #[serde(borrow, default)]
+    pub state: Option<&'a RawValue>,
+    /// Configuration held by the service: not supported.
+    #[serde(borrow, default)]
+    pub config: Option<&'a RawValue>,
+    /// An environment made with the stack: not supported.
+    #[serde(default)]
+    pub create_managed_environment: Option<bool>,
+}
+
+/// `GET {stack}`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stack {
+    /// Opaque.
+    pub id: String,
+    /// The owner.
+    pub org_name: String,
+    /// The project.
+    pub project_name: String,
+    /// The stack.
+    pub stack_name: String,
+    /// What runs now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_operation: Option<CurrentOperation>,
+    /// The update that last held the stack, running or not; empty before the first.
+    pub active_update: String,
+    /// The tags.
+    pub tags: BTreeMap<String, String>,
+    /// The current version; 0 before the first.
+    pub version: u64,
+}
+
+/// What runs on a stack.
+#[derive(Debug, Serialize)]
+pub struct CurrentOperation {
+    /// What it does.
+    pub kind: &'static str,
+    /// Who started it.
+    pub author: String,
+    /// When, in seconds.
+    pub started: i64,
+}
+
+/// `GET /api/user/stacks`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stacks {
+    /// A page of stacks.
+    pub stacks: Vec<StackSummary>,
+    /// Present only if there are more: the client reads an empty one as more, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A stack in a list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StackSummary {
+    /// Opaque.
+    pub id: String,
+    /// The owner.
+    pub org_name: String,
+    /// The project.
+    pub project_name: String,
+    /// The stack.
+    pub stack_name: String,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_update: Option<i64>,
+    /// Resources in the last version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_count: Option<u64>,
+}
+
+/// `POST {stack}/update`, `/preview`, `/refresh` and `/destroy`; and `program` of a begin.
+#[derive(Debug, Deserialize)]
+pub struct CreateUpdate {
+    /// How to run.
+    #[serde(default)]
+    pub options: Option<UpdateOptions>,
+    /// The stack's configuration.
+    #[serde(default)]
+    pub config: Option<BTreeMap<String, ConfigValue>>,
+    /// What is kept for the history.
+    #[serde(default)]
+    pub metadata: Option<UpdateMetadata>,
+}
+
+/// How an update runs, as far as the server cares.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateOptions {
+    /// This, not the path, tells a preview: `up` previews under the kind `update`.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
+}
+
+/// What is kept for the history.
+#[derive(Debug, Deserialize)]
+pub struct UpdateMetadata {
+    /// The message.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// git, CI, versions, flags.
+    #[serde(default)]
+    pub environment: Option<BTreeMap<String, String>>,
+}
+
+/// The answer to the creation of an update.
+#[derive(Debug, Serialize)]
+pub struct CreatedUpdate {
+    /// The update.
+    #[serde(rename = "updateID")]
+    pub update_id: String,
+    /// None: there are no policy packs here.
+    #[serde(rename = "requiredPolicies")]
+    pub required_policies: Vec<String>,
+    /// Nothing to say.
+    pub messages: Vec<String>,
+}
+
+/// `POST {update}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartUpdate {
+    /// The stack's tags from now on; absent or null leaves them.
+    #[serde(default)]
+    pub tags: Option<BTreeMap<String, String>>,
+    /// The newest journal version that the client speaks; absent for checkpoints.
+    #[serde(default)]
+    pub journal_version: Option<u32>,
+}
+
+/// The answer to a start.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartedUpdate {
+    /// The version that the stack will have; for previews the one it has.
+    pub version: u64,
+    /// The update token. The CLI requires one for previews too.
+    pub token: String,
+    /// When the lease ends, in seconds.
+    pub token_expiration: i64,
+    /// The journal version; 0 for checkpoints.
+    pub journal_version: u32,
+}
+
+/// `POST {stack}/begin-update`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BeginUpdate {
+    /// What the update does.
+    pub update_kind: UpdateKind,
+    /// What would be sent to create it.
+    pub program: CreateUpdate,
+    /// As for a start.
+    #[serde(default)]
+    pub tags: Option<BTreeMap<String, String>>,
+    /// As for a start.
+    #[serde(default)]
+    pub journal_version: Option<u32>,
+}
+
+/// The answer to a begin, to which the base deployment is added as `deployment`.
+#[derive(Debug, Serialize)]
+pub struct BegunUpdate {
+    /// As for a creation.
+    #[serde(flatten)]
+    pub created: CreatedUpdate,
+    /// As for a start.
+    #[serde(flatten)]
+    pub started: StartedUpdate,
+    /// The stack.
+    pub stack: Stack,
+}
+
+/// `POST {update}/renew_lease`.
+#[derive(Debug, Deserialize)]
+pub struct RenewLease {
+    /// For so long, in seconds.
+    pub duration: i64,
+}
+
+/// The answer to a renewal.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenewedLease {
+    /// The update token from now on.
+    pub token: String,
+    /// When the lease ends, in seconds.
+    pub token_expiration: i64,
+}
+
+/// `POST {update}/complete`.
+#[derive(Debug, Deserialize)]
+pub struct CompleteUpdate {
+    /// `succeeded` or `failed`.
+    pub status: String,
+}
+
+/// `GET {update}`.
+#[derive(Debug, Serialize)]
+pub struct UpdateStatus {
+    /// `not started`, `running`, `succeeded`, `failed` or `cancelled`.
+    pub status: &'static str,
+    /// Text events of imports: there are none.
+    pub events: Vec<String>,
+}
+
+/// The answer to `POST {stack}/import`.
+#[derive(Debug, Serialize)]
+pub struct Imported {
+    /// The update that imported; polled by the client. Mind the lower-case d.
+    #[serde(rename = "updateId")]
+    pub update_id: String,
+}
+
+/// `PATCH {update}/checkpoint`.
+#[derive(Debug, Deserialize)]
+pub struct Checkpoint<'a> {
+    /// The version of the deployment's schema.
+    pub version: i64,
+    /// The schema's features.
+    #[serde(borrow, default)]
+    pub features: Option<&'a RawValue>,
+    /// The deployment.
+    #[serde(borrow)]
+    pub deployment: &'a RawValue,
+}
+
+/// `POST {stack}/encrypt`, and the answer to a decrypt.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Plaintext {
+    /// The secret.
+    pub plaintext: Base64,
+}
+
+/// `POST {stack}/decrypt`, and the answer to an encrypt.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ciphertext {
+    /// The sealed secret.
+    pub ciphertext: Base64,
+}
+
+/// `POST {stack}/batch-encrypt`.
+#[derive(Debug, Deserialize)]
+pub struct BatchEncrypt {
+    /// The secrets.
+    #[serde(default)]
+    pub plaintexts: Option<Vec<Base64>>,
+}
+
+/// The answer to it, in the same order.
+#[derive(Debug, Serialize)]
+pub struct BatchEncrypted {
+    /// The sealed secrets.
+    pub ciphertexts: Vec<Base64>,
+}
+
+/// `POST {stack}/batch-decrypt`. The texts are kept as sent: they are the keys of the answer.
+#[derive(Debug, Deserialize)]
+pub struct BatchDecrypt {
+    /// The sealed secrets; the same one may come twice.
+    #[serde(default)]
+    pub ciphertexts: Option<Vec<String>>,
+}
+
+/// The answer to it.
+#[derive(Debug, Serialize)]
+pub struct BatchDecrypted {
+    /// Ciphertext exactly as sent to plaintext. The CLI requires every one.
+    pub plaintexts: BTreeMap<String, Base64>,
+}
+
+/// `POST {update}/events/batch`, as far as the server looks into it.
+#[derive(Debug, Deserialize)]
+pub struct EventBatch {
+    /// The events.
+    #[serde(default)]
+    pub events: Option<Vec<EngineEvent>>,
+}
+
+/// An event, as far as the server looks into it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EngineEvent {
+    /// Its place in the update, from 0.
+    pub sequence: u64,
+    /// The totals of the update.
+    #[serde(default)]
+    pub summary_event: Option<SummaryEvent>,
+}
+
+/// The totals of an update.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryEvent {
+    /// Operation to count.
+    #[serde(default)]
+    pub resource_changes: Option<BTreeMap<String, u64>>,
+}
+
+/// A batch of events whose events are passed on as they are.
+#[derive(Debug, Deserialize)]
+pub struct RawEventBatch<'a> {
+    /// The events.
+    #[serde(borrow, default)]
+    pub events: Option<Vec<&'a RawValue>>,
+}
+
+/// The place of an event that is passed on as it is.
+#[derive(Debug, Deserialize)]
+pub struct EventPlace {
+    /// Its place in the update.
+    pub sequence: u64,
+}
+
+/// `GET {update}/events`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Events<'a> {
+    /// The events, in order.
+    pub events: Vec<&'a RawValue>,
+    /// Absent once the update is over and all was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// `GET {stack}/updates`.
+#[derive(Debug, Serialize)]
+pub struct History {
+    /// Newest first.
+    pub updates: Vec<UpdateInfo>,
+}
+
+/// An entry of the history.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateInfo {
+    /// What it did.
+    pub kind: &'static str,
+    /// In seconds.
+    pub start_time: i64,
+    /// The message.
+    pub message: String,
+    /// git, CI, versions, flags.
+    pub environment: BTreeMap<String, String>,
+    /// The configuration, secrets encrypted.
+    pub config: BTreeMap<String, ConfigValue>,
+    /// `succeeded` or `failed`; a cancelled update has no word of its own here.
+    pub result: &'static str,
+    /// In seconds.
+    pub end_time: i64,
+    /// The version that it made.
+    pub version: u64,
+    /// Operation to count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_changes: Option<BTreeMap<String, u64>>,
+    /// Resources in that version.
+    pub resource_count: u64,
+}
+
+/// `GET {stack}/updates/latest`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LatestUpdate {
+    /// The entry.
+    pub info: UpdateInfo,
+    /// The update.
+    #[serde(rename = "updateID")]
+    pub update_id: String,
+    /// The version that it made.
+    pub version: u64,
+    /// The newest version of the stack.
+    pub latest_version: u64,
+    /// Who asked for it.
+    pub requested_by: RequestedBy,
+}
+
+/// Who asked for an update.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestedBy {
+    /// The login.
+    pub name: String,
+    /// The login.
+    pub github_login: String,
+    /// Not kept.
+    pub avatar_url: String,
+}
+
+/// The body of every refusal. The client tests `code`, not the status.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The status again, as an integer.
+    pub code: u16,
+    /// What the CLI's user reads.
+    pub message: String,
+}
