@@ -1,0 +1,1 @@
+//! The store of the single binary: SQLite, files and a master key in one folder.
