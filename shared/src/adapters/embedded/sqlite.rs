@@ -146,8 +146,9 @@ pub struct SqliteLedger {
 }
 
 struct Shared {
-    writer: Writer,
+    /// Dropped first: the last connection to be closed tidies the log away, and one that only reads cannot.
     readers: Readers,
+    writer: Writer,
 }
 
 impl SqliteLedger {
