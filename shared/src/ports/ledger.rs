@@ -1,5 +1,7 @@
 //! Small items under (partition, sort), with conditional commits.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -146,9 +148,11 @@ pub trait Ledger: Send + Sync + 'static {
     /// One page of the items of a partition.
     async fn query(&self, query: &Query) -> Result<Page, PortError>;
 
-    /// All writes, or none: at least 1 and at most 100 of them, 4 MB in all.
+    /// All writes, or none: at least 1 and at most 100 of them, 4 MB in all, as [`verify_writes`] checks.
     ///
     /// # Errors
+    /// [`PortError::NotDone`] when the writes break these bounds.
+    ///
     /// [`CommitError::Refused`] when an expectation does not hold: nothing was written, and the item found instead
     /// comes with it. A commit that finds its own put already done (the same revision under the same key, as after a
     /// lost answer) may answer with success or with that refusal; callers compare revisions.
@@ -157,4 +161,37 @@ pub trait Ledger: Send + Sync + 'static {
     /// Values up to this many bytes are cheaper here than as a blob with a pointer. Callers keep larger ones in
     /// [`super::Blobs`].
     fn inline_bytes_max(&self) -> usize;
+}
+
+/// Checks the bounds of a commit, which are those of the strictest store: 1 to 100 writes, no two of one key, no empty
+/// part of a key, keys and values of 4,000,000 bytes at most in all. Every adapter asks this first, so that a caller
+/// who breaks a bound learns it from any of them.
+///
+/// Source: `TransactWriteItems` in the DynamoDB API reference.
+///
+/// # Errors
+/// [`PortError::NotDone`], with the bound that is broken.
+pub fn verify_writes(writes: &[Write]) -> Result<(), PortError> {
+    let refuse = |why: &'static str| Err(PortError::not_done("committing", why));
+    if writes.is_empty() || writes.len() > 100 {
+        return refuse("a commit has 1 to 100 writes");
+    }
+    let mut keys = HashSet::with_capacity(writes.len());
+    let mut bytes_total = 0;
+    for Write { key, action, .. } in writes {
+        if key.partition.is_empty() || key.sort.is_empty() {
+            return refuse("both parts of an item's key are non-empty");
+        }
+        if !keys.insert(key) {
+            return refuse("no two writes of a commit name the same key");
+        }
+        bytes_total += key.partition.len() + key.sort.len();
+        if let WriteAction::Put { value, .. } = action {
+            bytes_total += value.len();
+        }
+    }
+    if bytes_total > 4_000_000 {
+        return refuse("a commit has at most 4,000,000 bytes");
+    }
+    Ok(())
 }

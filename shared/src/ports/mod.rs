@@ -17,6 +17,7 @@ pub use ids::Ids;
 pub use keys::{DataKey, KeyContext, Keys, KeysError, WrappedKey};
 pub use ledger::{
     CommitError, Expect, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write, WriteAction,
+    verify_writes,
 };
 
 /// Why a port could not answer. The two cases differ in what the caller may do next.

@@ -1,1 +1,58 @@
 //! The suites that every adapter of a port passes.
+//!
+//! A contract is a public function with a sentence for a name, which takes the adapter and panics where the adapter
+//! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract)
+//! and [`keys_contract!`](crate::keys_contract) make one test of each, so that all adapters are held to the same names:
+//!
+//! ```ignore
+//! mod ledger {
+//!     statewright_shared::ledger_contract!(async { (Arc::new(MemoryLedger::new()) as Arc<dyn Ledger>, ()) });
+//! }
+//! ```
+//!
+//! The argument is a future of the adapter and of whatever has to live as long as it, such as its folder.
+
+pub mod blobs;
+pub mod keys;
+pub mod ledger;
+
+/// One test for each named contract of a suite. Used by the three macros beside it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_tests {
+    ($suite:ident, $make:expr, [$($name:ident),+ $(,)?]) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            let (adapter, _kept) = $make.await;
+            $crate::ports::contract::$suite::$name(adapter).await;
+        }
+    )+};
+}
+
+#[cfg(test)]
+mod tests {
+    /// The public contracts of a suite's source and the names in its macro, both in order.
+    fn names(source: &str) -> (Vec<&str>, Vec<&str>) {
+        let functions = source
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub async fn "))
+            .filter_map(|rest| rest.split('(').next())
+            .collect();
+        let listed = source
+            .split_once("$make, [")
+            .and_then(|(_, rest)| rest.split_once("]"))
+            .map_or(Vec::new(), |(list, _)| {
+                list.split(',').map(str::trim).filter(|n| !n.is_empty()).collect()
+            });
+        (functions, listed)
+    }
+
+    #[test]
+    fn every_contract_is_in_the_list_of_its_suite() {
+        for source in [include_str!("ledger.rs"), include_str!("blobs.rs"), include_str!("keys.rs")] {
+            let (functions, listed) = names(source);
+            assert!(functions.len() > 5);
+            assert_eq!(functions, listed);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Adapters that count the calls through them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::ports::{
+    Blob, BlobKey, Blobs, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
+    PortError, Query, WrappedKey, Write,
+};
+
+/// How many calls of each kind there were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// `Ledger::get`.
+    pub ledger_gets: u64,
+    /// `Ledger::query`.
+    pub ledger_queries: u64,
+    /// `Ledger::commit` of one write.
+    pub ledger_single_commits: u64,
+    /// `Ledger::commit` of several writes, which costs twice as much a write where it is paid for.
+    pub ledger_joint_commits: u64,
+    /// `Blobs::put`.
+    pub blob_puts: u64,
+    /// `Blobs::get`.
+    pub blob_gets: u64,
+    /// `Blobs::delete`.
+    pub blob_deletes: u64,
+    /// `Keys::generate`.
+    pub keys_generated: u64,
+    /// `Keys::unwrap`.
+    pub keys_unwrapped: u64,
+}
+
+/// Where the wrappers count. Clones share the counts, so one of them can stand behind all three ports.
+#[derive(Debug, Clone, Default)]
+pub struct Counter {
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    ledger_gets: AtomicU64,
+    ledger_queries: AtomicU64,
+    ledger_single_commits: AtomicU64,
+    ledger_joint_commits: AtomicU64,
+    blob_puts: AtomicU64,
+    blob_gets: AtomicU64,
+    blob_deletes: AtomicU64,
+    keys_generated: AtomicU64,
+    keys_unwrapped: AtomicU64,
+}
+
+impl Counter {
+    /// A counter at zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The calls since the last `take`, or the beginning; counting starts anew.
+    pub fn take(&self) -> Calls {
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        Calls {
+            ledger_gets: take(&self.counts.ledger_gets),
+            ledger_queries: take(&self.counts.ledger_queries),
+            ledger_single_commits: take(&self.counts.ledger_single_commits),
+            ledger_joint_commits: take(&self.counts.ledger_joint_commits),
+            blob_puts: take(&self.counts.blob_puts),
+            blob_gets: take(&self.counts.blob_gets),
+            blob_deletes: take(&self.counts.blob_deletes),
+            keys_generated: take(&self.counts.keys_generated),
+            keys_unwrapped: take(&self.counts.keys_unwrapped),
+        }
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A port whose calls are counted.
+#[derive(Debug, Clone)]
+pub struct Counting<P> {
+    inner: P,
+    counter: Counter,
+}
+
+impl<P> Counting<P> {
+    /// Counts the calls to `inner` in `counter`.
+    pub fn new(inner: P, counter: Counter) -> Self {
+        Self { inner, counter }
+    }
+}
+
+#[async_trait]
+impl<L: Ledger> Ledger for Counting<L> {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        count(&self.counter.counts.ledger_gets);
+        self.inner.get(key).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        count(&self.counter.counts.ledger_queries);
+        self.inner.query(query).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        let counts = &self.counter.counts;
+        count(if writes.len() == 1 { &counts.ledger_single_commits } else { &counts.ledger_joint_commits });
+        self.inner.commit(writes).await
+    }
+
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
+#[async_trait]
+impl<B: Blobs> Blobs for Counting<B> {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        count(&self.counter.counts.blob_puts);
+        self.inner.put(key, body).await
+    }
+
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        count(&self.counter.counts.blob_gets);
+        self.inner.get(key).await
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        count(&self.counter.counts.blob_deletes);
+        self.inner.delete(key).await
+    }
+}
+
+#[async_trait]
+impl<K: Keys> Keys for Counting<K> {
+    async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
+        count(&self.counter.counts.keys_generated);
+        self.inner.generate(context).await
+    }
+
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        count(&self.counter.counts.keys_unwrapped);
+        self.inner.unwrap(wrapped, context).await
+    }
+}

@@ -1,0 +1,24 @@
+//! What the standard library leaves open about files that must survive the loss of power.
+
+use std::io;
+use std::path::Path;
+
+/// Writes a folder's list of names to the disk: a file that was made, renamed or removed in it stays so.
+#[cfg(unix)]
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Elsewhere the file system journals its names by itself, and a folder cannot be opened as a file.
+#[cfg(not(unix))]
+pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes a folder that only its owner may enter.
+pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

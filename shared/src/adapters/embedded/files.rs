@@ -1,0 +1,268 @@
+//! Blobs as files.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+
+use super::disk::{create_private_folder, sync_folder};
+use crate::adapters::SystemIds;
+use crate::ports::{Blob, BlobKey, Blobs, Ids, PortError};
+
+/// Where files are written before they get their name. No segment of a key starts with a dot.
+const TEMPORARY: &str = ".tmp";
+
+/// A blob is read in pieces of this size.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// How many folders are remembered as being on disk before all of them are forgotten.
+const FOLDERS_KNOWN_MAX: usize = 10_000;
+
+/// Blobs as files below a folder, each under the path that its key spells. Clones are handles onto the same folder.
+///
+/// A blob is written under a temporary name and synced before it is renamed, so that a name always stands for the
+/// whole blob; then the folder is synced, so that the name stays.
+#[derive(Debug, Clone)]
+pub struct FileBlobs {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    /// Folders whose name in their parent is known to be on disk. That a folder is there does not say so: another
+    /// process, or this one before a crash, may have made it and not have come to the sync.
+    folders_known: Mutex<HashSet<PathBuf>>,
+}
+
+impl FileBlobs {
+    /// Opens the store at `root`, makes it when there is none, and removes what puts that were broken off have left.
+    /// For the one process that holds the folder's lock: it would take a running put's file away from another one,
+    /// whose put would then not be done.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or cleaned.
+    pub fn open_or_create(root: &Path) -> io::Result<Self> {
+        let temporary = root.join(TEMPORARY);
+        for folder in [root, &temporary] {
+            if !folder.is_dir() {
+                create_private_folder(folder)?;
+            }
+            folder.parent().map_or(Ok(()), sync_folder)?;
+        }
+        for leftover in fs::read_dir(&temporary)? {
+            fs::remove_file(leftover?.path())?;
+        }
+        Ok(Self::open_existing(root))
+    }
+
+    /// A handle onto the store at `root`, which another process may be using. Touches nothing.
+    pub fn open_existing(root: &Path) -> Self {
+        Self { shared: Arc::new(Shared { root: root.to_owned(), folders_known: Mutex::default() }) }
+    }
+
+    /// Runs `work` away from the threads of the caller's runtime.
+    async fn run<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Shared) -> Result<T, PortError> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || work(&shared))
+            .await
+            .unwrap_or_else(|join| Err(PortError::unknown(what, join)))
+    }
+}
+
+#[async_trait]
+impl Blobs for FileBlobs {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        let key = key.clone();
+        self.run("storing a blob", move |shared| shared.put(&key, &body)).await
+    }
+
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        let key = key.clone();
+        self.run("reading a blob", move |shared| shared.get(&key)).await
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        let key = key.clone();
+        self.run("deleting a blob", move |shared| shared.delete(&key)).await
+    }
+}
+
+impl Shared {
+    fn put(&self, key: &BlobKey, body: &[u8]) -> Result<(), PortError> {
+        let path = self.path(key);
+        let folder = path.parent().unwrap_or(&self.root);
+        let temporary = self.root.join(TEMPORARY).join(SystemIds.uuid().simple().to_string());
+        let written = self
+            .make_folder(folder)
+            .and_then(|()| write_synced(&temporary, body))
+            .and_then(|()| fs::rename(&temporary, &path));
+        if let Err(error) = written {
+            // What is left of it goes at the next start, if not now.
+            let _ = fs::remove_file(&temporary);
+            self.folders_known().clear();
+            return Err(PortError::not_done("storing a blob", error));
+        }
+        sync_folder(folder).map_err(|error| PortError::unknown("storing a blob", error))
+    }
+
+    fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        let not_done = |error| PortError::not_done("reading a blob", error);
+        let file = match File::open(self.path(key)) {
+            Err(error) if is_absence(&error) => return Ok(None),
+            opened => opened.map_err(not_done)?,
+        };
+        let bytes_total = file.metadata().map_err(not_done)?.len();
+        let mut reading = Reading { file, bytes_left: bytes_total };
+        // The first piece comes along: a small blob is read in one go.
+        let first = reading.next_chunk().map_err(not_done)?;
+        let rest = stream::try_unfold(reading, |mut reading| async move {
+            if reading.bytes_left == 0 {
+                return Ok(None);
+            }
+            tokio::task::spawn_blocking(move || Ok(Some((reading.next_chunk()?, reading))))
+                .await
+                .unwrap_or_else(|join| Err(io::Error::other(join)))
+                .map_err(|error| PortError::not_done("reading a blob", error))
+        });
+        Ok(Some(Blob { bytes_total, stream: stream::iter([Ok(first)]).chain(rest).boxed() }))
+    }
+
+    fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        let path = self.path(key);
+        match fs::remove_file(&path) {
+            Err(error) if !is_absence(&error) => return Err(PortError::not_done("deleting a blob", error)),
+            // Absent: an earlier delete may have come only this far, so its name is synced away as well.
+            _ => {}
+        }
+        match sync_folder(path.parent().unwrap_or(&self.root)) {
+            Err(error) if !is_absence(&error) => Err(PortError::unknown("deleting a blob", error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file of a blob. A key is a relative path that cannot lead out of the root, see [`BlobKey`].
+    fn path(&self, key: &BlobKey) -> PathBuf {
+        self.root.join(key.as_str())
+    }
+
+    /// Makes a folder below the root and those above it, on disk.
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        if folder == self.root || self.folders_known().contains(folder) {
+            return Ok(());
+        }
+        let parent = folder.parent().unwrap_or(&self.root);
+        self.make_folder(parent)?;
+        match create_private_folder(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => sync_folder(parent)?,
+        }
+        let mut known = self.folders_known();
+        if known.len() >= FOLDERS_KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn folders_known(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.folders_known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the error says that there is no such file: also where a part of the path is no folder.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn write_synced(path: &Path, body: &[u8]) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(body)?;
+    // The size counts as data here: it is needed to read the bytes back.
+    file.sync_data()
+}
+
+/// A file that is being read.
+struct Reading {
+    file: File,
+    bytes_left: u64,
+}
+
+impl Reading {
+    /// The next piece; an error when the file ends before the announced length.
+    fn next_chunk(&mut self) -> io::Result<Bytes> {
+        let length = usize::try_from(self.bytes_left).map_or(CHUNK_BYTES, |left| left.min(CHUNK_BYTES));
+        let mut chunk = vec![0; length];
+        self.file.read_exact(&mut chunk)?;
+        self.bytes_left -= length as u64;
+        Ok(chunk.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> BlobKey {
+        BlobKey::parse(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn opening_removes_what_broken_puts_have_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("blobs");
+        let blobs = FileBlobs::open_or_create(&root).unwrap();
+        blobs.put(&key("snap/a/b"), Bytes::from("whole")).await.unwrap();
+        let leftover = root.join(TEMPORARY).join("half");
+        fs::write(&leftover, "ha").unwrap();
+
+        let blobs = FileBlobs::open_or_create(&root).unwrap();
+        assert!(!leftover.exists());
+        let whole = blobs.get(&key("snap/a/b")).await.unwrap().unwrap().into_bytes().await.unwrap();
+        assert_eq!(whole, "whole");
+    }
+
+    #[tokio::test]
+    async fn a_put_leaves_nothing_but_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::open_or_create(&folder.path().join("blobs")).unwrap();
+        blobs.put(&key("snap/a/b"), Bytes::from("whole")).await.unwrap();
+        assert_eq!(fs::read(folder.path().join("blobs/snap/a/b")).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(folder.path().join("blobs/.tmp")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_put_that_cannot_be_done_leaves_nothing_and_says_not_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::open_or_create(&folder.path().join("blobs")).unwrap();
+        // A folder lies where the file should go.
+        fs::create_dir_all(folder.path().join("blobs/snap/a/b")).unwrap();
+        let outcome = blobs.put(&key("snap/a/b"), Bytes::from("whole")).await;
+        assert!(matches!(outcome, Err(PortError::NotDone { .. })));
+        assert_eq!(fs::read_dir(folder.path().join("blobs/.tmp")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_cut_short_ends_with_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::open_or_create(&folder.path().join("blobs")).unwrap();
+        blobs.put(&key("snap/a/b"), Bytes::from(vec![7; 600_000])).await.unwrap();
+        let blob = blobs.get(&key("snap/a/b")).await.unwrap().unwrap();
+        File::options()
+            .write(true)
+            .open(folder.path().join("blobs/snap/a/b"))
+            .unwrap()
+            .set_len(300_000)
+            .unwrap();
+        assert!(matches!(blob.into_bytes().await, Err(PortError::NotDone { .. })));
+    }
+}

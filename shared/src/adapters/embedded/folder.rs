@@ -1,0 +1,304 @@
+//! One folder that holds a whole store.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::disk::{create_private_folder, sync_folder};
+use super::{FileBlobs, FileKeys, KeyFileError, OpenLedgerError, SqliteLedger};
+use crate::ports::{
+    CommitError, Expect, Ids, ItemKey, KeyContext, Keys, KeysError, Ledger, PortError, WrappedKey, Write,
+    WriteAction,
+};
+
+/// The three ports on one folder:
+///
+/// | name | content |
+/// | --- | --- |
+/// | `ledger.sqlite` (`-wal`, `-shm`) | the ledger |
+/// | `blobs/` | the blobs, each under its key |
+/// | `master.key` | the master key, for its owner alone |
+/// | `lock` | locked by the running server, whose process id it holds |
+///
+/// A check value in the ledger, wrapped under the master key, tells whether key and ledger belong together.
+///
+/// Keep the value: when the one of the server is dropped, another server may take the folder.
+#[derive(Debug)]
+pub struct DataFolder {
+    /// The ledger.
+    pub ledger: SqliteLedger,
+    /// The blobs.
+    pub blobs: FileBlobs,
+    /// The keys.
+    pub keys: FileKeys,
+    /// Dropped last: the others let go of their files first.
+    _lock: Option<File>,
+}
+
+/// Why a folder could not be opened. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// There is no such folder, and it was not to be made.
+    #[error(
+        "there is no data folder at {}. Name the folder of a server, or start the server, which makes one",
+        path.display()
+    )]
+    Absent {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Another server has it.
+    #[error(
+        "another server (process {pid}) runs on {}. Stop it first, or choose another folder",
+        path.display()
+    )]
+    Served {
+        /// The folder.
+        path: PathBuf,
+        /// The process id in the lock file, or `unknown`.
+        pid: String,
+    },
+    /// There is data but no master key.
+    #[error(
+        "{} is missing, and without it the secrets in {} cannot be read. Nothing was changed. Restore the key from \
+         your copy",
+        key.display(),
+        ledger.display()
+    )]
+    KeyMissing {
+        /// Where the key should be.
+        key: PathBuf,
+        /// The data that needs it.
+        ledger: PathBuf,
+    },
+    /// The master key is not the one under which the data was written.
+    #[error(
+        "{} is not the key under which {} was written. Nothing was changed. Restore the right key, or the ledger \
+         that belongs to this one",
+        key.display(),
+        ledger.display()
+    )]
+    KeyWrong {
+        /// The key.
+        key: PathBuf,
+        /// The data.
+        ledger: PathBuf,
+    },
+    /// There are blobs but no ledger.
+    #[error(
+        "{} is missing, but {} is not empty. Nothing was changed. Restore the ledger from a backup, or choose a new \
+         folder",
+        ledger.display(),
+        blobs.display()
+    )]
+    LedgerMissing {
+        /// Where the ledger should be.
+        ledger: PathBuf,
+        /// The blobs that belong to it.
+        blobs: PathBuf,
+    },
+    /// The ledger has items but no check value.
+    #[error(
+        "{} does not say which master key it belongs to. Nothing was changed. Restore it from a backup",
+        ledger.display()
+    )]
+    Unmarked {
+        /// The ledger.
+        ledger: PathBuf,
+    },
+    /// The ledger's file could not be opened.
+    #[error(transparent)]
+    Ledger(#[from] OpenLedgerError),
+    /// The master key's file could not be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The system refused something about a file or folder.
+    #[error("{} could not be {what}. Check the disk and who may write there", path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, as a participle.
+        what: &'static str,
+        /// The system's own error.
+        #[source]
+        source: io::Error,
+    },
+    /// The check value could not be read or written.
+    #[error("the check of the master key in {} failed", ledger.display())]
+    Check {
+        /// The ledger.
+        ledger: PathBuf,
+        /// The port's error.
+        #[source]
+        source: PortError,
+    },
+}
+
+impl DataFolder {
+    /// Opens the folder for the one server that may run on it, and makes it, for its owner alone, when there is none.
+    ///
+    /// # Errors
+    /// See [`FolderError`]. A folder with a part missing is refused and left as it is, never filled up.
+    pub async fn open_server(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
+        make(path)?;
+        let lock = lock(path)?;
+        let names = Names::in_folder(path);
+        let (key_there, ledger_there) = (is_there(&names.key)?, is_there(&names.ledger)?);
+        if ledger_there && !key_there {
+            return Err(FolderError::KeyMissing { key: names.key, ledger: names.ledger });
+        }
+        if !ledger_there && names.has_blobs()? {
+            return Err(FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs });
+        }
+        // The key is made before the ledger, so no crash leaves a ledger without a key.
+        let keys = match key_there {
+            true => FileKeys::open(&names.key, Arc::clone(&ids))?,
+            false => FileKeys::create(&names.key, Arc::clone(&ids))?,
+        };
+        let ledger = SqliteLedger::open_or_create(&names.ledger)?;
+        check(&ledger, &keys, Some(ids.as_ref()), &names).await?;
+        let blobs = FileBlobs::open_or_create(&names.blobs).map_err(|source| FolderError::System {
+            path: names.blobs,
+            what: "opened",
+            source,
+        })?;
+        Ok(Self { ledger, blobs, keys, _lock: Some(lock) })
+    }
+
+    /// Opens the folder for an operator's command, beside the server that may be running on it. Makes nothing.
+    ///
+    /// # Errors
+    /// See [`FolderError`].
+    pub async fn open_beside(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
+        let names = Names::in_folder(path);
+        if !is_there(&names.ledger)? {
+            return Err(match names.has_blobs()? {
+                true => FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs },
+                false => FolderError::Absent { path: path.to_owned() },
+            });
+        }
+        if !is_there(&names.key)? {
+            return Err(FolderError::KeyMissing { key: names.key, ledger: names.ledger });
+        }
+        let keys = FileKeys::open(&names.key, ids)?;
+        let ledger = SqliteLedger::open_existing(&names.ledger)?;
+        check(&ledger, &keys, None, &names).await?;
+        Ok(Self { ledger, blobs: FileBlobs::open_existing(&names.blobs), keys, _lock: None })
+    }
+}
+
+/// Where the parts of a folder lie.
+struct Names {
+    ledger: PathBuf,
+    blobs: PathBuf,
+    key: PathBuf,
+}
+
+impl Names {
+    fn in_folder(folder: &Path) -> Self {
+        Self {
+            ledger: folder.join("ledger.sqlite"),
+            blobs: folder.join("blobs"),
+            key: folder.join("master.key"),
+        }
+    }
+
+    /// Whether there is a class of blobs. The folder for temporary files does not count.
+    fn has_blobs(&self) -> Result<bool, FolderError> {
+        let failed = |source| FolderError::System { path: self.blobs.clone(), what: "read", source };
+        let entries = match fs::read_dir(&self.blobs) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            entries => entries.map_err(failed)?,
+        };
+        for entry in entries {
+            if !entry.map_err(failed)?.file_name().to_string_lossy().starts_with('.') {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn is_there(path: &Path) -> Result<bool, FolderError> {
+    path.try_exists().map_err(|source| FolderError::System { path: path.to_owned(), what: "read", source })
+}
+
+/// Makes the folder, if there is none, and those above it.
+fn make(path: &Path) -> Result<(), FolderError> {
+    let failed = |source| FolderError::System { path: path.to_owned(), what: "made", source };
+    if path.is_dir() {
+        return Ok(());
+    }
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        None => create_private_folder(path).map_err(failed),
+        Some(parent) => fs::create_dir_all(parent)
+            .and_then(|()| create_private_folder(path))
+            .and_then(|()| sync_folder(parent))
+            .map_err(failed),
+    }
+}
+
+/// Takes the folder for this process, until the file is dropped. The system lets go of it however the process ends.
+fn lock(folder: &Path) -> Result<File, FolderError> {
+    let path = folder.join("lock");
+    let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
+    let mut file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let read = file.take(20).read_to_string(&mut text);
+            let pid = match (read, text.trim()) {
+                (Ok(_), pid) if !pid.is_empty() => pid.to_owned(),
+                _ => "unknown".to_owned(),
+            };
+            return Err(FolderError::Served { path: folder.to_owned(), pid });
+        }
+    }
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed)?;
+    Ok(file)
+}
+
+/// Opens the check value; writes it where `maker` is given and the ledger is still empty.
+async fn check(
+    ledger: &SqliteLedger,
+    keys: &FileKeys,
+    maker: Option<&dyn Ids>,
+    names: &Names,
+) -> Result<(), FolderError> {
+    let failed = |source| FolderError::Check { ledger: names.ledger.clone(), source };
+    let key = ItemKey::new("FOLDER", "MASTER#CHECK");
+    let context = KeyContext { name: "folder", value: "check".to_owned() };
+    let fails_to_open = |error| match error {
+        KeysError::Mismatch => FolderError::KeyWrong { key: names.key.clone(), ledger: names.ledger.clone() },
+        KeysError::Port(source) => failed(source),
+    };
+    match (ledger.get(&key).await.map_err(failed)?, maker) {
+        (Some(item), _) => {
+            keys.unwrap(&WrappedKey(item.value.into()), &context).await.map_err(fails_to_open)?;
+        }
+        (None, Some(ids)) if ledger.is_empty().await.map_err(failed)? => {
+            let (_, wrapped) = keys.generate(&context).await.map_err(fails_to_open)?;
+            let action =
+                WriteAction::Put { revision: ids.revision(), value: Bytes::from(wrapped.0), expires: None };
+            ledger.commit(vec![Write { key, expect: Expect::Absent, action }]).await.map_err(|error| {
+                match error {
+                    CommitError::Refused(_) => {
+                        failed(PortError::not_done("writing the check value", "another process was faster"))
+                    }
+                    CommitError::Port(source) => failed(source),
+                }
+            })?;
+        }
+        (None, _) => return Err(FolderError::Unmarked { ledger: names.ledger.clone() }),
+    }
+    Ok(())
+}

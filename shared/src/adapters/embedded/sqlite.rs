@@ -1,0 +1,581 @@
+//! The ledger in one SQLite file.
+//!
+//! One thread writes. While its disk syncs one group of commits, the next ones queue up; then it takes all of them into
+//! one transaction, so that they share a sync. Nothing is answered before that transaction is on disk, not even a
+//! refusal, because a refusal may show an item that an earlier commit of the same group wrote.
+//!
+//! Reads run beside it on connections of their own. SQLite shows them a transaction only after its log was synced.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::adapters::key_range::sort_range;
+use crate::ports::{
+    BoxError, CommitError, Expect, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal, Revision,
+    Timestamp, Write, WriteAction, verify_writes,
+};
+
+/// Marks the file as ours: "STWR" in ASCII.
+const APPLICATION_ID: i32 = 0x5354_5752;
+
+/// The schema that this program reads and writes. A file of a newer one is refused.
+const SCHEMA_VERSION: i32 = 1;
+
+/// Keys are blobs, because those compare as bytes and know no encoding. The table is its own index: an item is found,
+/// and a partition is walked, in one tree.
+const SCHEMA: &str = "
+    CREATE TABLE items (
+        partition BLOB NOT NULL,
+        sort BLOB NOT NULL,
+        revision INTEGER NOT NULL,
+        value BLOB NOT NULL,
+        expires INTEGER,
+        PRIMARY KEY (partition, sort)
+    ) WITHOUT ROWID, STRICT;
+    PRAGMA application_id = 0x53545752;
+    PRAGMA user_version = 1;
+";
+
+/// How long a connection waits for another process to finish its transaction. An operator's command holds the write
+/// lock for milliseconds; whoever holds it for longer is stuck, and then an error helps more than waiting.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Values up to this size go into the ledger. A blob costs two syncs more than an item (its file and its folder), some
+/// milliseconds on a plain disk, while 256 KB written to the log and once more to the database cost less than one.
+const INLINE_BYTES_MAX: usize = 256 * 1024;
+
+/// A page ends after this many bytes of values, so that the memory for a query is bounded whatever its limit.
+const PAGE_BYTES_MAX: usize = 1_000_000;
+
+/// Commits that may wait at a time; more callers wait to be let in. With at most 4 MB each, this bounds the memory.
+const COMMITS_WAITING_MAX: usize = 256;
+
+/// Bytes in one transaction, so that a group of large commits does not keep its first member waiting.
+const GROUP_BYTES_MAX: usize = 16_000_000;
+
+/// Readers at a time. More than there are cores brings nothing when the pages lie in memory, and a few more hide a
+/// slow disk when they do not.
+const READERS_MAX: usize = 8;
+
+/// The log is carried over to the database when this many bytes were written since the last time, or as soon as
+/// nobody has committed anything for [`IDLE`]. SQLite's own way would do it inside of some caller's commit.
+const CHECKPOINT_AFTER_BYTES: usize = 4_000_000;
+
+/// See [`CHECKPOINT_AFTER_BYTES`].
+const IDLE: Duration = Duration::from_millis(500);
+
+/// Why the file of a ledger could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenLedgerError {
+    /// A newer program has written it.
+    #[error(
+        "{} has format {found}, and this program knows format {SCHEMA_VERSION} only. Nothing was changed. Use the \
+         newer program that wrote it, or restore a backup from before the upgrade",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: i32,
+    },
+    /// It belongs to another program.
+    #[error(
+        "{} is a SQLite file of another program. Nothing was changed. Choose another folder",
+        path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file system under it cannot do what the ledger needs.
+    #[error(
+        "{} cannot have a write-ahead log here (SQLite answers with mode {mode:?}). Put the folder on a local disk",
+        path.display()
+    )]
+    NoLog {
+        /// The file.
+        path: PathBuf,
+        /// The journal mode instead.
+        mode: String,
+    },
+    /// There is no ledger in it.
+    #[error("{} holds no ledger yet. Start the server once, it makes one", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// SQLite could not open or read it.
+    #[error("{} could not be opened", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's own error.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The writer's thread could not be started.
+    #[error("the thread that writes {} could not be started", path.display())]
+    Thread {
+        /// The file.
+        path: PathBuf,
+        /// The system's own error.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The ledger in one SQLite file. Clones are handles onto the same connections; the last one that is dropped waits for
+/// the commits under way and closes the file.
+///
+/// Several processes may open one file: their commits take turns.
+#[derive(Clone)]
+pub struct SqliteLedger {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Dropped first: the last connection to be closed tidies the log away, and one that only reads cannot.
+    readers: Readers,
+    writer: Writer,
+}
+
+impl SqliteLedger {
+    /// Opens the ledger in the file at `path` and makes it when there is none. The folder must be there.
+    ///
+    /// # Errors
+    /// See [`OpenLedgerError`]; a file that is not a ledger of a known format is left as it is.
+    pub fn open_or_create(path: &Path) -> Result<Self, OpenLedgerError> {
+        Self::open_with(path, OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens the ledger in the file at `path`, and makes none.
+    ///
+    /// # Errors
+    /// See [`OpenLedgerError`].
+    pub fn open_existing(path: &Path) -> Result<Self, OpenLedgerError> {
+        Self::open_with(path, OpenFlags::empty())
+    }
+
+    fn open_with(path: &Path, create: OpenFlags) -> Result<Self, OpenLedgerError> {
+        let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+
+        match known_schema(&connection, path)? {
+            true => {}
+            false if create.is_empty() => return Err(OpenLedgerError::Empty { path: path.to_owned() }),
+            false => create_schema(&mut connection, path)?,
+        }
+        // Every commit is synced before it is seen. On a Mac only this kind of sync reaches the disk.
+        for (pragma, value) in [("synchronous", "FULL"), ("fullfsync", "ON"), ("checkpoint_fullfsync", "ON")]
+        {
+            connection.pragma_update(None, pragma, value).map_err(failed)?;
+        }
+        connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(failed)?;
+
+        Ok(Self {
+            shared: Arc::new(Shared {
+                writer: Writer::start(connection)
+                    .map_err(|source| OpenLedgerError::Thread { path: path.to_owned(), source })?,
+                readers: Readers::new(path.to_owned()),
+            }),
+        })
+    }
+
+    /// Whether there is not one item.
+    ///
+    /// # Errors
+    /// As for every read.
+    pub async fn is_empty(&self) -> Result<bool, PortError> {
+        self.read("looking for any item", |connection| {
+            Ok(!connection.prepare_cached("SELECT 1 FROM items LIMIT 1")?.exists([])?)
+        })
+        .await
+    }
+
+    /// Runs `read` on a connection of the pool, away from the threads of the caller's runtime: a page may have to come
+    /// from a slow disk.
+    async fn read<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, PortError> {
+        let permit = Arc::clone(&self.shared.readers.permits).acquire_owned().await;
+        let permit = permit.map_err(|closed| PortError::not_done(what, closed))?;
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            shared.readers.with(read)
+        })
+        .await
+        .map_err(|join| PortError::not_done(what, join))?
+        .map_err(|error| PortError::not_done(what, error))
+    }
+}
+
+impl fmt::Debug for SqliteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteLedger").field("path", &self.shared.readers.path).finish_non_exhaustive()
+    }
+}
+
+/// Whether the file holds a ledger of the known format; `false` for a file without anything. Changes nothing.
+fn known_schema(connection: &Connection, path: &Path) -> Result<bool, OpenLedgerError> {
+    let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let application = number("application_id").map_err(failed)?;
+    let found = number("user_version").map_err(failed)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    match (application, found) {
+        (APPLICATION_ID, SCHEMA_VERSION) => Ok(true),
+        (APPLICATION_ID, _) => Err(OpenLedgerError::Newer { path: path.to_owned(), found }),
+        (0, 0) if tables == 0 => Ok(false),
+        _ => Err(OpenLedgerError::Foreign { path: path.to_owned() }),
+    }
+}
+
+fn create_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
+    let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(OpenLedgerError::NoLog { path: path.to_owned(), mode });
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    // Another process may have been faster.
+    if !known_schema(&transaction, path)? {
+        transaction.execute_batch(SCHEMA).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        let key = key.clone();
+        self.read("reading an item", move |connection| find(connection, &key)).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        let query = query.clone();
+        self.read("querying items", move |connection| find_page(connection, &query)).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        verify_writes(&writes)?;
+        self.shared.writer.commit(writes).await
+    }
+
+    fn inline_bytes_max(&self) -> usize {
+        INLINE_BYTES_MAX
+    }
+}
+
+fn find(connection: &Connection, key: &ItemKey) -> rusqlite::Result<Option<Item>> {
+    connection
+        .prepare_cached("SELECT revision, value, expires FROM items WHERE partition = ?1 AND sort = ?2")?
+        .query_row(params![key.partition.as_bytes(), key.sort.as_bytes()], |row| item(key.clone(), row))
+        .optional()
+}
+
+fn find_page(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
+    let mut statement = connection.prepare_cached(match query.order {
+        Order::Ascending => {
+            "SELECT revision, value, expires, sort FROM items
+             WHERE partition = ?1 AND sort >= ?2 AND sort < ?3 ORDER BY sort"
+        }
+        Order::Descending => {
+            "SELECT revision, value, expires, sort FROM items
+             WHERE partition = ?1 AND sort >= ?2 AND sort < ?3 ORDER BY sort DESC"
+        }
+    })?;
+    let range = sort_range(query);
+    let mut rows = statement.query(params![query.partition.as_bytes(), range.start, range.end])?;
+    let mut page = Page { items: Vec::new(), more: false };
+    let mut page_bytes = 0;
+    while let Some(row) = rows.next()? {
+        page_bytes += row.get_ref(1)?.as_blob()?.len();
+        let full = page.items.len() >= query.limit.max(1);
+        if full || (page_bytes > PAGE_BYTES_MAX && !page.items.is_empty()) {
+            page.more = true;
+            break;
+        }
+        let sort = String::from_utf8(row.get(3)?).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Blob, error.into())
+        })?;
+        page.items.push(item(ItemKey::new(query.partition.as_str(), sort), row)?);
+    }
+    Ok(page)
+}
+
+/// The item in a row that begins with revision, value and expiry.
+fn item(key: ItemKey, row: &Row<'_>) -> rusqlite::Result<Item> {
+    Ok(Item {
+        key,
+        revision: Revision(row.get::<_, i64>(0)?.cast_unsigned()),
+        value: Bytes::from(row.get::<_, Vec<u8>>(1)?),
+        expires: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+    })
+}
+
+/// Connections that read.
+struct Readers {
+    path: PathBuf,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    fn new(path: PathBuf) -> Self {
+        Self { path, permits: Arc::new(Semaphore::new(READERS_MAX)), idle: Mutex::default() }
+    }
+
+    /// Lends an idle connection, or a new one. After an error it is closed: the next reader gets a fresh one.
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let idle = self.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let found = read(&connection)?;
+        self.idle().push(connection);
+        Ok(found)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(connection)
+    }
+}
+
+type Answer = Result<(), CommitError>;
+
+/// A commit on its way to the writing thread.
+struct Job {
+    writes: Vec<Write>,
+    answer: oneshot::Sender<Answer>,
+    /// Held until the answer is given.
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The handle onto the thread that writes.
+struct Writer {
+    /// `None` only while being dropped: that ends the thread.
+    jobs: Option<mpsc::Sender<Job>>,
+    permits: Arc<Semaphore>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    fn start(connection: Connection) -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("ledger-writer".to_owned())
+            .spawn(move || write_groups(connection, &queue))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            permits: Arc::new(Semaphore::new(COMMITS_WAITING_MAX)),
+            thread: Some(thread),
+        })
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Answer {
+        const WHAT: &str = "committing";
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|closed| PortError::not_done(WHAT, closed))?;
+        let (answer, answered) = oneshot::channel();
+        let job = Job { writes, answer, _permit: permit };
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if !sent {
+            return Err(PortError::not_done(WHAT, "the thread that writes has ended").into());
+        }
+        answered.await.unwrap_or_else(|lost| Err(PortError::unknown(WHAT, lost).into()))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to wait for.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Answers all jobs, group by group, until the last handle is gone.
+fn write_groups(mut connection: Connection, queue: &mpsc::Receiver<Job>) {
+    let mut bytes_since_checkpoint = 0;
+    loop {
+        let first = match queue.recv_timeout(IDLE) {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                if bytes_since_checkpoint > 0 {
+                    checkpoint(&connection);
+                    bytes_since_checkpoint = 0;
+                    // Now sleep for as long as it takes: an idle server does not wake up twice a second.
+                }
+                match queue.recv() {
+                    Ok(job) => job,
+                    Err(_) => return,
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let mut group_bytes = bytes_of(&first);
+        let mut group = vec![first];
+        while group_bytes < GROUP_BYTES_MAX
+            && let Ok(next) = queue.try_recv()
+        {
+            group_bytes += bytes_of(&next);
+            group.push(next);
+        }
+        write_group(&mut connection, group);
+        bytes_since_checkpoint += group_bytes;
+        if bytes_since_checkpoint >= CHECKPOINT_AFTER_BYTES {
+            checkpoint(&connection);
+            bytes_since_checkpoint = 0;
+        }
+    }
+}
+
+/// Roughly what a job adds to the log: the pages of its values, and one for each write.
+fn bytes_of(job: &Job) -> usize {
+    let bytes_of_write = |write: &Write| match &write.action {
+        WriteAction::Put { value, .. } => 4096 + value.len(),
+        WriteAction::Delete => 4096,
+        WriteAction::Check => 0,
+    };
+    job.writes.iter().map(bytes_of_write).sum()
+}
+
+/// Carries the log over to the database, as far as no reader needs the older pages. The log is complete either way, so
+/// an error (a full disk) is only told; the next time tries again.
+fn checkpoint(connection: &Connection) {
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        tracing::warn!(%error, "the ledger's log could not be carried over to its database");
+    }
+}
+
+/// Applies the commits of a group in one transaction and then answers all of them.
+fn write_group(connection: &mut Connection, group: Vec<Job>) {
+    let outcome = transact(connection, &group);
+    for (position, job) in group.into_iter().enumerate() {
+        // A caller who has gone away misses the answer only.
+        let _ = job.answer.send(match &outcome {
+            Ok(refusals) => match refusals.get(position).cloned().flatten() {
+                None => Ok(()),
+                Some(refusal) => Err(CommitError::Refused(refusal)),
+            },
+            Err(failure) => Err(failure.to_port_error().into()),
+        });
+    }
+}
+
+/// Why a whole group failed.
+struct GroupFailure {
+    error: Arc<rusqlite::Error>,
+    /// Whether the transaction surely left no trace.
+    undone: bool,
+}
+
+impl GroupFailure {
+    /// The error for one of the members; they share the source.
+    fn to_port_error(&self) -> PortError {
+        let source: BoxError = Box::new(Arc::clone(&self.error));
+        match self.undone {
+            true => PortError::NotDone { what: "committing", source },
+            false => PortError::Unknown { what: "committing", source },
+        }
+    }
+}
+
+/// What refused each member, after the transaction is on disk.
+fn transact(connection: &mut Connection, group: &[Job]) -> Result<Vec<Option<Refusal>>, GroupFailure> {
+    let undone = |error| GroupFailure { error: Arc::new(error), undone: true };
+    // Takes the write lock at once. Beginning as a reader could find the lock taken when it is too late to wait.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(undone)?;
+    // An error in the middle drops the transaction, which rolls it back: nothing of the group has reached the log's end
+    // mark, so nothing of it can come back.
+    let refusals = group
+        .iter()
+        .map(|job| apply(&transaction, &job.writes))
+        .collect::<rusqlite::Result<Vec<_>>>()
+        .map_err(undone)?;
+    transaction.commit().map_err(|error| {
+        // A busy commit has not begun. After any other error the end mark may be in the log, synced or not.
+        let undone = matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+        GroupFailure { error: Arc::new(error), undone }
+    })?;
+    Ok(refusals)
+}
+
+/// Applies one commit, or nothing of it and tells what refused it.
+fn apply(transaction: &Transaction<'_>, writes: &[Write]) -> rusqlite::Result<Option<Refusal>> {
+    for (index, write) in writes.iter().enumerate() {
+        if !holds(transaction, write)? {
+            return Ok(Some(Refusal { index, current: find(transaction, &write.key)? }));
+        }
+    }
+    for Write { key, action, .. } in writes {
+        let (partition, sort) = (key.partition.as_bytes(), key.sort.as_bytes());
+        match action {
+            WriteAction::Put { revision, value, expires } => {
+                transaction.prepare_cached("REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
+                    params![
+                        partition,
+                        sort,
+                        revision.0.cast_signed(),
+                        value.as_ref(),
+                        expires.map(|instant| instant.0)
+                    ],
+                )?;
+            }
+            WriteAction::Delete => {
+                transaction
+                    .prepare_cached("DELETE FROM items WHERE partition = ?1 AND sort = ?2")?
+                    .execute(params![partition, sort])?;
+            }
+            WriteAction::Check => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Whether the write's expectation holds.
+fn holds(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<bool> {
+    if write.expect == Expect::Any {
+        return Ok(true);
+    }
+    let current = transaction
+        .prepare_cached("SELECT revision FROM items WHERE partition = ?1 AND sort = ?2")?
+        .query_row(params![write.key.partition.as_bytes(), write.key.sort.as_bytes()], |row| {
+            row.get::<_, i64>(0)
+        })
+        .optional()?;
+    Ok(match write.expect {
+        Expect::Any => true,
+        Expect::Absent => current.is_none(),
+        Expect::Revision(revision) => current == Some(revision.0.cast_signed()),
+    })
+}

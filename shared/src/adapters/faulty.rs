@@ -1,0 +1,174 @@
+//! Adapters that fail by a script.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::ports::{
+    Blob, BlobKey, Blobs, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
+    PortError, Query, WrappedKey, Write,
+};
+
+/// How a call fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Before it reaches the store: [`PortError::NotDone`].
+    Before,
+    /// After the store has done it: [`PortError::Unknown`], although done. A refusal is lost the same way.
+    After,
+    /// Before it reaches the store, but the caller cannot know: [`PortError::Unknown`], although not done.
+    Lost,
+}
+
+/// Which calls fail. Clones share the script and its count, so one script can stand behind all ports of a test and
+/// break at every call in turn.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    script: Arc<Mutex<Script>>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    calls: u64,
+    faults: BTreeMap<u64, Fault>,
+}
+
+impl Faults {
+    /// A script without faults.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Lets the `nth` call from now on fail; 1 is the next.
+    pub fn fail_at(&self, nth: u64, fault: Fault) {
+        self.with(|script| script.faults.insert(script.calls + nth, fault));
+    }
+
+    /// How many calls were made so far, the failed ones included.
+    pub fn calls(&self) -> u64 {
+        self.with(|script| script.calls)
+    }
+
+    /// Counts a call and tells its fate.
+    fn next(&self) -> Option<Fault> {
+        self.with(|script| {
+            script.calls += 1;
+            script.faults.remove(&script.calls)
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
+        act(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes a call, or does not, as the script says.
+    async fn meet<T, E: From<PortError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        match self.next() {
+            None => call.await,
+            Some(Fault::Before) => Err(PortError::not_done("a call", "a fault before it, by script").into()),
+            Some(Fault::Lost) => {
+                Err(PortError::unknown("a call", "a fault on the way to it, by script").into())
+            }
+            Some(Fault::After) => {
+                let _lost = call.await;
+                Err(PortError::unknown("a call", "a fault after it, by script").into())
+            }
+        }
+    }
+}
+
+/// A port whose calls fail by a script.
+#[derive(Debug, Clone)]
+pub struct Faulty<P> {
+    inner: P,
+    faults: Faults,
+}
+
+impl<P> Faulty<P> {
+    /// Sends the calls to `inner` through `faults`.
+    pub fn new(inner: P, faults: Faults) -> Self {
+        Self { inner, faults }
+    }
+}
+
+#[async_trait]
+impl<L: Ledger> Ledger for Faulty<L> {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        self.faults.meet(self.inner.get(key)).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        self.faults.meet(self.inner.query(query)).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        self.faults.meet(self.inner.commit(writes)).await
+    }
+
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
+#[async_trait]
+impl<B: Blobs> Blobs for Faulty<B> {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        self.faults.meet(self.inner.put(key, body)).await
+    }
+
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        self.faults.meet(self.inner.get(key)).await
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        self.faults.meet(self.inner.delete(key)).await
+    }
+}
+
+#[async_trait]
+impl<K: Keys> Keys for Faulty<K> {
+    async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
+        self.faults.meet(self.inner.generate(context)).await
+    }
+
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        self.faults.meet(self.inner.unwrap(wrapped, context)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::MemoryLedger;
+    use crate::ports::{Expect, Revision, WriteAction};
+
+    fn append(sort: &str) -> Vec<Write> {
+        let action = WriteAction::Put { revision: Revision(1), value: Bytes::new(), expires: None };
+        vec![Write { key: ItemKey::new("P", sort), expect: Expect::Absent, action }]
+    }
+
+    #[tokio::test]
+    async fn only_the_scripted_call_fails_and_says_whether_it_is_known() {
+        let faults = Faults::none();
+        let store = MemoryLedger::new();
+        let ledger = Faulty::new(store.clone(), faults.clone());
+
+        faults.fail_at(2, Fault::Before);
+        faults.fail_at(3, Fault::Lost);
+        faults.fail_at(4, Fault::After);
+        assert!(ledger.commit(append("1")).await.is_ok());
+        let before = ledger.commit(append("2")).await;
+        assert!(matches!(before, Err(CommitError::Port(PortError::NotDone { .. }))));
+        let lost = ledger.commit(append("3")).await;
+        assert!(matches!(lost, Err(CommitError::Port(PortError::Unknown { .. }))));
+        let after = ledger.commit(append("4")).await;
+        assert!(matches!(after, Err(CommitError::Port(PortError::Unknown { .. }))));
+        assert!(ledger.commit(append("5")).await.is_ok());
+
+        let sorts: Vec<String> = store.items().into_iter().map(|item| item.key.sort).collect();
+        assert_eq!(sorts, ["1", "4", "5"]);
+        assert_eq!(faults.calls(), 5);
+    }
+}

@@ -1,0 +1,80 @@
+//! Wrapping data keys under a master key that lies in memory.
+
+use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::{Aes256Gcm, Key, KeyInit, Nonce};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::ports::{BoxError, DataKey, Ids, KeyContext, KeysError, PortError, WrappedKey};
+
+/// The only format so far: this byte, the master key's id, the nonce, the sealed data key with its tag.
+const FORMAT: u8 = 1;
+const ID_BYTES: usize = 8;
+const NONCE_BYTES: usize = 12;
+const HEADER_BYTES: usize = 1 + ID_BYTES;
+
+/// A master key, ready to wrap and to unwrap.
+pub(crate) struct MasterKey {
+    /// Tells master keys apart without telling anything of them.
+    id: [u8; ID_BYTES],
+    cipher: Aes256Gcm,
+}
+
+impl MasterKey {
+    pub(crate) fn new(bytes: &[u8; 32]) -> Self {
+        let digest = Sha256::new_with_prefix(b"statewright master key id").chain_update(bytes).finalize();
+        let mut id = [0; ID_BYTES];
+        id.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        Self { id, cipher: Aes256Gcm::new(Key::<Aes256Gcm>::from_slice(bytes)) }
+    }
+
+    /// A new data key, plain and wrapped.
+    pub(crate) fn generate(
+        &self,
+        ids: &dyn Ids,
+        context: &KeyContext,
+    ) -> Result<(DataKey, WrappedKey), KeysError> {
+        let mut data_key = DataKey([0; 32]);
+        ids.fill(&mut data_key.0);
+        let mut nonce = [0; NONCE_BYTES];
+        ids.fill(&mut nonce);
+
+        let mut wrapped = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + 32 + 16);
+        wrapped.push(FORMAT);
+        wrapped.extend_from_slice(&self.id);
+        let bound = bound_data(&wrapped, context);
+        let sealed = self
+            .cipher
+            .encrypt(Nonce::from_slice(&nonce), Payload { msg: &data_key.0, aad: &bound })
+            .map_err(|_| PortError::not_done("wrapping a data key", BoxError::from("the cipher refused")))?;
+        wrapped.extend_from_slice(&nonce);
+        wrapped.extend_from_slice(&sealed);
+        Ok((data_key, WrappedKey(wrapped)))
+    }
+
+    /// Opens a wrapped key.
+    pub(crate) fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        let (header, rest) = wrapped.0.split_at_checked(HEADER_BYTES).ok_or(KeysError::Mismatch)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_BYTES).ok_or(KeysError::Mismatch)?;
+        // The header is bound too, so the cipher would notice; asking first keeps the formats apart.
+        if header.split_first() != Some((&FORMAT, self.id.as_slice())) {
+            return Err(KeysError::Mismatch);
+        }
+        let plain = self
+            .cipher
+            .decrypt(Nonce::from_slice(nonce), Payload { msg: sealed, aad: &bound_data(header, context) })
+            .map(Zeroizing::new)
+            .map_err(|_| KeysError::Mismatch)?;
+        plain.as_slice().try_into().map(DataKey).map_err(|_| KeysError::Mismatch)
+    }
+}
+
+/// What a wrapped key is bound to: its header and its context. The name's length stands before the name, so that no
+/// two contexts give the same bytes.
+fn bound_data(header: &[u8], context: &KeyContext) -> Vec<u8> {
+    let mut bound = header.to_vec();
+    bound.extend_from_slice(&(context.name.len() as u64).to_be_bytes());
+    bound.extend_from_slice(context.name.as_bytes());
+    bound.extend_from_slice(context.value.as_bytes());
+    bound
+}

@@ -1,0 +1,39 @@
+//! What stands behind the ports.
+//!
+//! The single binary lives on [`embedded`]; the tests of everything above live on the memory adapters and wrap them
+//! with those that count and those that fail.
+
+#[cfg(any(feature = "embedded", feature = "testing"))]
+mod key_range;
+#[cfg(any(feature = "embedded", feature = "testing"))]
+mod master_key;
+mod system_clock;
+mod system_ids;
+
+#[cfg(feature = "embedded")]
+pub mod embedded;
+
+#[cfg(feature = "testing")]
+mod counting;
+#[cfg(feature = "testing")]
+mod faulty;
+#[cfg(feature = "testing")]
+mod manual_clock;
+#[cfg(feature = "testing")]
+mod memory;
+#[cfg(feature = "testing")]
+mod seeded_ids;
+
+pub use system_clock::SystemClock;
+pub use system_ids::SystemIds;
+
+#[cfg(feature = "testing")]
+pub use counting::{Calls, Counter, Counting};
+#[cfg(feature = "testing")]
+pub use faulty::{Fault, Faults, Faulty};
+#[cfg(feature = "testing")]
+pub use manual_clock::ManualClock;
+#[cfg(feature = "testing")]
+pub use memory::{MemoryBlobs, MemoryKeys, MemoryLedger};
+#[cfg(feature = "testing")]
+pub use seeded_ids::SeededIds;

@@ -1,0 +1,204 @@
+//! What every [`Blobs`] promises.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+
+use crate::ports::{BlobKey, Blobs};
+
+/// One test for each contract of [`Blobs`]; see [`crate::ports::contract`].
+#[macro_export]
+macro_rules! blobs_contract {
+    ($make:expr) => {
+        $crate::contract_tests!(
+            blobs,
+            $make,
+            [
+                what_was_put_is_found,
+                an_absent_blob_is_none,
+                an_empty_blob_is_a_blob,
+                putting_the_same_bytes_again_is_harmless,
+                a_big_blob_streams_in_chunks_of_its_announced_length,
+                a_deleted_blob_is_absent,
+                deleting_an_absent_blob_is_no_error,
+                a_deleted_blob_can_be_put_again,
+                neighbours_are_told_apart,
+                keys_of_every_allowed_form_are_stored,
+                a_stream_that_is_abandoned_harms_nothing,
+                many_writers_of_one_key_leave_it_whole,
+                many_writers_in_a_new_folder_all_succeed,
+            ]
+        );
+    };
+}
+
+fn key(text: &str) -> BlobKey {
+    BlobKey::parse(text).expect("the contract's own keys are well formed")
+}
+
+async fn put(blobs: &Arc<dyn Blobs>, key: &BlobKey, body: &Bytes) {
+    blobs.put(key, body.clone()).await.expect("a put succeeds");
+}
+
+async fn read(blobs: &Arc<dyn Blobs>, key: &BlobKey) -> Option<Bytes> {
+    let blob = blobs.get(key).await.expect("a get succeeds")?;
+    Some(blob.into_bytes().await.expect("the stream ends well"))
+}
+
+/// Bytes without a period that a chunk size could hide.
+fn body(length: u32, salt: u32) -> Bytes {
+    (0..length).map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(salt) >> 13) as u8).collect()
+}
+
+/// A put is visible at once, with its length.
+pub async fn what_was_put_is_found(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/what-was-put/one"), body(1000, 1));
+    put(&blobs, &key, &body).await;
+    let blob = blobs.get(&key).await.expect("a get succeeds").expect("the blob is there");
+    assert_eq!(blob.bytes_total, 1000);
+    assert_eq!(blob.into_bytes().await.expect("the stream ends well"), body);
+}
+
+/// Absence is an answer, not an error, also in a folder that no put has made.
+pub async fn an_absent_blob_is_none(blobs: Arc<dyn Blobs>) {
+    assert!(read(&blobs, &key("snap/absent/one")).await.is_none());
+    put(&blobs, &key("snap/absent/two"), &body(1, 1)).await;
+    assert!(read(&blobs, &key("snap/absent/one")).await.is_none());
+    assert!(read(&blobs, &key("snap/absent/tw")).await.is_none());
+}
+
+/// Nothing is also something.
+pub async fn an_empty_blob_is_a_blob(blobs: Arc<dyn Blobs>) {
+    let key = key("snap/empty/one");
+    put(&blobs, &key, &Bytes::new()).await;
+    assert_eq!(read(&blobs, &key).await, Some(Bytes::new()));
+}
+
+/// A retried put changes nothing.
+pub async fn putting_the_same_bytes_again_is_harmless(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/again/one"), body(300_000, 2));
+    for _ in 0..3 {
+        put(&blobs, &key, &body).await;
+        assert_eq!(read(&blobs, &key).await.as_ref(), Some(&body));
+    }
+}
+
+/// The stream is read piece by piece, and the pieces are what was put.
+pub async fn a_big_blob_streams_in_chunks_of_its_announced_length(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/big/one"), body(5_000_000, 3));
+    put(&blobs, &key, &body).await;
+    let mut blob = blobs.get(&key).await.expect("a get succeeds").expect("the blob is there");
+    assert_eq!(blob.bytes_total, 5_000_000);
+    let mut at = 0;
+    while let Some(chunk) = blob.stream.next().await {
+        let chunk = chunk.expect("the stream goes on");
+        assert_eq!(Some(chunk.as_ref()), body.get(at..at + chunk.len()));
+        at += chunk.len();
+    }
+    assert_eq!(at, body.len());
+}
+
+/// A delete is visible at once.
+pub async fn a_deleted_blob_is_absent(blobs: Arc<dyn Blobs>) {
+    let key = key("snap/deleted/one");
+    put(&blobs, &key, &body(10, 4)).await;
+    blobs.delete(&key).await.expect("a delete succeeds");
+    assert!(read(&blobs, &key).await.is_none());
+}
+
+/// A retried delete succeeds, and so does one of what never was.
+pub async fn deleting_an_absent_blob_is_no_error(blobs: Arc<dyn Blobs>) {
+    let (gone, never) = (key("snap/delete-twice/one"), key("log/never-was/one"));
+    put(&blobs, &gone, &body(10, 5)).await;
+    for _ in 0..2 {
+        blobs.delete(&gone).await.expect("a delete succeeds, and again");
+    }
+    blobs.delete(&never).await.expect("a delete of nothing succeeds");
+}
+
+/// A deletion leaves nothing in the way.
+pub async fn a_deleted_blob_can_be_put_again(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/put-again/one"), body(10, 6));
+    put(&blobs, &key, &body).await;
+    blobs.delete(&key).await.expect("a delete succeeds");
+    put(&blobs, &key, &body).await;
+    assert_eq!(read(&blobs, &key).await, Some(body));
+}
+
+/// Keys that share a beginning are different keys.
+pub async fn neighbours_are_told_apart(blobs: Arc<dyn Blobs>) {
+    let keys =
+        ["snap/near/one", "snap/near/one-1", "snap/near/one-10", "snap/near2/one", "log/near/one"].map(key);
+    for (salt, key) in (7..).zip(&keys) {
+        put(&blobs, key, &body(20, salt * 1_000_003)).await;
+    }
+    let [first, rest @ ..] = &keys;
+    blobs.delete(first).await.expect("a delete succeeds");
+    assert!(read(&blobs, first).await.is_none());
+    for (salt, key) in (8..).zip(rest) {
+        assert_eq!(read(&blobs, key).await, Some(body(20, salt * 1_000_003)), "{key}");
+    }
+}
+
+/// Every key that parses can be stored: dots inside, case, digits, punctuation, depth, a long segment.
+pub async fn keys_of_every_allowed_form_are_stored(blobs: Arc<dyn Blobs>) {
+    let long = format!("snap/forms/{}", "x".repeat(200));
+    let forms =
+        ["snap/forms/a.b..c", "snap/forms/A-Z_0-9", "snap/forms/-", "snap/forms/deep/er/still", &long];
+    for (salt, form) in (20..).zip(forms) {
+        put(&blobs, &key(form), &body(30, salt)).await;
+    }
+    for (salt, form) in (20..).zip(forms) {
+        assert_eq!(read(&blobs, &key(form)).await, Some(body(30, salt)), "{form}");
+    }
+    for bad in ["", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a/.b", "a b", "a\\b", "ä", "a\0", "a:b"] {
+        assert!(BlobKey::parse(bad).is_none(), "{bad:?} is no key");
+    }
+    assert!(BlobKey::parse(&"x".repeat(512)).is_some());
+    assert!(BlobKey::parse(&"x".repeat(513)).is_none());
+}
+
+/// A client that hangs up in the middle of a download.
+pub async fn a_stream_that_is_abandoned_harms_nothing(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/abandoned/one"), body(1_000_000, 9));
+    put(&blobs, &key, &body).await;
+    let mut blob = blobs.get(&key).await.expect("a get succeeds").expect("the blob is there");
+    blob.stream.next().await.expect("there is a first chunk").expect("the first chunk is read");
+    drop(blob);
+    assert_eq!(read(&blobs, &key).await, Some(body));
+}
+
+/// 16 writers put one key's bytes at the same time, and readers in between see all of it or nothing.
+pub async fn many_writers_of_one_key_leave_it_whole(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/race/one"), body(400_000, 10));
+    let writers = (0..16).map(|_| {
+        let (blobs, key, body) = (Arc::clone(&blobs), key.clone(), body.clone());
+        tokio::spawn(async move {
+            if let Some(seen) = read(&blobs, &key).await {
+                assert_eq!(seen, body, "half a blob was seen");
+            }
+            put(&blobs, &key, &body).await;
+            assert_eq!(read(&blobs, &key).await, Some(body));
+        })
+    });
+    for writer in futures::future::join_all(writers).await {
+        writer.expect("a writer ends well");
+    }
+}
+
+/// 16 writers meet in a folder that none of them has made yet.
+pub async fn many_writers_in_a_new_folder_all_succeed(blobs: Arc<dyn Blobs>) {
+    let writers = (0..16).map(|writer| {
+        let blobs = Arc::clone(&blobs);
+        tokio::spawn(async move {
+            put(&blobs, &key(&format!("snap/new-folder/{writer}")), &body(100, writer)).await;
+        })
+    });
+    for writer in futures::future::join_all(writers).await {
+        writer.expect("a writer ends well");
+    }
+    for writer in 0..16 {
+        assert_eq!(read(&blobs, &key(&format!("snap/new-folder/{writer}"))).await, Some(body(100, writer)));
+    }
+}

@@ -1,0 +1,152 @@
+//! What every [`Keys`] promises.
+
+use std::sync::Arc;
+
+use crate::ports::{DataKey, KeyContext, Keys, KeysError, WrappedKey};
+
+/// One test for each contract of [`Keys`]; see [`crate::ports::contract`]. The adapter is a [`Pair`].
+#[macro_export]
+macro_rules! keys_contract {
+    ($make:expr) => {
+        $crate::contract_tests!(
+            keys,
+            $make,
+            [
+                a_wrapped_key_opens_to_the_key_that_was_made,
+                two_keys_differ,
+                another_context_does_not_open_it,
+                contexts_of_the_same_letters_are_told_apart,
+                every_altered_byte_is_noticed,
+                every_shortened_or_lengthened_key_is_noticed,
+                another_master_key_does_not_open_it,
+                the_wrapped_key_does_not_show_the_key,
+                a_key_is_never_shown,
+                many_callers_get_keys_of_their_own,
+            ]
+        );
+    };
+}
+
+/// Two adapters of the same kind under different master keys.
+pub struct Pair {
+    /// The adapter that is tested.
+    pub keys: Arc<dyn Keys>,
+    /// One that cannot open what `keys` has wrapped.
+    pub strangers: Arc<dyn Keys>,
+}
+
+fn context(name: &'static str, value: &str) -> KeyContext {
+    KeyContext { name, value: value.to_owned() }
+}
+
+async fn generate(keys: &Arc<dyn Keys>, context: &KeyContext) -> (DataKey, WrappedKey) {
+    keys.generate(context).await.expect("a key is made")
+}
+
+async fn assert_mismatch(keys: &Arc<dyn Keys>, wrapped: &WrappedKey, context: &KeyContext) {
+    let outcome = keys.unwrap(wrapped, context).await;
+    assert!(matches!(outcome, Err(KeysError::Mismatch)), "{wrapped:?} under {context:?} gave {outcome:?}");
+}
+
+/// What is wrapped opens, more than once.
+pub async fn a_wrapped_key_opens_to_the_key_that_was_made(pair: Pair) {
+    let context = context("stack", "one");
+    let (plain, wrapped) = generate(&pair.keys, &context).await;
+    for _ in 0..2 {
+        let opened = pair.keys.unwrap(&wrapped, &context).await.expect("the key opens");
+        assert_eq!(opened.0, plain.0);
+    }
+}
+
+/// No key is made twice, and equal contexts do not make equal keys.
+pub async fn two_keys_differ(pair: Pair) {
+    let context = context("stack", "one");
+    let (first, first_wrapped) = generate(&pair.keys, &context).await;
+    let (second, second_wrapped) = generate(&pair.keys, &context).await;
+    assert_ne!(first.0, second.0);
+    assert_ne!(first_wrapped, second_wrapped);
+}
+
+/// A key of one stack does not open as another's, nor as another thing's.
+pub async fn another_context_does_not_open_it(pair: Pair) {
+    let (_, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
+    for other in
+        [context("stack", "two"), context("stack", ""), context("stack", "one "), context("signing", "one")]
+    {
+        assert_mismatch(&pair.keys, &wrapped, &other).await;
+    }
+}
+
+/// The border between name and value is part of the context.
+pub async fn contexts_of_the_same_letters_are_told_apart(pair: Pair) {
+    let (_, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
+    for other in [context("stac", "kone"), context("stackone", ""), context("stacko", "ne")] {
+        assert_mismatch(&pair.keys, &wrapped, &other).await;
+    }
+}
+
+/// One flipped bit anywhere, be it in a header, a nonce, the sealed key or a tag.
+pub async fn every_altered_byte_is_noticed(pair: Pair) {
+    let context = context("stack", "one");
+    let (_, wrapped) = generate(&pair.keys, &context).await;
+    for at in 0..wrapped.0.len() {
+        let mut altered = wrapped.clone();
+        altered.0.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
+        assert_ne!(altered, wrapped);
+        assert_mismatch(&pair.keys, &altered, &context).await;
+    }
+}
+
+/// Every length but the right one, down to nothing.
+pub async fn every_shortened_or_lengthened_key_is_noticed(pair: Pair) {
+    let context = context("stack", "one");
+    let (_, wrapped) = generate(&pair.keys, &context).await;
+    for length in 0..wrapped.0.len() {
+        assert_mismatch(&pair.keys, &WrappedKey(wrapped.0.iter().copied().take(length).collect()), &context)
+            .await;
+    }
+    let longer = WrappedKey(wrapped.0.iter().copied().chain([0]).collect());
+    assert_mismatch(&pair.keys, &longer, &context).await;
+}
+
+/// Neither side opens what the other has wrapped.
+pub async fn another_master_key_does_not_open_it(pair: Pair) {
+    let context = context("stack", "one");
+    let (_, ours) = generate(&pair.keys, &context).await;
+    let (_, theirs) = generate(&pair.strangers, &context).await;
+    assert_mismatch(&pair.strangers, &ours, &context).await;
+    assert_mismatch(&pair.keys, &theirs, &context).await;
+}
+
+/// The plain key is nowhere in what is stored.
+pub async fn the_wrapped_key_does_not_show_the_key(pair: Pair) {
+    let (plain, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
+    for part in plain.0.chunks(8) {
+        assert!(!wrapped.0.windows(8).any(|window| window == part));
+    }
+}
+
+/// A key that reaches a log by mistake tells nothing.
+pub async fn a_key_is_never_shown(pair: Pair) {
+    let (plain, _) = generate(&pair.keys, &context("stack", "one")).await;
+    assert_eq!(format!("{plain:?}"), "DataKey(..)");
+}
+
+/// 16 callers at the same time: each gets a key of its own, and all of them open.
+pub async fn many_callers_get_keys_of_their_own(pair: Pair) {
+    let callers = (0..16).map(|caller| {
+        let keys = Arc::clone(&pair.keys);
+        tokio::spawn(async move {
+            let context = context("stack", &caller.to_string());
+            let (plain, wrapped) = generate(&keys, &context).await;
+            let opened = keys.unwrap(&wrapped, &context).await.expect("the key opens");
+            assert_eq!(opened.0, plain.0);
+            plain.0
+        })
+    });
+    let mut plain = std::collections::HashSet::new();
+    for caller in futures::future::join_all(callers).await {
+        assert!(plain.insert(caller.expect("a caller ends well")), "a key was made twice");
+    }
+    assert_eq!(plain.len(), 16);
+}

@@ -1,0 +1,28 @@
+//! The adapters that keep everything in memory.
+
+use std::sync::Arc;
+
+use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SystemIds};
+use statewright_shared::ports::contract::keys::Pair;
+use statewright_shared::ports::{Blobs, Ledger};
+
+mod ledger {
+    use super::*;
+
+    statewright_shared::ledger_contract!(async { (Arc::new(MemoryLedger::new()) as Arc<dyn Ledger>, ()) });
+}
+
+mod blobs {
+    use super::*;
+
+    statewright_shared::blobs_contract!(async { (Arc::new(MemoryBlobs::new()) as Arc<dyn Blobs>, ()) });
+}
+
+mod keys {
+    use super::*;
+
+    statewright_shared::keys_contract!(async {
+        let keys = || Arc::new(MemoryKeys::new(Arc::new(SystemIds)));
+        (Pair { keys: keys(), strangers: keys() }, ())
+    });
+}
