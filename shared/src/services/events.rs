@@ -6,11 +6,9 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::update_tokens::Claims;
-use super::updates::{fenced, read_own};
-use super::{Error, stacks, store};
+use super::{Error, log, stacks, store};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
-use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
 use crate::layout::keys::events_blob;
 use crate::layout::record::{Record, put_until};
@@ -44,14 +42,7 @@ pub struct NewBatch {
 /// [`Error::Fenced`] when the update is over.
 pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(), Error> {
     let id = claims.update;
-    match read_own(ctx, claims).await?.value.status {
-        Status::Running { .. } => {}
-        Status::NotStarted => return Err(fenced(NotNow::NotStarted)),
-        Status::Sealed { seal, .. } => {
-            return Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }));
-        }
-        Status::Ended { at, outcome, by, .. } => return Err(fenced(NotNow::Over { outcome, by, at })),
-    }
+    log::check_open(ctx, claims).await?;
     if batch.count == 0 {
         return Ok(());
     }

@@ -106,11 +106,16 @@ fn refuse_sealed(item: &Item) -> Result<(), Error> {
 }
 
 /// Past the token's own end the record decides: a renewal whose answer was lost must not end an update.
-pub(crate) async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+    if ctx.now() <= claims.expires { Ok(()) } else { check_open(ctx, claims).await }
+}
+
+/// Refuses unless the update's record says that it accepts writes.
+///
+/// # Errors
+/// [`Error::Fenced`] with the reason.
+pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Error> {
     let now = ctx.now();
-    if now <= claims.expires {
-        return Ok(());
-    }
     match read_own(ctx, claims).await?.value.status {
         Status::Running { until, .. } if now <= until => Ok(()),
         Status::Running { until, .. } => Err(fenced(NotNow::LeaseOver { until })),

@@ -171,11 +171,13 @@ async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
 async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal: &Seal) -> Result<bool, Error> {
     let update = &record.value;
     let stack = update.stack;
-    let (head, slots, summary, detail) = futures::try_join!(
-        store::read::<Head>(ctx, &ItemKeys::head(stack)),
-        read_log(ctx, id, seal),
-        store::read::<Summary>(ctx, &ItemKeys::update_summary(id)),
-        store::read::<Detail>(ctx, &ItemKeys::update_detail(id)),
+    let (head_key, summary_key, detail_key) =
+        (ItemKeys::head(stack), ItemKeys::update_summary(id), ItemKeys::update_detail(id));
+    let (head, log, summary, detail) = futures::try_join!(
+        store::read::<Head>(ctx, &head_key),
+        read_log(ctx, id),
+        store::read::<Summary>(ctx, &summary_key),
+        store::read::<Detail>(ctx, &detail_key),
     )?;
     let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
     if head.value.running != Some(id) {
@@ -186,8 +188,11 @@ async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal
         Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
         None => None,
     };
+    if log.seal.as_ref() != Some(seal) {
+        return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
+    }
     let at = seal.at;
-    let folded = in_background(move || fold::fold(base.as_ref(), &slots, at)).await?;
+    let folded = in_background(move || fold::fold(base.as_ref(), &log.parts, at)).await?;
 
     let version = NewVersion {
         update: id,
@@ -212,26 +217,54 @@ async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
 
-/// The contents of slots 1 to the seal, which must be dense.
-async fn read_log(ctx: &Context, id: UpdateId, seal: &Seal) -> Result<Vec<fold::LogPart>, Error> {
+/// A log as it was read: its contents, and what follows them.
+struct Log {
+    parts: Vec<fold::LogPart>,
+    /// When the last slot was taken.
+    last: Option<Timestamp>,
+    seal: Option<Seal>,
+}
+
+/// The contents of a log up to its seal, or to its last slot by now. Slots must be dense.
+async fn read_log(ctx: &Context, id: UpdateId) -> Result<Log, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    let mut parts = Vec::with_capacity(items.len());
+    let mut log = Log { parts: Vec::with_capacity(items.len()), last: None, seal: None };
     for (expected, item) in (1..).zip(&items) {
         if log::slot_number(item)? != expected {
             return Err(Error::Broken(format!("the log of update {id} lacks slot {expected}")));
         }
         let (slot, tail) = Slot::decode_with(&item.value)?;
+        log.last = Some(slot.at);
         match slot.content {
-            Content::Entries(payload) => parts.push(fold::LogPart::Entries(store::fetch(ctx, &payload, tail).await?)),
-            Content::Checkpoint(payload) => {
-                parts.push(fold::LogPart::Checkpoint(store::fetch(ctx, &payload, tail).await?));
+            Content::Entries(payload) => {
+                log.parts.push(fold::LogPart::Entries(store::fetch(ctx, &payload, tail).await?));
             }
-            Content::Seal(found) if found == *seal => return Ok(parts),
-            Content::Seal(_) => break,
+            Content::Checkpoint(payload) => {
+                log.parts.push(fold::LogPart::Checkpoint(store::fetch(ctx, &payload, tail).await?));
+            }
+            Content::Seal(seal) => {
+                log.seal = Some(seal);
+                break;
+            }
         }
     }
-    Err(Error::Broken(format!("the log of update {id} does not end with its seal")))
+    Ok(log)
+}
+
+/// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
+/// changed it. Nothing is stored.
+pub(crate) async fn progress(ctx: &Context, id: UpdateId, base: Option<&Snapshot>) -> Result<Option<Bytes>, Error> {
+    let log = read_log(ctx, id).await?;
+    let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
+    let base = match base {
+        Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
+        None => None,
+    };
+    match in_background(move || fold::fold(base.as_ref(), &log.parts, at)).await? {
+        Folded::Unchanged => Ok(None),
+        Folded::New(new) => Ok(Some(new.gzip)),
+    }
 }
 
 /// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.

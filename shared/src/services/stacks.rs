@@ -12,7 +12,7 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagNam
 use crate::domain::update::{Status, Update};
 use crate::layout::record::{Record, Stored, delete, put};
 use crate::layout::records::{Head, Name, Outputs, Snapshot, Version};
-use crate::layout::{ItemKeys, record};
+use crate::layout::ItemKeys;
 use crate::ports::{Expect, Order, Query};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -304,7 +304,8 @@ pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The gzip of a version's deployment text, as it was published; `None` for a stack without a version.
+/// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
+/// runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
 /// [`Error::NoVersion`] for a version that does not exist; [`Error::Broken`] for a blob that is missing or altered.
@@ -315,9 +316,16 @@ pub async fn export(
     version: Option<u64>,
 ) -> Result<Option<Bytes>, Error> {
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
-    let snapshot = match version {
-        None => head.value.snapshot,
-        Some(version) => Some(read_version(ctx, id, address, version).await?.snapshot),
+    let snapshot = match (version, head.value.running) {
+        (Some(version), _) => Some(read_version(ctx, id, address, version).await?.snapshot),
+        (None, None) => head.value.snapshot,
+        (None, Some(update)) => {
+            let progress = publish::progress(ctx, update, head.value.snapshot.as_ref()).await?;
+            if progress.is_some() {
+                return Ok(progress);
+            }
+            head.value.snapshot
+        }
     };
     match snapshot {
         Some(snapshot) => Ok(Some(fetch_snapshot(ctx, &snapshot).await?)),
@@ -348,7 +356,7 @@ pub(crate) async fn read_version(
 pub async fn outputs(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Bytes>, Error> {
     let Located { id, .. } = locate_settled(ctx, caller, address).await?;
     let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(None) };
-    let (outputs, tail) = <Outputs as record::Record>::decode_with(&item.value)?;
+    let (outputs, tail) = Outputs::decode_with(&item.value)?;
     store::fetch(ctx, &outputs.payload, tail).await.map(Some)
 }
 

@@ -22,7 +22,7 @@ pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Opti
 
 /// An item, if it is there. Reads have no effect, so every failure is tried again.
 pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
-    retry(ctx, async || ctx.ledger.get(key).await).await
+    retry(ctx, || ctx.ledger.get(key)).await
 }
 
 /// All items of a query, page by page, up to `limit`.
@@ -35,7 +35,7 @@ pub(crate) async fn query_all(
     let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit };
     let mut items = Vec::new();
     loop {
-        let page = retry(ctx, async || ctx.ledger.query(&query).await).await?;
+        let page = retry(ctx, || ctx.ledger.query(&query)).await?;
         query.after = page.items.last().map(|item| item.key.sort.clone());
         items.extend(page.items);
         if !page.more || items.len() >= limit {
@@ -47,10 +47,13 @@ pub(crate) async fn query_all(
 
 /// One page of a query.
 pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<crate::ports::Page, Error> {
-    retry(ctx, async || ctx.ledger.query(query).await).await
+    retry(ctx, || ctx.ledger.query(query)).await
 }
 
-async fn retry<T>(ctx: &Context, mut call: impl AsyncFnMut() -> Result<T, PortError>) -> Result<T, Error> {
+async fn retry<T, F: Future<Output = Result<T, PortError>>>(
+    ctx: &Context,
+    mut call: impl FnMut() -> F,
+) -> Result<T, Error> {
     let mut wait = FIRST_WAIT;
     for _ in 1..ATTEMPTS_MAX {
         match call().await {
@@ -121,7 +124,7 @@ pub(crate) async fn keep(ctx: &Context, key: impl FnOnce() -> BlobKey, bytes: By
 
 /// Stores a blob. A key is written with the same bytes only, so every failure is tried again.
 pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
-    retry(ctx, async || ctx.blobs.put(key, bytes.clone()).await).await
+    retry(ctx, || ctx.blobs.put(key, bytes.clone())).await
 }
 
 /// The bytes of a payload, checked against their hash.
@@ -135,9 +138,12 @@ pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Resu
 /// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
 pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
-    let bytes = retry(ctx, async || match ctx.blobs.get(&parsed).await? {
-        Some(blob) => blob.into_bytes().await.map(Some),
-        None => Ok(None),
+    let parsed = &parsed;
+    let bytes = retry(ctx, || async move {
+        match ctx.blobs.get(parsed).await? {
+            Some(blob) => blob.into_bytes().await.map(Some),
+            None => Ok(None),
+        }
     })
     .await?
     .ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;

@@ -311,7 +311,7 @@ fn as_fence(error: Error) -> Error {
 /// Cancelling what was cancelled is no error.
 ///
 /// # Errors
-/// [`Error::NotNow`] when the update is not running.
+/// [`Error::NotNow`] when the update is not running: there is nothing to cancel.
 pub async fn cancel(ctx: &Context, caller: &Caller, address: &StackAddress, update: &str) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let (_, id, record) = stacks::update(ctx, caller, address, update).await?;

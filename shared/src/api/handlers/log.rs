@@ -18,7 +18,7 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
     let entries = journal::parse_batch(&body.text).map_err(|error| Error::Invalid(error.to_string()))?;
     if entries.is_empty() {
         // Even so a client whose update is over is told.
-        log::check_lease(&app, &claims).await?;
+        log::check_open(&app, &claims).await?;
         return nothing();
     }
     drop(entries);

@@ -62,13 +62,9 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
             LogPart::Checkpoint(_) => None,
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let mut entries = Vec::new();
-    for text in &texts {
-        // The batch was judged when it was appended, so this is damage.
-        entries.extend(journal::parse_batch(text).map_err(|error| Error::Broken(error.to_string()))?);
-    }
+    let entries = texts.iter().flat_map(|text| journal::read_batch(text));
     let replayed =
-        journal::replay(base.as_deref(), &entries, at).map_err(|error| Error::Broken(error.to_string()))?;
+        journal::replay(base.as_deref(), entries, at).map_err(|error| Error::Broken(error.to_string()))?;
     if replayed.unchanged {
         return Ok(Folded::Unchanged);
     }

@@ -1,0 +1,139 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Parser, Subcommand};
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
+
+/// The place where a team keeps its infrastructure state.
+#[derive(Debug, Parser)]
+#[command(name = "statewright", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the `pulumi` CLI, with all data in one folder.
+    Serve(Serve),
+    /// Make, list and revoke access tokens. Works beside a running server.
+    #[command(subcommand)]
+    Token(Token),
+}
+
+/// Where the data lie.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Data {
+    /// The folder with all data; made when there is none [default: this platform's data folder].
+    #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// The address to listen on.
+    #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_LISTEN", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// The user that the first start makes.
+    #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
+    pub(crate) user: Login,
+    /// The organization that the first start makes; it owns stacks that are named without one.
+    #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
+    pub(crate) organization: OrgName,
+    /// How log lines are written, to stderr.
+    #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token. It is printed this once; only its hash is kept.
+    Create {
+        #[command(flatten)]
+        data: Data,
+        /// What the token is called, in the history for example.
+        #[arg(value_parser = token_name)]
+        name: TokenName,
+        /// Its owner.
+        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
+        user: Login,
+        /// When it ends: so long from now, such as 12h or 90d [default: never].
+        #[arg(long, value_name = "DURATION", value_parser = duration)]
+        expires_in: Option<Duration>,
+    },
+    /// List a user's tokens, without the tokens themselves.
+    List {
+        #[command(flatten)]
+        data: Data,
+        /// Their owner.
+        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
+        user: Login,
+    },
+    /// End a token. Running servers forget it within a minute.
+    Revoke {
+        #[command(flatten)]
+        data: Data,
+        /// What the token is called.
+        #[arg(value_parser = token_name)]
+        name: TokenName,
+        /// Its owner.
+        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
+        user: Login,
+    },
+}
+
+fn login(text: &str) -> anyhow::Result<Login> {
+    Ok(Login::parse(text)?)
+}
+
+fn organization(text: &str) -> anyhow::Result<OrgName> {
+    Ok(OrgName::parse(text)?)
+}
+
+fn token_name(text: &str) -> anyhow::Result<TokenName> {
+    Ok(TokenName::parse(text)?)
+}
+
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    let rule = || anyhow!("a duration is a whole number with m, h or d behind it, such as 30m, 12h or 90d");
+    let seconds_per_unit = match text.chars().last() {
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 24 * 3600,
+        _ => return Err(rule()),
+    };
+    let number: u64 = text.get(..text.len() - 1).and_then(|number| number.parse().ok()).ok_or_else(rule)?;
+    number.checked_mul(seconds_per_unit).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!(duration("90d").unwrap(), Duration::from_secs(90 * 86_400));
+        for bad in ["", "d", "0h", "5", "1.5h", "-1d", "5é", "99999999999999999999d"] {
+            assert!(duration(bad).is_err(), "{bad:?} was taken as a duration");
+        }
+    }
+}

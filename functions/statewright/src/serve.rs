@@ -1,0 +1,78 @@
+//! `statewright serve`.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use axum::serve::ListenerExt as _;
+use statewright_shared::api::{self, routes::Group};
+use statewright_shared::services::accounts::{self, FirstUser};
+use statewright_shared::services::update_tokens;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{LogFormat, Serve};
+use crate::data;
+
+const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+
+/// Serves until it is asked to stop.
+pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
+    log_to_stderr(args.log_format);
+    let (folder, ctx) = data::open_server(&args.data).await?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
+    let address = listener.local_addr().context("the listening socket has no address")?;
+    update_tokens::prepare(&ctx).await?;
+    // After the socket is had: a token that is made is shown.
+    let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
+    greet(&format!("http://{address}"), &data::path(&args.data)?.display().to_string(), first);
+
+    let listener = listener.tap_io(|connection| {
+        // Answers are small and awaited; without this each may wait for the client's acknowledgement.
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::warn!(%error, "cannot send small answers at once");
+        }
+    });
+    let router = api::router(Arc::new(ctx), GROUPS);
+    axum::serve(listener, router).with_graceful_shutdown(asked_to_stop()?).await.context("serving failed")?;
+    tracing::info!("stopped");
+    drop(folder);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]
+fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
+    println!("Statewright listens on {url}, with its data in {folder}");
+    if let Some(FirstUser { login, token }) = first {
+        println!();
+        println!("This is the first start. It made the user {login} with an access token that is shown only now:");
+        println!();
+        println!("    export PULUMI_ACCESS_TOKEN={token}");
+        println!("    pulumi login {url}");
+        println!();
+    }
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("STATEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    match format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// Ends when a service manager or a person asks the process to stop.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: requests under way are finished first");
+    })
+}

@@ -1,0 +1,310 @@
+//! Statewright in this process, with a clock that the test holds, and an HTTP client for it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use reqwest::{Client, Method, Response, StatusCode};
+use serde_json::Value;
+use statewright_shared::adapters::embedded::DataFolder;
+use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds};
+use statewright_shared::api::{self, routes::Group};
+use statewright_shared::context::Context;
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record, put};
+use statewright_shared::layout::records::{Member, Org, Role, User};
+use statewright_shared::ports::{Blobs, Clock, Expect, Ids, Keys, Ledger, Timestamp};
+use statewright_shared::services::{accounts, update_tokens};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// The organization of [`TestApp::token`]'s user.
+pub const ORG: &str = "acme";
+
+/// The user of [`TestApp::token`].
+pub const USER: &str = "alice";
+
+/// When the clock of a test starts: 2026-01-01T00:00:00Z.
+pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
+
+/// A server of a test. Its data and its socket go when it is dropped.
+pub struct TestApp {
+    /// Where it listens, such as `http://127.0.0.1:41234`.
+    pub url: String,
+    /// An access token of [`USER`], a member of [`ORG`].
+    pub token: String,
+    /// The clock of a server on a manual clock.
+    pub clock: Option<ManualClock>,
+    /// What the server works with: for use cases that have no route, and for looking behind it.
+    pub context: Arc<Context>,
+    http: Client,
+    server: JoinHandle<()>,
+    _folder: Option<TempDir>,
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl TestApp {
+    /// On the embedded store with the system's clock: what a user has. For journeys of real clients.
+    pub async fn embedded() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let context = Context::new(
+            Arc::new(data.ledger.clone()),
+            Arc::new(data.blobs.clone()),
+            Arc::new(data.keys.clone()),
+            Arc::new(SystemClock),
+            Arc::new(SystemIds),
+            "server".to_owned(),
+        );
+        Self::start(context, None, Some(folder)).await
+    }
+
+    /// On the embedded store with a clock that the test holds. Beware: the CLI has its own clock.
+    pub async fn embedded_on_manual_clock() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let clock = ManualClock::new(START);
+        let context = Context::new(
+            Arc::new(data.ledger.clone()),
+            Arc::new(data.blobs.clone()),
+            Arc::new(data.keys.clone()),
+            Arc::new(clock.clone()),
+            Arc::new(SystemIds),
+            "server".to_owned(),
+        );
+        Self::start(context, Some(clock), Some(folder)).await
+    }
+
+    /// In memory, with a clock that the test holds and seeded randomness.
+    pub async fn memory() -> Self {
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+        Self::memory_with(
+            Arc::new(MemoryLedger::new()),
+            Arc::new(MemoryBlobs::new()),
+            Arc::new(MemoryKeys::new(Arc::clone(&ids))),
+            ids,
+        )
+        .await
+    }
+
+    /// On these ports, with a clock that the test holds.
+    pub async fn memory_with(
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
+        let clock = ManualClock::new(START);
+        let port: Arc<dyn Clock> = Arc::new(clock.clone());
+        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None).await
+    }
+
+    async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
+        let context = Arc::new(context);
+        update_tokens::prepare(&context).await.expect("a fresh store takes a signing key");
+        let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
+        let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
+        let token = first.expect("there was no user").token;
+        let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+        let (address, server) = serve(api::router(Arc::clone(&context), &groups)).await;
+        Self {
+            url: format!("http://{address}"),
+            token,
+            clock,
+            context,
+            http: Client::builder().no_proxy().build().expect("a plain client can be made"),
+            server,
+            _folder: folder,
+        }
+    }
+
+    /// Moves a manual clock.
+    ///
+    /// # Panics
+    /// When the server runs on the system's clock.
+    pub fn advance(&self, duration: Duration) {
+        self.clock.as_ref().expect("the server runs on a manual clock").advance(duration);
+    }
+
+    /// Another user, in an organization of their own, with a token.
+    pub async fn other_user(&self, login: &str, org: &str) -> String {
+        let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(org).expect("valid"));
+        let first = accounts::bootstrap(&self.context, &login, &org).await.expect("the store takes a user");
+        first.expect("the user is new").token
+    }
+
+    /// Another member of [`ORG`], with a token of this name.
+    pub async fn member(&self, login: &str, token: &str) -> String {
+        let ctx = &self.context;
+        let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(ORG).expect("valid"));
+        let user = User { login: login.clone(), created: ctx.now(), orgs: vec![org.clone()] };
+        let member = Member { role: Role::Member };
+        let writes = vec![
+            put(ItemKeys::user(&login), Expect::Absent, ctx.ids.revision(), user.encode()),
+            put(ItemKeys::org(&org), Expect::Any, ctx.ids.revision(), Org { created: ctx.now() }.encode()),
+            put(ItemKeys::member(&org, &login), Expect::Absent, ctx.ids.revision(), member.encode()),
+        ];
+        ctx.ledger.commit(writes).await.expect("the member is new");
+        let name = TokenName::parse(token).expect("valid");
+        accounts::create_token(ctx, &login, &name, None).await.expect("the token is new")
+    }
+
+    /// A request to this server, with [`TestApp::token`].
+    pub fn request(&self, method: Method, path: &str) -> Call<'_> {
+        Call {
+            app: self,
+            request: self.http.request(method, format!("{}{path}", self.url)),
+            authorization: Some(format!("token {}", self.token)),
+        }
+    }
+
+    /// `GET`.
+    pub fn get(&self, path: &str) -> Call<'_> {
+        self.request(Method::GET, path)
+    }
+
+    /// `POST` of JSON.
+    pub fn post(&self, path: &str, body: &Value) -> Call<'_> {
+        self.request(Method::POST, path).json(body)
+    }
+
+    /// `PATCH` of JSON.
+    pub fn patch(&self, path: &str, body: &Value) -> Call<'_> {
+        self.request(Method::PATCH, path).json(body)
+    }
+}
+
+/// Listens on a free loopback port.
+async fn serve(router: Router) -> (SocketAddr, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port is free");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    let server = tokio::spawn(async move {
+        axum::serve(listener, router).await.expect("serving does not end by itself");
+    });
+    (address, server)
+}
+
+/// A request that is being put together.
+#[must_use]
+pub struct Call<'a> {
+    app: &'a TestApp,
+    request: reqwest::RequestBuilder,
+    authorization: Option<String>,
+}
+
+impl Call<'_> {
+    /// With another access token.
+    pub fn token(mut self, token: &str) -> Self {
+        self.authorization = Some(format!("token {token}"));
+        self
+    }
+
+    /// With an update token.
+    pub fn update_token(mut self, token: &str) -> Self {
+        self.authorization = Some(format!("update-token {token}"));
+        self
+    }
+
+    /// Without credentials.
+    pub fn anonymous(mut self) -> Self {
+        self.authorization = None;
+        self
+    }
+
+    /// With a header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.request = self.request.header(name, value);
+        self
+    }
+
+    /// With a JSON body.
+    pub fn json(mut self, body: &Value) -> Self {
+        self.request = self.request.json(body);
+        self
+    }
+
+    /// With a JSON body, compressed as the CLI does.
+    pub fn gzip(self, body: &[u8]) -> Self {
+        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::publish::gzip(body).to_vec())
+    }
+
+    /// With these bytes.
+    pub fn raw(mut self, body: Vec<u8>) -> Self {
+        self.request = self.request.body(body);
+        self
+    }
+
+    /// Sends it.
+    pub async fn send(self) -> Answer {
+        let mut request = self.request;
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        let response = request.send().await.expect("the server answers");
+        Answer::read(response, &self.app.url).await
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: reqwest::header::HeaderMap,
+    /// The body as it came.
+    pub bytes: Vec<u8>,
+    url: String,
+}
+
+impl Answer {
+    async fn read(response: Response, url: &str) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes = response.bytes().await.expect("the answer is whole").to_vec();
+        Self { status, headers, bytes, url: url.to_owned() }
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[track_caller]
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|error| panic!("{} answered no JSON ({error}): {}", self.url, self.text()))
+    }
+
+    /// The body as JSON, of an answer with this status.
+    ///
+    /// # Panics
+    /// When the status is another.
+    #[track_caller]
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        if self.bytes.is_empty() { Value::Null } else { self.value() }
+    }
+
+    /// The message of a refusal with this status, whose body is what the CLI understands.
+    ///
+    /// # Panics
+    /// When the status is another, or the body lacks its integer code or its message.
+    #[track_caller]
+    pub fn refused(&self, status: u16) -> String {
+        let body = self.expect(status);
+        assert_eq!(body["code"], Value::from(status), "the body's code is what the CLI tests: {body}");
+        body["message"].as_str().unwrap_or_else(|| panic!("no message: {body}")).to_owned()
+    }
+}
