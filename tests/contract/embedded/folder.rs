@@ -140,6 +140,9 @@ async fn folder_and_key_are_for_their_owner_alone() {
     assert_eq!(mode(&path), 0o700);
     assert_eq!(mode(&path.join("blobs")), 0o700);
     assert_eq!(mode(&path.join("master.key")), 0o600);
+    assert_eq!(mode(&path.join("ledger.sqlite")), 0o600);
+    let _running = serve(&path).await.unwrap();
+    assert_eq!(mode(&path.join("ledger.sqlite-wal")), 0o600);
 }
 
 #[cfg(unix)]
