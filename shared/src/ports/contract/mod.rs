@@ -39,8 +39,9 @@ mod tests {
             .filter_map(|rest| rest.split('(').next())
             .collect();
         let listed = source
-            .split_once("$make, [")
-            .and_then(|(_, rest)| rest.split_once("]"))
+            .split_once("$make,")
+            .and_then(|(_, rest)| rest.split_once('['))
+            .and_then(|(_, rest)| rest.split_once(']'))
             .map_or(Vec::new(), |(list, _)| {
                 list.split(',').map(str::trim).filter(|n| !n.is_empty()).collect()
             });
