@@ -246,6 +246,21 @@ async fn a_missing_ledger_beside_blobs_is_refused() {
     for refusal in refusals_that_change_nothing(&path).await {
         assert!(matches!(refusal, FolderError::LedgerMissing { .. }), "{refusal}");
     }
+    fs::write(path.join("ledger.sqlite"), "").unwrap();
+    for refusal in refusals_that_change_nothing(&path).await {
+        assert!(matches!(refusal, FolderError::LedgerMissing { .. }), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_ledger_beside_blobs_is_refused() {
+    let (_kept, path) = place();
+    fill(&path).await;
+    fs::remove_file(path.join("ledger.sqlite")).unwrap();
+    drop(SqliteLedger::open_or_create(&path.join("ledger.sqlite")).unwrap());
+    for refusal in refusals_that_change_nothing(&path).await {
+        assert!(matches!(refusal, FolderError::Unmarked { .. }), "{refusal}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 //! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract)
 //! and [`keys_contract!`](crate::keys_contract) make one test of each, so that all adapters are held to the same names:
 //!
-//! ```ignore
+//! ```text
 //! mod ledger {
 //!     statewright_shared::ledger_contract!(async { (Arc::new(MemoryLedger::new()) as Arc<dyn Ledger>, ()) });
 //! }
