@@ -35,7 +35,7 @@ pub struct DataFolder {
     /// The keys.
     pub keys: FileKeys,
     /// Dropped last: the others let go of their files first.
-    _lock: Option<File>,
+    _lock: Option<FolderLock>,
 }
 
 /// Why a folder could not be opened. Each text says what to do.
@@ -251,8 +251,20 @@ fn make(path: &Path) -> Result<(), FolderError> {
     }
 }
 
-/// Takes the folder for this process, until the file is dropped. The system lets go of it however the process ends.
-fn lock(folder: &Path) -> Result<File, FolderError> {
+/// The locked file. The system lets go of it however the process ends.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a process that is just being started holds a copy of it for a moment. Where
+        // unlocking fails, closing does it then.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes the folder for this process, until the lock is dropped.
+fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     let path = folder.join("lock");
     let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
     let mut file =
@@ -274,7 +286,7 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(failed)?;
-    Ok(file)
+    Ok(FolderLock(file))
 }
 
 /// Opens the check value; makes it where `maker` is given, as it is for a folder without blobs, and the ledger has no
@@ -312,4 +324,19 @@ async fn check(
         (None, _) => return Err(FolderError::Unmarked { ledger: names.ledger.clone() }),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_is_free_even_while_a_starting_process_holds_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let _copy = held.0.try_clone().unwrap();
+        assert!(matches!(lock(folder.path()), Err(FolderError::Served { .. })));
+        drop(held);
+        lock(folder.path()).unwrap();
+    }
 }
