@@ -8,7 +8,9 @@ use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 use tempfile::TempDir;
 
+mod crash;
 mod folder;
+mod model;
 mod two_handles;
 
 mod ledger {

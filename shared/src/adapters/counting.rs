@@ -147,3 +147,34 @@ impl<K: Keys> Keys for Counting<K> {
         self.inner.unwrap(wrapped, context).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::{MemoryBlobs, MemoryLedger};
+    use crate::ports::{Expect, WriteAction};
+
+    #[tokio::test]
+    async fn calls_of_all_ports_are_counted_by_kind_until_they_are_taken() {
+        let counter = Counter::new();
+        let ledger = Counting::new(MemoryLedger::new(), counter.clone());
+        let blobs = Counting::new(MemoryBlobs::new(), counter.clone());
+        let write =
+            |sort| Write { key: ItemKey::new("P", sort), expect: Expect::Absent, action: WriteAction::Check };
+        ledger.commit(vec![write("a")]).await.unwrap();
+        ledger.commit(vec![write("a"), write("b")]).await.unwrap();
+        ledger.get(&ItemKey::new("P", "a")).await.unwrap();
+        blobs.delete(&BlobKey::parse("a").unwrap()).await.unwrap();
+        blobs.delete(&BlobKey::parse("a").unwrap()).await.unwrap();
+
+        let expected = Calls {
+            ledger_gets: 1,
+            ledger_single_commits: 1,
+            ledger_joint_commits: 1,
+            blob_deletes: 2,
+            ..Calls::default()
+        };
+        assert_eq!(counter.take(), expected);
+        assert_eq!(counter.take(), Calls::default());
+    }
+}

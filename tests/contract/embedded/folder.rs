@@ -140,6 +140,9 @@ async fn folder_and_key_are_for_their_owner_alone() {
     assert_eq!(mode(&path), 0o700);
     assert_eq!(mode(&path.join("blobs")), 0o700);
     assert_eq!(mode(&path.join("master.key")), 0o600);
+    assert_eq!(mode(&path.join("ledger.sqlite")), 0o600);
+    let _running = serve(&path).await.unwrap();
+    assert_eq!(mode(&path.join("ledger.sqlite-wal")), 0o600);
 }
 
 #[cfg(unix)]
@@ -242,6 +245,21 @@ async fn a_missing_ledger_beside_blobs_is_refused() {
     fs::remove_file(path.join("ledger.sqlite")).unwrap();
     for refusal in refusals_that_change_nothing(&path).await {
         assert!(matches!(refusal, FolderError::LedgerMissing { .. }), "{refusal}");
+    }
+    fs::write(path.join("ledger.sqlite"), "").unwrap();
+    for refusal in refusals_that_change_nothing(&path).await {
+        assert!(matches!(refusal, FolderError::LedgerMissing { .. }), "{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_ledger_beside_blobs_is_refused() {
+    let (_kept, path) = place();
+    fill(&path).await;
+    fs::remove_file(path.join("ledger.sqlite")).unwrap();
+    drop(SqliteLedger::open_or_create(&path.join("ledger.sqlite")).unwrap());
+    for refusal in refusals_that_change_nothing(&path).await {
+        assert!(matches!(refusal, FolderError::Unmarked { .. }), "{refusal}");
     }
 }
 

@@ -1,12 +1,13 @@
 //! What the standard library leaves open about files that must survive the loss of power.
 
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
 /// Writes a folder's list of names to the disk: a file that was made, renamed or removed in it stays so.
 #[cfg(unix)]
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    std::fs::File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()
 }
 
 /// Elsewhere the file system journals its names by itself, and a folder cannot be opened as a file.
@@ -17,8 +18,17 @@ pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
 
 /// Makes a folder that only its owner may enter.
 pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
+    let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Makes a file that only its owner may read and write; fails when there is one of that name.
+pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

@@ -35,7 +35,7 @@ pub struct DataFolder {
     /// The keys.
     pub keys: FileKeys,
     /// Dropped last: the others let go of their files first.
-    _lock: Option<File>,
+    _lock: Option<FolderLock>,
 }
 
 /// Why a folder could not be opened. Each text says what to do.
@@ -89,7 +89,7 @@ pub enum FolderError {
     },
     /// There are blobs but no ledger.
     #[error(
-        "{} is missing, but {} is not empty. Nothing was changed. Restore the ledger from a backup, or choose a new \
+        "{} is missing or empty, but {} is not empty. Nothing was changed. Restore the ledger from a backup, or choose a new \
          folder",
         ledger.display(),
         blobs.display()
@@ -146,11 +146,12 @@ impl DataFolder {
         make(path)?;
         let lock = lock(path)?;
         let names = Names::in_folder(path);
-        let (key_there, ledger_there) = (is_there(&names.key)?, is_there(&names.ledger)?);
+        let (key_there, ledger_there) = (is_there(&names.key)?, has_bytes(&names.ledger)?);
         if ledger_there && !key_there {
             return Err(FolderError::KeyMissing { key: names.key, ledger: names.ledger });
         }
-        if !ledger_there && names.has_blobs()? {
+        let blobs_there = names.has_blobs()?;
+        if !ledger_there && blobs_there {
             return Err(FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs });
         }
         // The key is made before the ledger, so no crash leaves a ledger without a key.
@@ -159,7 +160,7 @@ impl DataFolder {
             false => FileKeys::create(&names.key, Arc::clone(&ids))?,
         };
         let ledger = SqliteLedger::open_or_create(&names.ledger)?;
-        check(&ledger, &keys, Some(ids.as_ref()), &names).await?;
+        check(&ledger, &keys, (!blobs_there).then_some(ids.as_ref()), &names).await?;
         let blobs = FileBlobs::open_or_create(&names.blobs).map_err(|source| FolderError::System {
             path: names.blobs,
             what: "opened",
@@ -174,7 +175,7 @@ impl DataFolder {
     /// See [`FolderError`].
     pub async fn open_beside(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         let names = Names::in_folder(path);
-        if !is_there(&names.ledger)? {
+        if !has_bytes(&names.ledger)? {
             return Err(match names.has_blobs()? {
                 true => FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs },
                 false => FolderError::Absent { path: path.to_owned() },
@@ -226,6 +227,15 @@ fn is_there(path: &Path) -> Result<bool, FolderError> {
     path.try_exists().map_err(|source| FolderError::System { path: path.to_owned(), what: "read", source })
 }
 
+/// Whether the file is there and not empty: a start that was broken off leaves an empty one, and so may a broken disk.
+fn has_bytes(path: &Path) -> Result<bool, FolderError> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.len() > 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(FolderError::System { path: path.to_owned(), what: "read", source }),
+    }
+}
+
 /// Makes the folder, if there is none, and those above it.
 fn make(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::System { path: path.to_owned(), what: "made", source };
@@ -241,8 +251,20 @@ fn make(path: &Path) -> Result<(), FolderError> {
     }
 }
 
-/// Takes the folder for this process, until the file is dropped. The system lets go of it however the process ends.
-fn lock(folder: &Path) -> Result<File, FolderError> {
+/// The locked file. The system lets go of it however the process ends.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a process that is just being started holds a copy of it for a moment. Where
+        // unlocking fails, closing does it then.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes the folder for this process, until the lock is dropped.
+fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     let path = folder.join("lock");
     let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
     let mut file =
@@ -264,10 +286,11 @@ fn lock(folder: &Path) -> Result<File, FolderError> {
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(failed)?;
-    Ok(file)
+    Ok(FolderLock(file))
 }
 
-/// Opens the check value; writes it where `maker` is given and the ledger is still empty.
+/// Opens the check value; makes it where `maker` is given, as it is for a folder without blobs, and the ledger has no
+/// items either: only then nothing can have been written under another key.
 async fn check(
     ledger: &SqliteLedger,
     keys: &FileKeys,
@@ -301,4 +324,19 @@ async fn check(
         (None, _) => return Err(FolderError::Unmarked { ledger: names.ledger.clone() }),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_is_free_even_while_a_starting_process_holds_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let _copy = held.0.try_clone().unwrap();
+        assert!(matches!(lock(folder.path()), Err(FolderError::Served { .. })));
+        drop(held);
+        lock(folder.path()).unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! The master key in a file.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
-use super::disk::sync_folder;
+use super::disk::{create_private_file, sync_folder};
 use crate::adapters::master_key::MasterKey;
 use crate::ports::{DataKey, Ids, KeyContext, Keys, KeysError, WrappedKey};
 
@@ -86,7 +86,7 @@ impl FileKeys {
             "{EXPLANATION}{PREFIX}{}\n",
             Zeroizing::new(hex::encode(bytes.as_ref())).as_str()
         ));
-        create_private_file(path, &format!(".master-key-{}", ids.uuid().simple()), text.as_bytes())
+        create_whole_file(path, &format!(".master-key-{}", ids.uuid().simple()), text.as_bytes())
             .map_err(|source| KeyFileError::Create { path: path.to_owned(), source })?;
         Ok(Self { master: Arc::new(MasterKey::new(&bytes)), ids })
     }
@@ -134,14 +134,10 @@ fn parse(text: &str) -> Option<Zeroizing<[u8; 32]>> {
 }
 
 /// Makes a file that is whole from the moment it has its name, and fails when the name is taken.
-fn create_private_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()> {
+fn create_whole_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = folder.join(temporary_name);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let linked = options.open(&temporary).and_then(|mut file| {
+    let linked = create_private_file(&temporary).and_then(|mut file| {
         file.write_all(body)?;
         file.sync_all()?;
         // A rename would replace a file of that name; a link does not.

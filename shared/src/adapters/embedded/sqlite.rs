@@ -20,6 +20,7 @@ use rusqlite::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::disk::create_private_file;
 use crate::adapters::key_range::sort_range;
 use crate::ports::{
     BoxError, CommitError, Expect, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal, Revision,
@@ -33,14 +34,14 @@ const APPLICATION_ID: i32 = 0x5354_5752;
 const SCHEMA_VERSION: i32 = 1;
 
 /// Keys are blobs, because those compare as bytes and know no encoding. The table is its own index: an item is found,
-/// and a partition is walked, in one tree.
+/// and a partition is walked, in one tree. The value comes last: what stands before it is read without it.
 const SCHEMA: &str = "
     CREATE TABLE items (
         partition BLOB NOT NULL,
         sort BLOB NOT NULL,
         revision INTEGER NOT NULL,
-        value BLOB NOT NULL,
         expires INTEGER,
+        value BLOB NOT NULL,
         PRIMARY KEY (partition, sort)
     ) WITHOUT ROWID, STRICT;
     PRAGMA application_id = 0x53545752;
@@ -51,8 +52,9 @@ const SCHEMA: &str = "
 /// lock for milliseconds; whoever holds it for longer is stuck, and then an error helps more than waiting.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Values up to this size go into the ledger. A blob costs two syncs more than an item (its file and its folder), some
-/// milliseconds on a plain disk, while 256 KB written to the log and once more to the database cost less than one.
+/// Values up to this size go into the ledger. A blob costs two syncs (its file and its folder) beside that of the item
+/// that points to it; an inline value is written twice (log and database) but synced once. On a plain disk a commit of
+/// this size takes as long as storing the blob alone, so below it inline always wins.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
 
 /// A page ends after this many bytes of values, so that the memory for a query is bounded whatever its limit.
@@ -170,6 +172,11 @@ impl SqliteLedger {
 
     fn open_with(path: &Path, create: OpenFlags) -> Result<Self, OpenLedgerError> {
         let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+        if !create.is_empty() {
+            // Unlike SQLite, make the file for its owner alone; the log gets the same permissions. Where this fails
+            // the file is there already, or SQLite will tell why it cannot be.
+            let _ = create_private_file(path);
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
@@ -204,6 +211,31 @@ impl SqliteLedger {
             Ok(!connection.prepare_cached("SELECT 1 FROM items LIMIT 1")?.exists([])?)
         })
         .await
+    }
+
+    /// Removes expired items among the `limit` items behind `after`, from the beginning with `None`. Answers where to
+    /// go on, or `None` at the end. An item that changes meanwhile is left to the next round.
+    ///
+    /// # Errors
+    /// As for every read and commit; what was removed until then stays so, and asking again is safe.
+    pub async fn drop_expired(
+        &self,
+        now: Timestamp,
+        after: Option<ItemKey>,
+        limit: usize,
+    ) -> Result<Option<ItemKey>, PortError> {
+        let (expired, last) = self
+            .read("looking for expired items", move |connection| {
+                find_expired(connection, now, after.as_ref(), limit)
+            })
+            .await?;
+        for chunk in expired.chunks(100) {
+            match self.commit(chunk.to_vec()).await {
+                Ok(()) | Err(CommitError::Refused(_)) => {}
+                Err(CommitError::Port(error)) => return Err(error),
+            }
+        }
+        Ok(last)
     }
 
     /// Runs `read` on a connection of the pool, away from the threads of the caller's runtime: a page may have to come
@@ -287,7 +319,7 @@ impl Ledger for SqliteLedger {
 
 fn find(connection: &Connection, key: &ItemKey) -> rusqlite::Result<Option<Item>> {
     connection
-        .prepare_cached("SELECT revision, value, expires FROM items WHERE partition = ?1 AND sort = ?2")?
+        .prepare_cached("SELECT revision, expires, value FROM items WHERE partition = ?1 AND sort = ?2")?
         .query_row(params![key.partition.as_bytes(), key.sort.as_bytes()], |row| item(key.clone(), row))
         .optional()
 }
@@ -295,11 +327,11 @@ fn find(connection: &Connection, key: &ItemKey) -> rusqlite::Result<Option<Item>
 fn find_page(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
     let mut statement = connection.prepare_cached(match query.order {
         Order::Ascending => {
-            "SELECT revision, value, expires, sort FROM items
+            "SELECT revision, expires, value, sort FROM items
              WHERE partition = ?1 AND sort >= ?2 AND sort < ?3 ORDER BY sort"
         }
         Order::Descending => {
-            "SELECT revision, value, expires, sort FROM items
+            "SELECT revision, expires, value, sort FROM items
              WHERE partition = ?1 AND sort >= ?2 AND sort < ?3 ORDER BY sort DESC"
         }
     })?;
@@ -308,27 +340,58 @@ fn find_page(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
     let mut page = Page { items: Vec::new(), more: false };
     let mut page_bytes = 0;
     while let Some(row) = rows.next()? {
-        page_bytes += row.get_ref(1)?.as_blob()?.len();
+        page_bytes += row.get_ref(2)?.as_blob()?.len();
         let full = page.items.len() >= query.limit.max(1);
         if full || (page_bytes > PAGE_BYTES_MAX && !page.items.is_empty()) {
             page.more = true;
             break;
         }
-        let sort = String::from_utf8(row.get(3)?).map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Blob, error.into())
-        })?;
-        page.items.push(item(ItemKey::new(query.partition.as_str(), sort), row)?);
+        page.items.push(item(ItemKey { partition: query.partition.clone(), sort: text(row, 3)? }, row)?);
     }
     Ok(page)
 }
 
-/// The item in a row that begins with revision, value and expiry.
+/// Deletes for the expired ones of the `limit` items behind `after`, and the last of those items if there are more.
+fn find_expired(
+    connection: &Connection,
+    now: Timestamp,
+    after: Option<&ItemKey>,
+    limit: usize,
+) -> rusqlite::Result<(Vec<Write>, Option<ItemKey>)> {
+    let mut statement = connection.prepare_cached(
+        "SELECT partition, sort, revision, expires FROM items WHERE (partition, sort) > (?1, ?2)
+         ORDER BY partition, sort LIMIT ?3",
+    )?;
+    let (partition, sort) = after.map_or(("", ""), |key| (&key.partition, &key.sort));
+    let limit = i64::try_from(limit.max(1)).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![partition.as_bytes(), sort.as_bytes(), limit])?;
+    let (mut expired, mut last, mut seen) = (Vec::new(), None, 0);
+    while let Some(row) = rows.next()? {
+        seen += 1;
+        let key = ItemKey { partition: text(row, 0)?, sort: text(row, 1)? };
+        if row.get::<_, Option<i64>>(3)?.is_some_and(|expires| expires <= now.0) {
+            let expect = Expect::Revision(Revision(row.get::<_, i64>(2)?.cast_unsigned()));
+            expired.push(Write { key: key.clone(), expect, action: WriteAction::Delete });
+        }
+        last = Some(key);
+    }
+    Ok((expired, last.filter(|_| seen == limit)))
+}
+
+/// A part of a key.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    String::from_utf8(row.get(column)?).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Blob, error.into())
+    })
+}
+
+/// The item in a row that begins with revision, expiry and value.
 fn item(key: ItemKey, row: &Row<'_>) -> rusqlite::Result<Item> {
     Ok(Item {
         key,
         revision: Revision(row.get::<_, i64>(0)?.cast_unsigned()),
-        value: Bytes::from(row.get::<_, Vec<u8>>(1)?),
-        expires: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+        value: Bytes::from(row.get::<_, Vec<u8>>(2)?),
+        expires: row.get::<_, Option<i64>>(1)?.map(Timestamp),
     })
 }
 
@@ -540,14 +603,14 @@ fn apply(transaction: &Transaction<'_>, writes: &[Write]) -> rusqlite::Result<Op
     for Write { key, action, .. } in writes {
         let (partition, sort) = (key.partition.as_bytes(), key.sort.as_bytes());
         match action {
-            WriteAction::Put { revision, value, expires } => {
+            WriteAction::Put { revision, expires, value } => {
                 transaction.prepare_cached("REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
                     params![
                         partition,
                         sort,
                         revision.0.cast_signed(),
-                        value.as_ref(),
-                        expires.map(|instant| instant.0)
+                        expires.map(|instant| instant.0),
+                        value.as_ref()
                     ],
                 )?;
             }
@@ -578,4 +641,193 @@ fn holds(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<bool>
         Expect::Absent => current.is_none(),
         Expect::Revision(revision) => current == Some(revision.0.cast_signed()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(sort: &str, expect: Expect, revision: u64) -> Write {
+        let action =
+            WriteAction::Put { revision: Revision(revision), value: Bytes::from("value"), expires: None };
+        Write { key: ItemKey::new("P", sort), expect, action }
+    }
+
+    /// Jobs of these commits, and where their answers arrive.
+    fn group(commits: Vec<Vec<Write>>) -> (Vec<Job>, Vec<oneshot::Receiver<Answer>>) {
+        let permits = Arc::new(Semaphore::new(commits.len()));
+        commits
+            .into_iter()
+            .map(|writes| {
+                let (answer, answered) = oneshot::channel();
+                let permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+                (Job { writes, answer, _permit: permit }, answered)
+            })
+            .unzip()
+    }
+
+    /// A connection as the writer has it, which waits for nobody.
+    fn writer(path: &Path) -> Connection {
+        let connection = Connection::open(path).unwrap();
+        connection.busy_timeout(Duration::ZERO).unwrap();
+        connection
+    }
+
+    fn sorts(path: &Path) -> Vec<String> {
+        let connection = Connection::open(path).unwrap();
+        let mut statement = connection.prepare("SELECT CAST(sort AS TEXT) FROM items").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_refused_member_of_a_group_spoils_no_other_and_sees_those_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let (jobs, mut answers) = group(vec![
+            vec![put("a", Expect::Absent, 1)],
+            vec![put("b", Expect::Any, 2), put("a", Expect::Absent, 2)],
+            vec![put("a", Expect::Revision(Revision(1)), 3), put("c", Expect::Absent, 3)],
+            vec![put("a", Expect::Revision(Revision(1)), 4)],
+        ]);
+        write_group(&mut writer(&path), jobs);
+
+        let revision_in_the_way = |answer: Answer| match answer {
+            Err(CommitError::Refused(refusal)) => (refusal.index, refusal.current.unwrap().revision),
+            other => panic!("{other:?}"),
+        };
+        let [first, second, third, fourth] = answers
+            .iter_mut()
+            .map(|answer| answer.try_recv().unwrap())
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap();
+        first.unwrap();
+        assert_eq!(revision_in_the_way(second), (1, Revision(1)));
+        third.unwrap();
+        assert_eq!(revision_in_the_way(fourth), (0, Revision(3)));
+        assert_eq!(sorts(&path), ["a", "c"]);
+    }
+
+    #[test]
+    fn a_group_that_cannot_begin_is_surely_not_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut writer = writer(&path);
+        let commits = || vec![vec![put("a", Expect::Absent, 1)], vec![put("a", Expect::Absent, 2)]];
+
+        let (jobs, answers) = group(commits());
+        write_group(&mut writer, jobs);
+        for mut answer in answers {
+            let answer = answer.try_recv().unwrap();
+            assert!(matches!(answer, Err(CommitError::Port(PortError::NotDone { .. }))), "{answer:?}");
+        }
+        assert_eq!(sorts(&path), [""; 0]);
+
+        other.execute_batch("ROLLBACK").unwrap();
+        let (jobs, mut answers) = group(commits());
+        write_group(&mut writer, jobs);
+        assert!(answers.iter_mut().next().unwrap().try_recv().unwrap().is_ok());
+        assert_eq!(sorts(&path), ["a"]);
+    }
+
+    #[test]
+    fn a_group_that_fails_in_the_middle_leaves_nothing_of_any_member() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let mut writer = writer(&path);
+        // Stands for a full disk at the second member.
+        writer
+            .execute_batch(
+                "CREATE TEMP TRIGGER full BEFORE INSERT ON main.items WHEN NEW.sort = CAST('b' AS BLOB)
+                 BEGIN SELECT RAISE(FAIL, 'full'); END",
+            )
+            .unwrap();
+        let (jobs, answers) =
+            group(vec![vec![put("a", Expect::Absent, 1)], vec![put("b", Expect::Absent, 2)]]);
+        write_group(&mut writer, jobs);
+        for mut answer in answers {
+            let answer = answer.try_recv().unwrap();
+            assert!(matches!(answer, Err(CommitError::Port(PortError::NotDone { .. }))), "{answer:?}");
+        }
+        assert_eq!(sorts(&path), [""; 0]);
+    }
+
+    #[test]
+    fn a_group_whose_commit_fails_may_have_been_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let mut writer = writer(&path);
+        // A deferred constraint is checked by COMMIT, so it stands for any failure there.
+        writer
+            .execute_batch(
+                "PRAGMA foreign_keys = ON;
+                 CREATE TABLE parents (id BLOB PRIMARY KEY);
+                 CREATE TABLE children (id BLOB REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+                 CREATE TEMP TRIGGER orphan AFTER INSERT ON main.items
+                 BEGIN INSERT INTO children VALUES (NEW.sort); END",
+            )
+            .unwrap();
+        let (jobs, answers) =
+            group(vec![vec![put("a", Expect::Absent, 1)], vec![put("a", Expect::Absent, 2)]]);
+        write_group(&mut writer, jobs);
+        for mut answer in answers {
+            let answer = answer.try_recv().unwrap();
+            assert!(matches!(answer, Err(CommitError::Port(PortError::Unknown { .. }))), "{answer:?}");
+        }
+        assert!(writer.is_autocommit(), "the next group can begin");
+    }
+
+    #[tokio::test]
+    async fn the_log_is_carried_over_and_used_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        let ledger = SqliteLedger::open_or_create(&path).unwrap();
+        let value = Bytes::from(vec![7; 1_000_000]);
+        for revision in 0..30 {
+            let action =
+                WriteAction::Put { revision: Revision(revision), value: value.clone(), expires: None };
+            let write = Write { key: ItemKey::new("P", "a"), expect: Expect::Any, action };
+            ledger.commit(vec![write]).await.unwrap();
+        }
+        let log = std::fs::metadata(folder.path().join("ledger.sqlite-wal")).unwrap().len();
+        assert!(log < 10_000_000, "30 MB were written, and the log has {log} bytes");
+    }
+
+    #[tokio::test]
+    async fn dropping_expired_items_keeps_the_others_and_goes_page_by_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = SqliteLedger::open_or_create(&folder.path().join("ledger.sqlite")).unwrap();
+        let now = Timestamp::from_seconds(1000);
+        let expiries = [None, Some(0), Some(now.0 - 1), Some(now.0), Some(now.0 + 1), Some(i64::MAX)];
+        let writes: Vec<Write> = (0..250)
+            .flat_map(|n| expiries.iter().enumerate().map(move |(kind, expires)| (n, kind, *expires)))
+            .map(|(n, kind, expires)| {
+                let key = ItemKey::new(format!("P{}", n % 7), format!("{n}#{kind}"));
+                let expires = expires.map(Timestamp);
+                let action = WriteAction::Put { revision: Revision(1), value: Bytes::new(), expires };
+                Write { key, expect: Expect::Absent, action }
+            })
+            .collect();
+        for chunk in writes.chunks(100) {
+            ledger.commit(chunk.to_vec()).await.unwrap();
+        }
+        let (mut after, mut pages) = (None, 0);
+        loop {
+            pages += 1;
+            after = ledger.drop_expired(now, after, 400).await.unwrap();
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, 4, "1500 items in pages of 400");
+        let left = sorts(&folder.path().join("ledger.sqlite"));
+        assert_eq!(left.len(), 250 * 3);
+        assert!(left.iter().all(|sort| ["#0", "#4", "#5"].iter().any(|kind| sort.ends_with(kind))));
+    }
 }

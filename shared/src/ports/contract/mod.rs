@@ -4,7 +4,7 @@
 //! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract)
 //! and [`keys_contract!`](crate::keys_contract) make one test of each, so that all adapters are held to the same names:
 //!
-//! ```ignore
+//! ```text
 //! mod ledger {
 //!     statewright_shared::ledger_contract!(async { (Arc::new(MemoryLedger::new()) as Arc<dyn Ledger>, ()) });
 //! }
@@ -39,8 +39,9 @@ mod tests {
             .filter_map(|rest| rest.split('(').next())
             .collect();
         let listed = source
-            .split_once("$make, [")
-            .and_then(|(_, rest)| rest.split_once("]"))
+            .split_once("$make,")
+            .and_then(|(_, rest)| rest.split_once('['))
+            .and_then(|(_, rest)| rest.split_once(']'))
             .map_or(Vec::new(), |(list, _)| {
                 list.split(',').map(str::trim).filter(|n| !n.is_empty()).collect()
             });
