@@ -101,6 +101,7 @@ impl Server {
 
 /// Starts a server and waits for the word after `mark` on its stdout. Its stderr goes to a file.
 async fn start(command: &mut Command, data: &Path, mark: &str) -> io::Result<(Child, String)> {
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
     let log = data.join("stderr.log");
     let mut child = command
         .stdin(Stdio::null())
@@ -108,7 +109,7 @@ async fn start(command: &mut Command, data: &Path, mark: &str) -> io::Result<(Ch
         .stderr(fs::File::create(&log)?)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| io::Error::other(format!("cannot start {command:?}: {error}")))?;
+        .map_err(|error| io::Error::other(format!("cannot start {program}: {error}")))?;
     let stdout = child.stdout.take().expect("its stdout was asked to be a pipe");
     let mut lines = BufReader::new(stdout).lines();
     let found = tokio::time::timeout(START, async {
@@ -122,7 +123,7 @@ async fn start(command: &mut Command, data: &Path, mark: &str) -> io::Result<(Ch
     });
     let Ok(Ok(Some(word))) = found.await else {
         let said = fs::read_to_string(&log).unwrap_or_default();
-        return Err(io::Error::other(format!("{command:?} did not print {mark:?}\n{said}")));
+        return Err(io::Error::other(format!("{program} did not print {mark:?}\n{said}")));
     };
     // A server must never wait for us to read.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
