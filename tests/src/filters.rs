@@ -1,6 +1,7 @@
 //! What is taken out of a client's output before it is compared with a snapshot: all that differs from run to run.
 //!
-//! The order of lines is not: a journey that shows resources runs with `--parallel 1`.
+//! The order of lines is not: a journey that shows resources runs a program that makes them one after another (the
+//! bench setting `chain`), since resources at once come in any order, whatever `--parallel` says.
 
 use std::path::Path;
 
@@ -19,6 +20,9 @@ const FILTERS: &[(&str, &str)] = &[
     (r"\d{8}T\d{6}(?:-\d+)?", "[DATE]"),
     (r"\((?:\d+m)?\d+(?:\.\d+)?s\)", "([TIME])"),
     (r"Duration: (?:\d+h)?(?:\d+m)?\d+s", "Duration: [TIME]"),
+    (r"\btook (?:\d+h)?(?:\d+m)?\d+s\b", "took [TIME]"),
+    (r"Last updated: .*", "Last updated: [AGO]"),
+    (r"(?m)^( *pulumi\.(?:arch|os): ).*$", "$1[MACHINE]"),
     (r"LAST UPDATE +", "LAST UPDATE  "),
     // Ages in tables, with the padding that depends on their width.
     (r"(?m)(  )(?:now|\d+ (?:second|minute)s? (?:ago|from now))(?: +|$)", "$1[AGO]  "),
@@ -62,6 +66,9 @@ mod tests {
              NAME  LAST UPDATE     RESOURCE COUNT\n\
              dev*  3 seconds ago   7\n\
              dev   now             7\n\
+             Last updated: now (2026-11-27 23:35:54.654288205 +0000 UTC)\n\
+             +3-0~0 0 Updated 9 seconds ago took 8s\n\
+             pulumi.arch: amd64\n\
              View it at http://127.0.0.1:43121/acme/p/dev (Request ID: 9f2-x)\n\
              update 0197f3a2-6c1d-7b1e-8a55-0123456789ab at 2026-11-27T23:12:01.5Z\n\
              in /tmp/a.b/project, not in /tmp/a-b";
@@ -72,6 +79,9 @@ Duration: [TIME]
 NAME  LAST UPDATE  RESOURCE COUNT
 dev*  [AGO]  7
 dev   [AGO]  7
+Last updated: [AGO]
++3-0~0 0 Updated [AGO] took [TIME]
+pulumi.arch: [MACHINE]
 View it at [SERVER]/acme/p/dev (Request ID: [REQUEST])
 update [UUID] at [DATE]
 in [HOME]/project, not in /tmp/a-b

@@ -8,8 +8,8 @@
 //!
 //! Any number of threads and processes may ask at once: one builds under a file lock, the others wait for it.
 //!
-//! The functions without `try_` panic with one message that says what to install or what the compiler said, since a
-//! test cannot go on without its tool.
+//! What hands out a path panics if there is none, with one message that says what to install or what the compiler said:
+//! a test cannot go on without its tool. [`build_all`] returns the same as an error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -123,6 +123,9 @@ const REPLAY_ORACLE: GoTool =
 /// The bench program is its own language host: it looks at the name that it is started under.
 const BENCH_LANGUAGE_HOST: &str = "pulumi-language-bench";
 
+/// The folder that holds what a client needs, by its name in the cache.
+const PULUMI_PROGRAMS: &str = "pulumi-bin";
+
 /// A tool that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Ready {
@@ -139,7 +142,7 @@ pub struct Ready {
 /// If one of them cannot be built; the message says what is missing.
 pub fn pulumi_bin_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
-    DIR.get_or_init(|| or_panic(try_pulumi_bin_dir()).path)
+    DIR.get_or_init(|| or_panic(pulumi_programs()).path)
 }
 
 /// The program that asks Pulumi's own journal replayer; see its README for the questions.
@@ -182,26 +185,8 @@ fn or_panic<T>(ready: Result<T, ToolError>) -> T {
     ready.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A named step of [`steps`].
-pub type Step = (&'static str, fn() -> Result<Ready, ToolError>);
-
-/// Everything that the Go tools need, in an order in which each build finds the most of its packages compiled already.
-pub fn steps() -> [Step; 6] {
-    [
-        (PULUMI.name, || build(&PULUMI)),
-        (BENCH_PROVIDER.name, || build(&BENCH_PROVIDER)),
-        (PULUMI_LANGUAGE_YAML.name, || build(&PULUMI_LANGUAGE_YAML)),
-        ("pulumi-bin", try_pulumi_bin_dir),
-        (REPLAY_ORACLE.name, || build(&REPLAY_ORACLE)),
-        (BENCH_TOOLS.name, || build(&BENCH_TOOLS)),
-    ]
-}
-
-/// [`pulumi_bin_dir`], with the failure as a value.
-///
-/// # Errors
-/// What is missing or does not compile.
-pub fn try_pulumi_bin_dir() -> Result<Ready, ToolError> {
+/// The programs of [`pulumi_bin_dir`] in one folder.
+fn pulumi_programs() -> Result<Ready, ToolError> {
     let pulumi = build(&PULUMI)?.path;
     let yaml = build(&PULUMI_LANGUAGE_YAML)?.path;
     let bench = build(&BENCH_PROVIDER)?.path;
@@ -217,7 +202,7 @@ pub fn try_pulumi_bin_dir() -> Result<Ready, ToolError> {
         feed(&mut key, name.as_bytes());
         feed(&mut key, program.as_os_str().as_encoded_bytes());
     }
-    in_cache("pulumi-bin", &short_hex(key), |folder| {
+    in_cache(PULUMI_PROGRAMS, &short_hex(key), |folder| {
         for (name, program) in &programs {
             // Hard links, not symbolic ones: the CLI follows those to find what lies beside it.
             let target = folder.join(name);
@@ -346,6 +331,8 @@ fn cache_folder() -> Result<PathBuf, ToolError> {
         .or_else(|| Some(set("XDG_CACHE_HOME")?.join("statewright-tools")))
         .or_else(|| Some(set("HOME")?.join(".cache").join("statewright-tools")))
         .ok_or(ToolError::NoCache)
+        // Go runs in the folder of its sources, where a relative path would mean another place.
+        .and_then(|folder| std::path::absolute(&folder).map_err(ToolError::io("cannot find", &folder)))
 }
 
 /// Hashes names and contents of all files of a folder, in order of name; documentation is no source.
@@ -403,16 +390,20 @@ fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
         })
 }
 
-/// Builds or finds every tool, tells `report` the name, the outcome and the seconds of each as it goes.
+/// Builds or finds every Go tool and tells `report` the name, the outcome and the seconds of each as it goes.
 ///
 /// # Errors
 /// The first that cannot be built; those after it are not tried.
 pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolError> {
-    for (name, step) in steps() {
+    // The CLI first: the others find most of their packages compiled then.
+    for tool in [PULUMI, BENCH_PROVIDER, PULUMI_LANGUAGE_YAML, REPLAY_ORACLE, BENCH_TOOLS] {
         let watch = Stopwatch::start();
-        let ready = step()?;
-        report(name, &ready, watch.elapsed().as_secs_f64());
+        let ready = build(&tool)?;
+        report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
+    let watch = Stopwatch::start();
+    let ready = pulumi_programs()?;
+    report(PULUMI_PROGRAMS, &ready, watch.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use statewright_tests::cli::{PulumiCli, processes_of};
+use statewright_tests::tools;
 
 /// The types and names of a deployment's resources, in its order.
 fn resources(export: &Value) -> Vec<String> {
@@ -177,4 +178,25 @@ async fn a_failure_is_told_from_a_success() {
     cli.run(["stack", "init", "dev"]).await.assert_success();
     let failed = cli.run(["up", "--yes", "--skip-preview"]).await.assert_failure();
     assert!(failed.stdout.contains("bench: create failed as asked"), "{failed}");
+}
+
+#[tokio::test]
+async fn a_paused_client_goes_on_where_it_stood() {
+    let cli = PulumiCli::new().diy("correct horse");
+    cli.bench_project("harness", &[("count", "3"), ("chain", "true"), ("delayMs", "50")]);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+
+    let up = cli.spawn(["up", "--yes", "--skip-preview"]);
+    up.says("item-00000 creating").await;
+    up.pause();
+    // Another client works meanwhile.
+    cli.run(["stack", "ls"]).await.assert_success();
+    up.resume();
+    let up = up.wait().await.assert_success();
+    assert!(up.stdout.contains("+ 4 created"), "{up}");
+}
+
+#[test]
+fn the_binary_of_this_tree_is_built_on_demand() {
+    assert!(tools::statewright().is_file());
 }
