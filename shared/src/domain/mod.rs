@@ -1,0 +1,9 @@
+//! What Statewright knows of Pulumi's own things: URNs, deployments and the rules that a deployment keeps.
+//!
+//! Nothing here does I/O, waits, reads a clock or knows HTTP.
+
+pub mod deployment;
+pub mod integrity;
+pub(crate) mod json;
+pub(crate) mod resource;
+pub mod urn;
