@@ -1,0 +1,215 @@
+//! `bench up`: what Statewright adds to a whole `pulumi up`.
+
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::stopwatch::Stopwatch;
+use statewright_tests::tools;
+
+use crate::process::{Server, Usage};
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How many resources, in how many rounds; may be given several times
+    #[arg(long = "size", value_name = "RESOURCES:ROUNDS", default_values = ["200:9", "1000:5"])]
+    sizes: Vec<Size>,
+    /// Bytes of output that each resource carries in the state
+    #[arg(long, default_value_t = 1024)]
+    payload_bytes: u32,
+    /// What is measured against the stub; the stub itself shows what the measurement can tell apart
+    #[arg(long, value_enum, default_value = "statewright")]
+    subject: Subject,
+    /// A `statewright` to measure instead of the release build of this tree
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// How many resources the client works on at once; its own default if not given
+    #[arg(long)]
+    parallel: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Subject {
+    /// The release build, on a fresh data folder
+    Statewright,
+    /// The stub once more
+    Stub,
+}
+
+/// `200:9`: resources and rounds.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    resources: usize,
+    rounds: usize,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (resources, rounds) = text.split_once(':').ok_or("expected RESOURCES:ROUNDS")?;
+        let number = |part: &str| part.parse().ok().filter(|n| *n > 0).ok_or("expected positive numbers");
+        Ok(Self { resources: number(resources)?, rounds: number(rounds)? })
+    }
+}
+
+/// A server and the client that is used for it alone.
+struct Lane {
+    server: Server,
+    cli: PulumiCli,
+    /// Does the server keep a state that can be looked at?
+    keeps: bool,
+}
+
+/// One `up`.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    wall_seconds: f64,
+    server: Usage,
+}
+
+/// Runs all sizes and prints a table for each.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
+    let subject = match arguments.subject {
+        Subject::Stub => Lane::new(Server::stub().await?, false),
+        Subject::Statewright => {
+            let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
+            let here = std::env::current_exe()?;
+            let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
+            let data_in = arguments.data.as_deref().unwrap_or(beside);
+            Lane::new(Server::statewright(&program, data_in).await?, true)
+        }
+    };
+    let lanes = [subject, Lane::new(Server::stub().await?, false), Lane::new(Server::stub().await?, false)];
+
+    // The first command of a home asks who it is, and the first of a machine reads the programs from the disk.
+    for lane in &lanes {
+        lane.up("warm-up", 10, &arguments).await?;
+    }
+    for size in &arguments.sizes {
+        println!(
+            "\n{} resources, payload {} bytes, {} rounds; seconds of a whole `pulumi up --yes --skip-preview`",
+            size.resources, arguments.payload_bytes, size.rounds
+        );
+        println!(
+            "{:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>9}",
+            "round", "subject", "stub", "stub 2", "ratio", "noise", "server CPU", "stub CPU"
+        );
+        let mut rounds = Vec::new();
+        for round in 0..size.rounds {
+            let mut samples = [None; 3];
+            // Each lane is first, second and last equally often: a machine that warms up or slows down hits all.
+            for place in 0..lanes.len() {
+                let index = (round + place) % lanes.len();
+                samples[index] = Some(
+                    lanes[index]
+                        .up(&format!("n{}-r{round}", size.resources), size.resources, &arguments)
+                        .await?,
+                );
+            }
+            let [Some(subject), Some(stub), Some(again)] = samples else { continue };
+            rounds.push([subject, stub, again]);
+            println!("{:>6} {}", round + 1, row(|pick| pick(&[subject, stub, again])));
+        }
+        println!("{:>6} {}", "median", row(|pick| median(rounds.iter().map(pick).collect())));
+        let usage = lanes[0].server.usage();
+        println!(
+            "server memory: {:.1} MiB now, {:.1} MiB at most",
+            usage.resident_mib, usage.resident_peak_mib
+        );
+    }
+    Ok(())
+}
+
+/// One line of the table: each column is a number of a round, or of all rounds.
+fn row(of: impl Fn(fn(&[Sample; 3]) -> f64) -> f64) -> String {
+    format!(
+        "{:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>9.3} {:>11.3} {:>9.3}",
+        of(|[subject, _, _]| subject.wall_seconds),
+        of(|[_, stub, _]| stub.wall_seconds),
+        of(|[_, _, again]| again.wall_seconds),
+        of(|[subject, stub, _]| subject.wall_seconds / stub.wall_seconds),
+        of(|[_, stub, again]| again.wall_seconds / stub.wall_seconds),
+        of(|[subject, _, _]| subject.server.cpu_seconds),
+        of(|[_, stub, _]| stub.server.cpu_seconds),
+    )
+}
+
+impl Lane {
+    fn new(server: Server, keeps: bool) -> Self {
+        let cli =
+            PulumiCli::new().backend(&server.url).token(&server.token).patience(Duration::from_secs(1800));
+        Self { server, cli, keeps }
+    }
+
+    /// Makes a stack and measures its first `up`; looks afterwards whether all of it arrived.
+    async fn up(&self, stack: &str, resources: usize, arguments: &Arguments) -> io::Result<Sample> {
+        let (count, bytes) = (resources.to_string(), arguments.payload_bytes.to_string());
+        self.cli.bench_project("bench", &[("count", &count), ("payloadBytes", &bytes)]);
+        self.cli.run(["stack", "init", stack]).await.assert_success();
+
+        let mut command: Vec<String> =
+            ["up", "--yes", "--skip-preview", "--stack", stack].map(str::to_owned).into();
+        command.extend(arguments.parallel.map(|parallel| format!("--parallel={parallel}")));
+        let before = self.server.usage();
+        let watch = Stopwatch::start();
+        let up = self.cli.run(&command).await;
+        let wall_seconds = watch.elapsed().as_secs_f64();
+        let after = self.server.usage();
+        up.assert_success();
+
+        if self.keeps {
+            let export = self.cli.run(["stack", "export", "--stack", stack]).await.assert_success().json();
+            let kept = export["deployment"]["resources"].as_array().map_or(0, Vec::len);
+            // The stack and the provider are resources too.
+            if kept != resources + 2 {
+                return Err(io::Error::other(format!(
+                    "{kept} resources in the state of {stack}, not {}",
+                    resources + 2
+                )));
+            }
+        }
+        Ok(Sample {
+            wall_seconds,
+            server: Usage { cpu_seconds: after.cpu_seconds - before.cpu_seconds, ..after },
+        })
+    }
+}
+
+/// The middle value, or the mean of the middle two.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let upper = values.len() / 2;
+    let middle =
+        if values.len() % 2 == 1 { &values[upper..=upper] } else { &values[upper.saturating_sub(1)..=upper] };
+    middle.iter().sum::<f64>() / middle.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(vec![7.0]), 7.0);
+    }
+
+    #[test]
+    fn a_size_is_two_positive_numbers() {
+        let size: Size = "200:9".parse().unwrap();
+        assert_eq!((size.resources, size.rounds), (200, 9));
+        for wrong in ["200", "0:9", "200:0", "a:b", "200:9:1"] {
+            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The real `pulumi` client in a home of its own.
+//!
+//! Nothing of the caller's environment reaches it: no account, no CI or git variables, no proxy, no plugin of the
+//! machine. It finds the bench provider, its language host and the YAML language host, and looks nowhere else.
+//! All waiting is asynchronous, so a server may run in the same runtime.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::{filters, tools};
+
+/// How long a command may take before the harness gives it up, unless [`PulumiCli::patience`] says otherwise.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The version that the bench plugins tell of themselves; the client looks them up under it.
+const BENCH_VERSION: &str = "1.0.0";
+
+/// A client with a fresh home and one project folder.
+#[derive(Clone, Debug)]
+pub struct PulumiCli {
+    home: Arc<Home>,
+    environment: Vec<(OsString, OsString)>,
+    patience: Duration,
+}
+
+/// The folder in which everything of one client lies. Gone, with what still runs in it, when the last user is.
+#[derive(Debug)]
+struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+}
+
+impl Drop for Home {
+    /// Ends what still runs, before the folder under it is removed.
+    fn drop(&mut self) {
+        // A killed process takes a moment to go, and one may have started another meanwhile.
+        for _ in 0..1000 {
+            let left = processes_of(self.folder.path());
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                // It may have ended in between; then there is nothing to do.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The processes that a client with this home started and that still run, itself included.
+///
+/// A client that was killed leaves its plugins behind, which notice it only minutes later. They are told by the
+/// `PULUMI_HOME` that they inherited, which no other process has. Where there is no `/proc`, none is seen.
+pub fn processes_of(home: &Path) -> Vec<Pid> {
+    let mut theirs = OsString::from("PULUMI_HOME=");
+    theirs.push(home.join("pulumi"));
+    let is_theirs = |environment: Vec<u8>| {
+        environment.split(|byte| *byte == 0).any(|entry| entry == theirs.as_encoded_bytes())
+    };
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|process| fs::read(process.path().join("environ")).is_ok_and(is_theirs))
+        .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
+        .collect()
+}
+
+impl PulumiCli {
+    /// A client that has never run, logged in nowhere.
+    ///
+    /// The first call on a machine builds the client, which takes minutes.
+    ///
+    /// # Panics
+    /// If the client cannot be built or its home cannot be made.
+    #[expect(clippy::new_without_default, reason = "it builds programs and makes folders: no default value")]
+    pub fn new() -> Self {
+        let programs = tools::pulumi_bin_dir();
+        let folder = tempfile::Builder::new()
+            .prefix("pulumi-home-")
+            .tempdir()
+            .expect("a temporary folder can be made");
+        let home = Home { folder };
+        for below in ["pulumi", "project", "state", "tmp"] {
+            make_folder(&home.path(below));
+        }
+        // As if installed, and not from the `PATH`: for those the client warns in every output.
+        for kind in ["resource", "language"] {
+            let plugin = home.path(&format!("pulumi/plugins/{kind}-bench-v{BENCH_VERSION}"));
+            make_folder(&plugin);
+            let name = format!("pulumi-{kind}-bench");
+            std::os::unix::fs::symlink(programs.join(&name), plugin.join(&name))
+                .expect("a link can be made in a new folder");
+        }
+        let environment = [
+            ("HOME", home.folder.path().as_os_str()),
+            ("PULUMI_HOME", home.path("pulumi").as_os_str()),
+            ("TMPDIR", home.path("tmp").as_os_str()),
+            ("PATH", programs.as_os_str()),
+            ("USER", OsStr::new("tester")),
+            ("TZ", OsStr::new("UTC")),
+            ("NO_COLOR", OsStr::new("1")),
+            ("PULUMI_SKIP_UPDATE_CHECK", OsStr::new("true")),
+            ("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", OsStr::new("true")),
+            ("PULUMI_IGNORE_AMBIENT_PLUGINS", OsStr::new("true")),
+        ]
+        .map(|(name, value)| (name.into(), value.to_owned()))
+        .into();
+        Self { home: Arc::new(home), environment, patience: PATIENCE }
+    }
+
+    /// This client with one more environment variable; a later value of the same name wins.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// This client with a backend, so that it needs no `pulumi login`: `http://127.0.0.1:PORT` or `file:///...`.
+    #[must_use]
+    pub fn backend(self, url: impl Into<OsString>) -> Self {
+        self.env("PULUMI_BACKEND_URL", url)
+    }
+
+    /// This client with an access token for the backend.
+    #[must_use]
+    pub fn token(self, token: impl Into<OsString>) -> Self {
+        self.env("PULUMI_ACCESS_TOKEN", token)
+    }
+
+    /// This client with a folder of its home as backend and a passphrase for secrets: Pulumi's own reference of how a
+    /// state comes out.
+    #[must_use]
+    pub fn diy(self, passphrase: &str) -> Self {
+        let url = format!("file://{}", self.home.path("state").display());
+        self.backend(url).env("PULUMI_CONFIG_PASSPHRASE", passphrase)
+    }
+
+    /// This client with another bound on how long one command may take.
+    #[must_use]
+    pub fn patience(mut self, bound: Duration) -> Self {
+        self.patience = bound;
+        self
+    }
+
+    /// The folder in which everything of this client lies.
+    pub fn home_dir(&self) -> &Path {
+        self.home.folder.path()
+    }
+
+    /// The folder that commands run in.
+    pub fn project_dir(&self) -> PathBuf {
+        self.home.path("project")
+    }
+
+    /// Writes a file below the project folder, in place of what was there.
+    ///
+    /// # Panics
+    /// If the file system refuses.
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.project_dir().join(name);
+        fs::write(&file, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+    }
+
+    /// Makes the project a bench program with these settings (`tests/tools/bench-provider/README.md` lists them), or
+    /// changes the settings of the one that is there. Values are YAML scalars: `("count", "5")`.
+    pub fn bench_project(&self, name: &str, settings: &[(&str, &str)]) {
+        let options: String = settings.iter().map(|(key, value)| format!("    {key}: {value}\n")).collect();
+        let options = if options.is_empty() { String::new() } else { format!("  options:\n{options}") };
+        self.write("Pulumi.yaml", &format!("name: {name}\nruntime:\n  name: bench\n{options}"));
+    }
+
+    /// Makes the project a Pulumi YAML program: `program` is what follows name and runtime (`resources:`, `outputs:`).
+    pub fn yaml_project(&self, name: &str, program: &str) {
+        self.write("Pulumi.yaml", &format!("name: {name}\nruntime: yaml\n{program}"));
+    }
+
+    /// Runs `pulumi` with these arguments to its end, whatever that is.
+    ///
+    /// # Panics
+    /// If it does not end in time; it is killed and the message carries what it printed.
+    pub async fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
+        self.spawn(arguments).wait().await
+    }
+
+    /// Starts `pulumi` with these arguments in the background.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let arguments: Vec<OsString> =
+            arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+        let mut shown = String::from("pulumi");
+        for argument in &arguments {
+            shown.push(' ');
+            shown.push_str(&argument.to_string_lossy());
+        }
+        let mut child = Command::new(tools::pulumi_bin_dir().join("pulumi"))
+            .args(&arguments)
+            .current_dir(self.project_dir())
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // As a shell would start it, so that a signal for it reaches nothing of ours.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+        let stdout = Capture::of(child.stdout.take().expect("its stdout was asked to be a pipe"));
+        let stderr = Capture::of(child.stderr.take().expect("its stderr was asked to be a pipe"));
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw)
+            .expect("a child that was not waited for has an id");
+        Running {
+            command: shown,
+            child,
+            group,
+            stdout,
+            stderr,
+            patience: self.patience,
+            _home: self.home.clone(),
+        }
+    }
+
+    /// Snapshot settings that hide what differs from run to run, this client's folders included.
+    ///
+    /// ```no_run
+    /// # async fn journey(cli: statewright_tests::cli::PulumiCli) {
+    /// let output = cli.run(["up", "--yes"]).await;
+    /// cli.snapshots().bind(|| insta::assert_snapshot!(output));
+    /// # }
+    /// ```
+    pub fn snapshots(&self) -> insta::Settings {
+        filters::settings(self.home_dir())
+    }
+}
+
+fn make_folder(path: &Path) {
+    fs::create_dir_all(path).unwrap_or_else(|error| panic!("cannot make {}: {error}", path.display()));
+}
+
+/// A command that runs in the background. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    command: String,
+    child: Child,
+    group: Pid,
+    stdout: Capture,
+    stderr: Capture,
+    patience: Duration,
+    /// Keeps the folders that it works in.
+    _home: Arc<Home>,
+}
+
+impl Running {
+    /// Waits until the command has printed this on stdout.
+    ///
+    /// # Panics
+    /// If it ends or takes too long without; the message carries what it printed.
+    pub async fn says(&self, text: &str) {
+        let mut printed = self.stdout.text.clone();
+        let said = printed.wait_for(|bytes| String::from_utf8_lossy(bytes).contains(text));
+        let outcome = match tokio::time::timeout(self.patience, said).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(_)) => "ended",
+            Err(_) => "ran on",
+        };
+        panic!("{} {outcome} without saying {text:?}\n{}", self.command, self.printed(None));
+    }
+
+    /// SIGINT, as Ctrl-C sends it: the client winds down. A second one makes it stop where it is.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// SIGSTOP: it runs no further, but its connections stay open, as those of a machine that sleeps.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT: goes on after [`Running::pause`].
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// `kill -9`: what it had begun stays begun, and nobody is told.
+    ///
+    /// # Panics
+    /// If it does not die.
+    pub async fn kill(self) -> Output {
+        self.signal(Signal::KILL);
+        self.wait().await
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// If it does not end in time; it is killed and the message carries what it printed.
+    pub async fn wait(mut self) -> Output {
+        match tokio::time::timeout(self.patience, self.child.wait()).await {
+            Ok(ended) => {
+                let status =
+                    ended.unwrap_or_else(|error| panic!("cannot wait for {}: {error}", self.command));
+                self.stdout.drain().await;
+                self.stderr.drain().await;
+                self.printed(Some(status))
+            }
+            Err(_) => {
+                self.signal(Signal::KILL);
+                panic!("{} did not end within {:?}\n{}", self.command, self.patience, self.printed(None));
+            }
+        }
+    }
+
+    /// The child is not waited for before `wait` takes the whole value, so its id is still its own.
+    fn signal(&self, signal: Signal) {
+        kill_process_group(self.group, signal)
+            .unwrap_or_else(|error| panic!("cannot send {signal:?} to {}: {error}", self.command));
+    }
+
+    fn printed(&self, status: Option<ExitStatus>) -> Output {
+        Output {
+            command: self.command.clone(),
+            code: status.and_then(|status| status.code()),
+            stdout: self.stdout.so_far(),
+            stderr: self.stderr.so_far(),
+        }
+    }
+}
+
+/// What came out of a pipe so far.
+#[derive(Debug)]
+struct Capture {
+    text: watch::Receiver<Vec<u8>>,
+    reader: JoinHandle<()>,
+}
+
+impl Capture {
+    fn of(mut pipe: impl AsyncRead + Unpin + Send + 'static) -> Self {
+        let (grow, text) = watch::channel(Vec::new());
+        let reader = tokio::spawn(async move {
+            let mut chunk = vec![0; 16 * 1024];
+            // An error on a pipe is an end like any other.
+            while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
+                grow.send_modify(|text| text.extend_from_slice(&chunk[..length]));
+            }
+        });
+        Self { text, reader }
+    }
+
+    /// Reads what is left after the command ended. A plugin that outlives it may hold the pipe open, hence the bound.
+    async fn drain(&mut self) {
+        let _ = tokio::time::timeout(Duration::from_secs(2), &mut self.reader).await;
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.borrow()).into_owned()
+    }
+}
+
+/// How a command ended and what it printed.
+///
+/// Its `Display` shows all of it and is what snapshots hold.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The command line.
+    pub command: String,
+    /// The exit code; none if a signal ended it, or if it has not ended.
+    pub code: Option<i32>,
+    /// What it printed for programs.
+    pub stdout: String,
+    /// What it printed for people.
+    pub stderr: String,
+}
+
+impl Output {
+    /// This output, if the command succeeded.
+    ///
+    /// # Panics
+    /// If it did not; the message shows all of it.
+    #[track_caller]
+    pub fn assert_success(self) -> Self {
+        assert!(self.code == Some(0), "should have succeeded:\n{self}");
+        self
+    }
+
+    /// This output, if the command ended by itself and told of a failure.
+    ///
+    /// # Panics
+    /// If it succeeded or was killed; the message shows all of it.
+    #[track_caller]
+    pub fn assert_failure(self) -> Self {
+        assert!(self.code.is_some_and(|code| code != 0), "should have failed by itself:\n{self}");
+        self
+    }
+
+    /// Standard output as JSON, for commands with `--json` and exports.
+    ///
+    /// # Panics
+    /// If it is none; the message shows all of the output.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}):\n{self}"))
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { command, code, stdout, stderr } = self;
+        writeln!(out, "$ {command}")?;
+        match code {
+            Some(code) => writeln!(out, "exit code: {code}")?,
+            None => writeln!(out, "exit code: none")?,
+        }
+        writeln!(out, "----- stdout -----\n{}", stdout.trim_end())?;
+        write!(out, "----- stderr -----\n{}", stderr.trim_end())
+    }
+}

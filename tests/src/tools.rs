@@ -1,0 +1,438 @@
+//! Builds the programs that the tests run: the real clients, our test provider, and helpers written in Go.
+//!
+//! Each Go tool is a folder of `tests/tools` with its own `go.mod` and `go.sum`, so what is built is pinned by version
+//! and checksum. The result lies in a cache outside the tree, under a name that carries the SHA-256 of everything that
+//! went into it: a second run finds it there, a changed source or version makes a new one beside it, and nothing has
+//! to be cleaned for correctness. The folder is `$STATEWRIGHT_TOOLS_CACHE`, else `$XDG_CACHE_HOME/statewright-tools`,
+//! else `$HOME/.cache/statewright-tools`.
+//!
+//! Any number of threads and processes may ask at once: one builds under a file lock, the others wait for it.
+//!
+//! What hands out a path panics if there is none, with one message that says what to install or what the compiler said:
+//! a test cannot go on without its tool. [`build_all`] returns the same as an error.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+
+use crate::stopwatch::Stopwatch;
+
+/// The version of the Pulumi CLI that the tests run; `tests/tools/pulumi-cli/go.mod` pins the same one.
+pub const PULUMI_VERSION: &str = "3.274.1";
+
+/// The version of the Pulumi YAML language host; `tests/tools/pulumi-language-yaml/go.mod` pins the same one.
+pub const PULUMI_YAML_VERSION: &str = "1.25.0";
+
+/// What keeps a tool from being built.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// No `go` on the `PATH`.
+    #[error(
+        "building {tool} needs Go {needed} or later, and there is no `go` on the PATH: install it from https://go.dev/dl/"
+    )]
+    GoMissing {
+        /// The tool that was to be built.
+        tool: &'static str,
+        /// The version that its `go.mod` asks for.
+        needed: String,
+    },
+    /// The installed Go is older than the tool's `go.mod` asks for.
+    #[error(
+        "building {tool} needs Go {needed} or later, and `go` on the PATH is {found}: install a newer one from https://go.dev/dl/"
+    )]
+    GoTooOld {
+        /// The tool that was to be built.
+        tool: &'static str,
+        /// The version that its `go.mod` asks for.
+        needed: String,
+        /// What `go env GOVERSION` says.
+        found: String,
+    },
+    /// Neither of the variables that name the cache folder is set.
+    #[error("nowhere to keep built tools: set STATEWRIGHT_TOOLS_CACHE or HOME")]
+    NoCache,
+    /// The compiler refused; its output says why.
+    #[error(
+        "building {tool} failed ({status}); modules are fetched the first time, so this needs the network once:\n{output}"
+    )]
+    Build {
+        /// The tool that was to be built.
+        tool: &'static str,
+        /// How the compiler ended.
+        status: String,
+        /// What it printed.
+        output: String,
+    },
+    /// The file system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done, to which path.
+        what: String,
+        /// The refusal.
+        source: io::Error,
+    },
+}
+
+impl ToolError {
+    fn io(what: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what: format!("{what} {}", path.display()), source }
+    }
+}
+
+/// One Go program: a folder of `tests/tools`, and how to build it.
+#[derive(Debug)]
+struct GoTool {
+    /// The name of the program that comes out, and of its place in the cache.
+    name: &'static str,
+    /// The folder below `tests/tools`.
+    folder: &'static str,
+    /// The package to build, as seen from the folder.
+    package: &'static str,
+    /// What the linker is told besides leaving out debug tables.
+    link: &'static str,
+}
+
+const PULUMI: GoTool = GoTool {
+    name: "pulumi",
+    folder: "pulumi-cli",
+    package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+    // Without it the CLI works but does not know its own version.
+    link: " -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.274.1",
+};
+
+const PULUMI_LANGUAGE_YAML: GoTool = GoTool {
+    name: "pulumi-language-yaml",
+    folder: "pulumi-language-yaml",
+    package: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml",
+    link: "",
+};
+
+const BENCH_PROVIDER: GoTool =
+    GoTool { name: "pulumi-resource-bench", folder: "bench-provider", package: ".", link: "" };
+
+const BENCH_TOOLS: GoTool = GoTool { name: "bench-tools", folder: "bench-tools", package: ".", link: "" };
+
+const REPLAY_ORACLE: GoTool =
+    GoTool { name: "replay-oracle", folder: "replay-oracle", package: ".", link: "" };
+
+/// The bench program is its own language host: it looks at the name that it is started under.
+const BENCH_LANGUAGE_HOST: &str = "pulumi-language-bench";
+
+/// The folder that holds what a client needs, by its name in the cache.
+const PULUMI_PROGRAMS: &str = "pulumi-bin";
+
+/// A tool that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The program, or for a set of programs their folder.
+    pub path: PathBuf,
+    /// False if it was found in the cache.
+    pub built: bool,
+}
+
+/// A folder for the `PATH` of a Pulumi client: `pulumi`, `pulumi-language-yaml`, `pulumi-resource-bench` and
+/// `pulumi-language-bench`.
+///
+/// # Panics
+/// If one of them cannot be built; the message says what is missing.
+pub fn pulumi_bin_dir() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| or_panic(pulumi_programs()).path)
+}
+
+/// The program that asks Pulumi's own journal replayer; see its README for the questions.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn replay_oracle() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&REPLAY_ORACLE)).path)
+}
+
+/// The counting and recording proxy and the replayer of its recordings; see its README.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn bench_tools() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&BENCH_TOOLS)).path)
+}
+
+/// The `statewright` binary of this tree, debug build.
+///
+/// # Panics
+/// If it does not compile; the message is the compiler's.
+pub fn statewright() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(cargo_build(&[])))
+}
+
+/// The `statewright` binary of this tree, release build: the one to measure.
+///
+/// # Panics
+/// If it does not compile; the message is the compiler's.
+pub fn statewright_release() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--release"])))
+}
+
+fn or_panic<T>(ready: Result<T, ToolError>) -> T {
+    ready.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The programs of [`pulumi_bin_dir`] in one folder.
+fn pulumi_programs() -> Result<Ready, ToolError> {
+    let pulumi = build(&PULUMI)?.path;
+    let yaml = build(&PULUMI_LANGUAGE_YAML)?.path;
+    let bench = build(&BENCH_PROVIDER)?.path;
+    let programs = [
+        (PULUMI.name, &pulumi),
+        (PULUMI_LANGUAGE_YAML.name, &yaml),
+        (BENCH_PROVIDER.name, &bench),
+        (BENCH_LANGUAGE_HOST, &bench),
+    ];
+    let mut key = Sha256::new();
+    for (name, program) in &programs {
+        // A program's path carries the hash of what it was built from.
+        feed(&mut key, name.as_bytes());
+        feed(&mut key, program.as_os_str().as_encoded_bytes());
+    }
+    in_cache(PULUMI_PROGRAMS, &short_hex(key), |folder| {
+        for (name, program) in &programs {
+            // Hard links, not symbolic ones: the CLI follows those to find what lies beside it.
+            let target = folder.join(name);
+            fs::hard_link(program, &target)
+                .or_else(|_| fs::copy(program, &target).map(drop))
+                .map_err(ToolError::io("cannot put in place", &target))?;
+        }
+        Ok(())
+    })
+}
+
+/// Builds one tool, or finds it built.
+fn build(tool: &GoTool) -> Result<Ready, ToolError> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(tool.folder);
+    let flags = [
+        "-trimpath".to_owned(),
+        "-mod=readonly".to_owned(),
+        "-buildvcs=false".to_owned(),
+        format!("-ldflags=-s -w{}", tool.link),
+    ];
+    let mut key = Sha256::new();
+    for flag in &flags {
+        feed(&mut key, flag.as_bytes());
+    }
+    feed(&mut key, tool.package.as_bytes());
+    hash_sources(&sources, &mut key)?;
+    let ready = in_cache(tool.name, &short_hex(key), |folder| {
+        check_go(tool.name, &sources)?;
+        let built = go(&sources)
+            .arg("build")
+            .args(&flags)
+            .arg("-o")
+            .arg(folder.join(tool.name))
+            .arg(tool.package)
+            .output()
+            .map_err(ToolError::io("cannot run go in", &sources))?;
+        if built.status.success() {
+            return Ok(());
+        }
+        Err(ToolError::Build {
+            tool: tool.name,
+            status: built.status.to_string(),
+            output: String::from_utf8_lossy(&built.stderr).into_owned(),
+        })
+    })?;
+    Ok(Ready { path: ready.path.join(tool.name), built: ready.built })
+}
+
+/// `go` in a folder, deaf to what the environment says about how to build, but not about where modules come from.
+///
+/// Whether C code is linked is left to Go, which does without when there is no C compiler.
+fn go(folder: &Path) -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(folder).env("GOFLAGS", "").env("GOWORK", "off").env("GOTOOLCHAIN", "local");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Is there a Go that is new enough for the `go.mod` in this folder?
+fn check_go(tool: &'static str, sources: &Path) -> Result<(), ToolError> {
+    let module = sources.join("go.mod");
+    let text = fs::read_to_string(&module).map_err(ToolError::io("cannot read", &module))?;
+    let needed = text.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.0").trim().to_owned();
+    // Asked outside of the module: inside, a Go that is too old refuses to answer at all.
+    let outside = std::env::temp_dir();
+    let answer = match go(&outside).args(["env", "GOVERSION"]).output() {
+        Ok(answer) => answer,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(ToolError::GoMissing { tool, needed });
+        }
+        Err(error) => return Err(ToolError::io("cannot run go in", &outside)(error)),
+    };
+    let found = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    if go_version(&found) < go_version(&needed) {
+        return Err(ToolError::GoTooOld { tool, needed, found });
+    }
+    Ok(())
+}
+
+/// `go1.26.8`, `1.26.6` or `go1.27rc1` as numbers that compare; what follows the digits of a part is dropped.
+fn go_version(text: &str) -> Vec<u32> {
+    text.trim_start_matches("go")
+        .split('.')
+        .map(|part| {
+            let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+            part[..digits].parse().unwrap_or(0)
+        })
+        .collect()
+}
+
+/// The folder of the cache for this name and key, made by `fill` if it is not there.
+///
+/// What is there is whole: it is filled under another name and renamed.
+fn in_cache(
+    name: &str,
+    key: &str,
+    fill: impl FnOnce(&Path) -> Result<(), ToolError>,
+) -> Result<Ready, ToolError> {
+    let cache = cache_folder()?;
+    let finished = cache.join(format!("{name}-{key}"));
+    if finished.is_dir() {
+        return Ok(Ready { path: finished, built: false });
+    }
+    fs::create_dir_all(&cache).map_err(ToolError::io("cannot make", &cache))?;
+    let lock_path = cache.join(format!("{name}-{key}.lock"));
+    let lock = File::create(&lock_path).map_err(ToolError::io("cannot make", &lock_path))?;
+    // Held until `lock` is dropped, and by nobody longer than their process lives.
+    lock.lock().map_err(ToolError::io("cannot lock", &lock_path))?;
+    if finished.is_dir() {
+        return Ok(Ready { path: finished, built: false });
+    }
+    let filling = tempfile::Builder::new()
+        .prefix(&format!(".{name}-"))
+        .tempdir_in(&cache)
+        .map_err(ToolError::io("cannot make a folder in", &cache))?;
+    fill(filling.path())?;
+    fs::rename(filling.path(), &finished).map_err(ToolError::io("cannot rename to", &finished))?;
+    // It moved: there is nothing left to remove.
+    let _ = filling.keep();
+    Ok(Ready { path: finished, built: true })
+}
+
+fn cache_folder() -> Result<PathBuf, ToolError> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("STATEWRIGHT_TOOLS_CACHE")
+        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("statewright-tools")))
+        .or_else(|| Some(set("HOME")?.join(".cache").join("statewright-tools")))
+        .ok_or(ToolError::NoCache)
+        // Go runs in the folder of its sources, where a relative path would mean another place.
+        .and_then(|folder| std::path::absolute(&folder).map_err(ToolError::io("cannot find", &folder)))
+}
+
+/// Hashes names and contents of all files of a folder, in order of name; documentation is no source.
+fn hash_sources(folder: &Path, key: &mut Sha256) -> Result<(), ToolError> {
+    let reading = || ToolError::io("cannot read", folder);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(reading())? {
+        let path = entry.map_err(reading())?.path();
+        if path.extension() != Some(OsStr::new("md")) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    for file in files {
+        feed(key, file.file_name().unwrap_or_default().as_encoded_bytes());
+        feed(key, &fs::read(&file).map_err(ToolError::io("cannot read", &file))?);
+    }
+    Ok(())
+}
+
+/// Hashes a field with its length in front, so that no two sequences of fields read the same.
+fn feed(key: &mut Sha256, field: &[u8]) {
+    key.update((field.len() as u64).to_be_bytes());
+    key.update(field);
+}
+
+/// Half of the hash is plenty to tell builds apart.
+fn short_hex(key: Sha256) -> String {
+    key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Lets cargo build `statewright` (or find it fresh) and tells where it put it.
+fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
+    const TOOL: &str = "statewright";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let built = Command::new(cargo)
+        .current_dir(root)
+        .args(["build", "--package", TOOL, "--bin", TOOL, "--message-format=json-render-diagnostics"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(ToolError::io("cannot run cargo in", root))?;
+    // One JSON object a line; the one of our binary names the file, whatever target folder is configured.
+    String::from_utf8_lossy(&built.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == TOOL)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .filter(|_| built.status.success())
+        .ok_or_else(|| ToolError::Build {
+            tool: TOOL,
+            status: built.status.to_string(),
+            output: String::from_utf8_lossy(&built.stderr).into_owned(),
+        })
+}
+
+/// Builds or finds every Go tool and tells `report` the name, the outcome and the seconds of each as it goes.
+///
+/// # Errors
+/// The first that cannot be built; those after it are not tried.
+pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolError> {
+    // The CLI first: the others find most of their packages compiled then.
+    for tool in [PULUMI, BENCH_PROVIDER, PULUMI_LANGUAGE_YAML, REPLAY_ORACLE, BENCH_TOOLS] {
+        let watch = Stopwatch::start();
+        let ready = build(&tool)?;
+        report(tool.name, &ready, watch.elapsed().as_secs_f64());
+    }
+    let watch = Stopwatch::start();
+    let ready = pulumi_programs()?;
+    report(PULUMI_PROGRAMS, &ready, watch.elapsed().as_secs_f64());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_versions_compare_by_their_numbers() {
+        assert!(go_version("go1.26.8") > go_version("1.26.6"));
+        assert!(go_version("go1.9") < go_version("1.26.6"));
+        assert!(go_version("go1.27rc1") > go_version("1.26.6"));
+        assert!(go_version("go1.26.6") >= go_version("1.26.6"));
+    }
+
+    #[test]
+    fn the_versions_named_here_are_those_of_the_modules() {
+        let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools");
+        let pinned = |tool: &GoTool, module: &str| {
+            let text = fs::read_to_string(tools.join(tool.folder).join("go.mod")).unwrap();
+            text.lines()
+                .find_map(|line| {
+                    line.trim().strip_prefix(module)?.trim().strip_prefix('v').map(str::to_owned)
+                })
+                .unwrap()
+        };
+        let of = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
+        assert_eq!(of(pinned(&PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), PULUMI_VERSION);
+        assert_eq!(of(pinned(&PULUMI_LANGUAGE_YAML, "github.com/pulumi/pulumi-yaml ")), PULUMI_YAML_VERSION);
+        assert!(PULUMI.link.ends_with(&format!("=v{PULUMI_VERSION}")));
+    }
+}
