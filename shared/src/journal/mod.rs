@@ -17,3 +17,8 @@ mod replayer;
 pub use self::batch::{BatchError, ENTRIES_PER_BATCH_MAX, parse_batch, read_batch};
 pub use self::entry::Entry;
 pub use self::replayer::{BaseError, Replayed, Skipped, replay};
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
