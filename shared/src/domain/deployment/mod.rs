@@ -1,0 +1,207 @@
+//! Deployments: the state of a stack as the CLI writes and reads it.
+//!
+//! Source: the shape is that of `UntypedDeployment` and `DeploymentV3` in `sdk/go/common/apitype` of pulumi/pulumi
+//! at v3.274.1.
+
+mod model;
+mod write;
+
+use std::borrow::Cow;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+pub(crate) use self::model::{
+    Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,
+    read_envelope, snippet_features,
+};
+use super::integrity;
+use super::json::{Malformed, Reader};
+use super::resource::Resource;
+use super::urn::ROOT_STACK_TYPE;
+use crate::ports::Timestamp;
+
+/// A text that is no deployment. The message says what was expected and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a deployment as the CLI writes it: {0}")]
+pub struct DeploymentError(String);
+
+impl From<Malformed> for DeploymentError {
+    fn from(fault: Malformed) -> Self {
+        Self(fault.to_string())
+    }
+}
+
+/// What the CLI is told, in `metadata.integrity_error`, about a state that it will not work with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntegrityError {
+    /// The version of the deployment's schema, as the CLI itself puts it here.
+    pub version: String,
+    /// What wrote the state.
+    pub command: String,
+    /// What is wrong with it.
+    pub error: String,
+}
+
+/// What a deployment holds, as far as anybody but the CLI asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection<'a> {
+    /// The version of the schema: 1 to 4.
+    pub version: i64,
+    /// How many resources there are, those marked for deletion included.
+    pub resource_count: usize,
+    /// How many operations began and did not end.
+    pub pending_count: usize,
+    /// The stack's outputs as JSON text; `None` if there are none.
+    pub outputs: Option<&'a str>,
+    /// `secrets_providers` as JSON text.
+    pub secrets_providers: Option<&'a str>,
+    /// The first rule of [`integrity`] that the deployment breaks, in words.
+    pub integrity_error: Option<String>,
+    /// `manifest.time`, if it is a time.
+    pub manifest_time: Option<Timestamp>,
+}
+
+/// Reads an untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`, as an import or a full checkpoint
+/// brings it.
+///
+/// # Errors
+/// If it is not JSON, not of version 1 to 4, or a member that the rules look at is of the wrong kind: refuse it. A
+/// deployment that breaks a rule is no error: see [`Inspection::integrity_error`].
+pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
+    let Envelope { version, deployment, .. } = read_envelope(text)?;
+    Ok(Inspection {
+        version,
+        resource_count: deployment.resources.len(),
+        pending_count: deployment.pending_operations.len(),
+        outputs: deployment.root_outputs(),
+        secrets_providers: deployment.secrets_providers.as_ref().map(|provider| provider.raw),
+        integrity_error: integrity::check(&deployment).err(),
+        manifest_time: parse_time(&deployment.manifest.time),
+    })
+}
+
+/// Do two untyped deployments hold the same state, text for text: version and features, resources, pending
+/// operations, secrets provider, metadata, snippets and extensions? The manifest and members that we do not know do
+/// not count.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn same_state(one: &[u8], other: &[u8]) -> Result<bool, DeploymentError> {
+    Ok(read_envelope(one)?.same_state(&read_envelope(other)?))
+}
+
+/// The same untyped deployment with `metadata.integrity_error` set or, with `None`, cleared. Every other byte stays.
+/// A deployment of `null` stays as it is.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn with_integrity_error<'a>(
+    text: &'a [u8],
+    error: Option<IntegrityError>,
+) -> Result<Cow<'a, [u8]>, DeploymentError> {
+    let mut metadata = read_envelope(text)?.deployment.metadata;
+    let Some(place) = find_metadata(text)? else { return Ok(Cow::Borrowed(text)) };
+    if metadata.raw.is_none() && error.is_none() {
+        return Ok(Cow::Borrowed(text));
+    }
+    metadata.integrity = IntegrityMember::Set(error);
+    let mut written = String::from(place.before);
+    metadata.write(&mut written);
+    let head = text.get(..place.start).unwrap_or_default();
+    let tail = text.get(place.end..).unwrap_or_default();
+    Ok(Cow::Owned([head, written.as_bytes(), tail].concat()))
+}
+
+/// Where the metadata of an untyped deployment stand or would stand.
+struct MetadataPlace {
+    start: usize,
+    end: usize,
+    /// What has to stand before them if they are new.
+    before: &'static str,
+}
+
+fn find_metadata(text: &[u8]) -> Result<Option<MetadataPlace>, DeploymentError> {
+    let mut place = None;
+    let mut reader = Reader::from_bytes(text)?;
+    reader.object(|reader, key| {
+        if key.name != "deployment" {
+            reader.raw()?;
+            return Ok(());
+        }
+        place = None;
+        reader.optional(|reader| {
+            let mut empty = true;
+            let mut found = None;
+            reader.object(|reader, key| {
+                empty = false;
+                let start = reader.start();
+                reader.raw()?;
+                if key.name == "metadata" {
+                    found = Some(MetadataPlace { start, end: reader.position(), before: "" });
+                }
+                Ok(())
+            })?;
+            let brace = reader.position() - 1;
+            let before = if empty { "\"metadata\":" } else { ",\"metadata\":" };
+            place = Some(found.unwrap_or(MetadataPlace { start: brace, end: brace, before }));
+            Ok(())
+        })?;
+        Ok(())
+    })?;
+    Ok(place)
+}
+
+/// An instant from RFC 3339; those beyond what nanoseconds in 64 bits can say are moved to the nearest that they can.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    let nanoseconds = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp_nanos();
+    let clamped = nanoseconds.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+    i64::try_from(clamped).ok().map(Timestamp)
+}
+
+impl Envelope<'_> {
+    pub(crate) fn same_state(&self, other: &Self) -> bool {
+        self.version == other.version
+            && self.features == other.features
+            && self.deployment.same_state(&other.deployment)
+    }
+}
+
+impl<'a> Deployment<'a> {
+    /// The outputs of the resource that stands for the stack.
+    pub(crate) fn root_outputs(&self) -> Option<&'a str> {
+        let is_root = |r: &&Resource<'_>| r.own_type == ROOT_STACK_TYPE && r.parent.is_empty() && !r.delete;
+        self.resources.iter().find(is_root).and_then(|root| root.outputs)
+    }
+
+    fn same_state(&self, other: &Self) -> bool {
+        let provider = |d: &Self| d.secrets_providers.as_ref().map(|provider| provider.raw);
+        provider(self) == provider(other)
+            && self.extensions.list() == other.extensions.list()
+            && written(&self.metadata, |m, out| m.write(out))
+                == written(&other.metadata, |m, out| m.write(out))
+            && same_list(&self.pending_operations, &other.pending_operations, |a, b| a.raw == b.raw)
+            && same_list(&self.snippets, &other.snippets, |a, b| {
+                written(a, Snippet::write) == written(b, Snippet::write)
+            })
+            && same_list(&self.resources, &other.resources, |a, b| {
+                match (a.unedited_text(), b.unedited_text()) {
+                    (Some(a), Some(b)) => a == b,
+                    _ => written(a, Resource::write) == written(b, Resource::write),
+                }
+            })
+    }
+}
+
+fn same_list<T>(one: &[T], other: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b))
+}
+
+fn written<T>(value: &T, write: impl Fn(&T, &mut String)) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,570 @@
+//! A JSON reader that keeps the text.
+//!
+//! A state is mostly values that we never look at and must give back byte for byte: big integers, odd floats, odd
+//! escapes. So the reader goes over the text once, checks the whole grammar, and hands out slices of it. Values that
+//! nobody asks for are skipped without recursion, so that no nesting, however deep, exhausts the stack.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why a text is not the JSON that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// The members on the way to the fault, outermost first.
+    path: Vec<String>,
+    /// What was expected.
+    what: Cow<'static, str>,
+    /// The byte at which it was not found.
+    at: usize,
+}
+
+impl Malformed {
+    pub(crate) fn new(what: impl Into<Cow<'static, str>>, at: usize) -> Self {
+        Self { path: Vec::new(), what: what.into(), at }
+    }
+
+    /// The same fault, seen from one level further out.
+    pub(crate) fn within(mut self, member: &str) -> Self {
+        const NAME_CHARS_MAX: usize = 64;
+        self.path.insert(0, member.chars().take(NAME_CHARS_MAX).collect());
+        self
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "`{}`: ", self.path.join("."))?;
+        }
+        write!(f, "expected {} at byte {}", self.what, self.at)
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Malformed>;
+
+/// The name of a member, as it stands in the text and as it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key<'a> {
+    /// With its quotes and escapes.
+    pub(crate) raw: &'a str,
+    pub(crate) name: Cow<'a, str>,
+}
+
+/// A position in a JSON text.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// The containers that [`Reader::skip`] is inside of: `{` or `[`.
+    open: Vec<u8>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, open: Vec::new() }
+    }
+
+    /// A reader of bytes that must be UTF-8, as all JSON on the wire is.
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
+        std::str::from_utf8(bytes)
+            .map(Self::new)
+            .map_err(|error| Malformed::new("text in UTF-8", error.valid_up_to()))
+    }
+
+    /// Where the next value begins.
+    pub(crate) fn start(&mut self) -> usize {
+        self.skip_whitespace();
+        self.at
+    }
+
+    /// Where the value that was read last ended.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Goes back to a place that [`Reader::start`] gave.
+    pub(crate) fn return_to(&mut self, start: usize) {
+        self.at = start;
+        self.open.clear();
+    }
+
+    /// The text from `start` to here.
+    pub(crate) fn text_since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// The fault that `what` should be here and is not.
+    pub(crate) fn expected(&self, what: &'static str) -> Malformed {
+        Malformed::new(what, self.at)
+    }
+
+    /// Checks that nothing follows.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.skip_whitespace();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
+    }
+
+    /// Takes a `null`, if one stands here.
+    pub(crate) fn null(&mut self) -> Result<bool> {
+        if self.peek() != Some(b'n') {
+            return Ok(false);
+        }
+        self.literal("null")?;
+        Ok(true)
+    }
+
+    /// Reads a value unless it is `null`.
+    pub(crate) fn optional<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
+        if self.null()? { Ok(None) } else { read(self).map(Some) }
+    }
+
+    /// Reads an object; `member` must read the value of each member.
+    pub(crate) fn object(&mut self, mut member: impl FnMut(&mut Self, Key<'a>) -> Result<()>) -> Result<()> {
+        if self.peek() != Some(b'{') {
+            return Err(self.expected("an object"));
+        }
+        self.at += 1;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let key = self.key()?;
+            let name = key.name.clone();
+            member(self, key).map_err(|fault| fault.within(&name))?;
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.comma("`,` or `}`")?;
+        }
+    }
+
+    /// Reads an array; `element` must read each element.
+    pub(crate) fn array(&mut self, mut element: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        if self.peek() != Some(b'[') {
+            return Err(self.expected("an array"));
+        }
+        self.at += 1;
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            element(self)?;
+            if self.take(b']') {
+                return Ok(());
+            }
+            self.comma("`,` or `]`")?;
+        }
+    }
+
+    /// Reads an array into a list.
+    pub(crate) fn list<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut list = Vec::new();
+        self.array(|reader| {
+            list.push(element(reader)?);
+            Ok(())
+        })?;
+        Ok(list)
+    }
+
+    /// Reads a string. A lone surrogate reads as U+FFFD, as it does for the CLI.
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        let start = self.at;
+        let escaped = self.skip_string()?;
+        let inner = self.text.get(start + 1..self.at - 1).unwrap_or_default();
+        Ok(if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
+    }
+
+    /// Reads `true` or `false`.
+    pub(crate) fn boolean(&mut self) -> Result<bool> {
+        match self.peek() {
+            Some(b't') => self.literal("true").map(|()| true),
+            Some(b'f') => self.literal("false").map(|()| false),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// Reads a number that is written as an integer: no fraction, no exponent.
+    pub(crate) fn integer(&mut self) -> Result<i64> {
+        let start = self.start();
+        if !matches!(self.peek(), Some(b'-' | b'0'..=b'9')) {
+            return Err(self.expected("an integer"));
+        }
+        self.skip_number()?;
+        self.text_since(start).parse().map_err(|_| Malformed::new("an integer of 64 bits", start))
+    }
+
+    /// Skips any value and returns its text.
+    pub(crate) fn raw(&mut self) -> Result<&'a str> {
+        let start = self.start();
+        self.skip()?;
+        Ok(self.text_since(start))
+    }
+
+    fn skip(&mut self) -> Result<()> {
+        loop {
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        self.skip_key()?;
+                        self.open.push(b'{');
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        self.open.push(b'[');
+                        continue;
+                    }
+                }
+                Some(b'"') => {
+                    self.skip_string()?;
+                }
+                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                _ => return Err(self.expected("a value")),
+            }
+            // A value has ended; so may the containers that it was the last of.
+            loop {
+                match (self.open.last().copied(), self.peek()) {
+                    (None, _) => return Ok(()),
+                    (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => {
+                        self.at += 1;
+                        self.open.pop();
+                    }
+                    (Some(b'{'), Some(b',')) => {
+                        self.at += 1;
+                        self.skip_key()?;
+                        break;
+                    }
+                    (Some(_), Some(b',')) => {
+                        self.at += 1;
+                        break;
+                    }
+                    _ => return Err(self.expected("`,` or the end of an array or object")),
+                }
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<Key<'a>> {
+        let start = self.start();
+        let name = self.string()?;
+        let raw = self.text_since(start);
+        self.colon()?;
+        Ok(Key { raw, name })
+    }
+
+    fn skip_key(&mut self) -> Result<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("the name of a member"));
+        }
+        self.skip_string()?;
+        self.colon()
+    }
+
+    fn colon(&mut self) -> Result<()> {
+        if self.take(b':') { Ok(()) } else { Err(self.expected("`:`")) }
+    }
+
+    fn comma(&mut self, what: &'static str) -> Result<()> {
+        if self.take(b',') { Ok(()) } else { Err(self.expected(what)) }
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        self.skip_whitespace();
+        self.byte(self.at)
+    }
+
+    fn take(&mut self, wanted: u8) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_whitespace(&mut self) {
+        while matches!(self.byte(self.at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn literal(&mut self, word: &'static str) -> Result<()> {
+        if self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes())) {
+            self.at += word.len();
+            return Ok(());
+        }
+        Err(self.expected(word))
+    }
+
+    /// Skips a string, of which the opening quote is next. Says whether there is an escape in it.
+    fn skip_string(&mut self) -> Result<bool> {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at + 1;
+        let mut escaped = false;
+        loop {
+            at += bytes
+                .get(at..)
+                .and_then(|rest| rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' '))
+                .ok_or_else(|| Malformed::new("the end of a string", bytes.len()))?;
+            match bytes.get(at) {
+                Some(b'"') => {
+                    self.at = at + 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    at += match bytes.get(at + 1) {
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+                        Some(b'u')
+                            if bytes
+                                .get(at + 2..at + 6)
+                                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) =>
+                        {
+                            6
+                        }
+                        _ => return Err(Malformed::new("a valid escape", at)),
+                    };
+                }
+                _ => return Err(Malformed::new("control characters to be escaped", at)),
+            }
+        }
+    }
+
+    fn skip_number(&mut self) -> Result<()> {
+        if self.byte(self.at) == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte(self.at) == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.skip_digits()?;
+        }
+        if self.byte(self.at) == Some(b'.') {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if matches!(self.byte(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.byte(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) -> Result<()> {
+        let start = self.at;
+        while self.byte(self.at).is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.expected("a digit")) } else { Ok(()) }
+    }
+}
+
+/// The members of an object with the text of their values, in order.
+pub(crate) fn members(text: &str) -> Result<Vec<(Key<'_>, &str)>> {
+    let mut reader = Reader::new(text);
+    let mut members = Vec::new();
+    reader.object(|reader, key| {
+        members.push((key, reader.raw()?));
+        Ok(())
+    })?;
+    Ok(members)
+}
+
+/// Decodes the inside of a string whose escapes have been checked.
+fn unescape(inner: &str) -> String {
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let mut chars = after.chars();
+        match chars.next() {
+            Some('b') => out.push('\u{8}'),
+            Some('f') => out.push('\u{c}'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('u') => {
+                let (decoded, length) = unescape_unicode(after);
+                out.push(decoded);
+                rest = after.get(length..).unwrap_or_default();
+                continue;
+            }
+            Some(other) => out.push(other),
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Decodes `uXXXX`, or `uXXXX\uXXXX` for a pair of surrogates, and says how many bytes that took.
+fn unescape_unicode(text: &str) -> (char, usize) {
+    let unit = |at: usize| text.get(at..at + 4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+    let first = unit(1).unwrap_or(0xfffd);
+    let second = text.get(5..7).filter(|mark| *mark == "\\u").and_then(|_| unit(7));
+    match char::decode_utf16([first].into_iter().chain(second)).next() {
+        Some(Ok(decoded)) => (decoded, if decoded.len_utf16() == 2 { 11 } else { 5 }),
+        _ => (char::REPLACEMENT_CHARACTER, 5),
+    }
+}
+
+/// Appends a string as JSON.
+pub(crate) fn write_string(out: &mut String, value: &str) {
+    out.push('"');
+    for c in value.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Appends `[..]`, each element by `write`.
+pub(crate) fn write_list<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut String, T),
+) {
+    out.push('[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(out, item);
+    }
+    out.push(']');
+}
+
+/// Writes an object member by member.
+pub(crate) struct ObjectWriter<'o> {
+    out: &'o mut String,
+    empty: bool,
+}
+
+impl<'o> ObjectWriter<'o> {
+    pub(crate) fn new(out: &'o mut String) -> Self {
+        out.push('{');
+        Self { out, empty: true }
+    }
+
+    /// A member whose name needs no escape.
+    pub(crate) fn member(&mut self, name: &str) -> &mut String {
+        self.separate();
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str("\":");
+        self.out
+    }
+
+    /// A member whose name may need escapes.
+    pub(crate) fn named(&mut self, name: &str) -> &mut String {
+        self.separate();
+        write_string(self.out, name);
+        self.out.push(':');
+        self.out
+    }
+
+    /// A member as it stood in a text.
+    pub(crate) fn copy(&mut self, key: &Key<'_>, value: &str) {
+        self.separate();
+        self.out.push_str(key.raw);
+        self.out.push(':');
+        self.out.push_str(value);
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push('}');
+    }
+
+    fn separate(&mut self) {
+        if !std::mem::replace(&mut self.empty, false) {
+            self.out.push(',');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn skip_all(text: &str) -> Result<&str> {
+        let mut reader = Reader::new(text);
+        let raw = reader.raw()?;
+        reader.finish()?;
+        Ok(raw)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn what_reads_as_json_here_is_what_serde_json_reads(text in "[-0-9eE.+{}\\[\\],:\"a\\\\u0f \ntrfalsn]{0,24}") {
+            let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            prop_assert_eq!(skip_all(&text).is_ok(), theirs, "{}", text);
+        }
+
+        #[test]
+        fn a_value_is_returned_byte_for_byte(parts in prop::collection::vec("[a-z\\\\\"\u{e9}\u{1f980}\u{1}]{0,6}", 0..6)) {
+            let text = serde_json::to_string(&parts).unwrap();
+            prop_assert_eq!(skip_all(&text).unwrap(), &text);
+            let read = Reader::new(&text).list(|reader| reader.string().map(Cow::into_owned)).unwrap();
+            prop_assert_eq!(&read, &parts);
+            let mut written = String::new();
+            write_list(&mut written, &parts, |out, part| write_string(out, part));
+            prop_assert_eq!(serde_json::from_str::<Vec<String>>(&written).unwrap(), parts);
+        }
+    }
+
+    #[test]
+    fn nesting_of_a_million_levels_is_skipped() {
+        let depth = 1_000_000;
+        let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(skip_all(&text), Ok(text.as_str()));
+        assert!(skip_all(&"{\"a\":[".repeat(depth)).is_err());
+    }
+
+    #[test]
+    fn surrogates_are_joined_and_lone_ones_replaced() {
+        for (text, read) in [
+            (r#""\ud83e\udd80""#, "🦀"),
+            (r#""\ud83e!""#, "\u{fffd}!"),
+            (r#""\ud83e\u0041""#, "\u{fffd}A"),
+            (r#""\udd80""#, "\u{fffd}"),
+            (r#""\u00e9\/""#, "é/"),
+        ] {
+            assert_eq!(Reader::new(text).string().unwrap(), read, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_integer_is_written_as_one() {
+        for (text, value) in [("0", Some(0)), ("-7", Some(-7)), ("9223372036854775807", Some(i64::MAX))] {
+            assert_eq!(Reader::new(text).integer().ok(), value);
+        }
+        for text in ["1.0", "1e3", "\"1\"", "9223372036854775808", "null", "-", ""] {
+            assert!(Reader::new(text).integer().is_err(), "{text}");
+        }
+    }
+}

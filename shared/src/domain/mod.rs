@@ -1,0 +1,13 @@
+//! Names, identifiers, the life of an update, and what Statewright knows of Pulumi's own things: URNs, deployments and
+//! the rules that a deployment keeps.
+//!
+//! Nothing here does I/O, waits, reads a clock or knows HTTP.
+
+pub mod deployment;
+pub mod ids;
+pub mod integrity;
+pub(crate) mod json;
+pub mod names;
+pub(crate) mod resource;
+pub mod update;
+pub mod urn;

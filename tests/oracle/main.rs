@@ -1,0 +1,50 @@
+//! Our replayer answers what the real one answers.
+//!
+//! Each test puts journals to both and compares the deployments after every prefix. `cargo run -p statewright-tests
+//! --bin oracle-soak` does the same with as many random ones as one likes.
+
+use statewright_tests::oracle::{Oracle, Source, Tally, generate};
+
+const RECORDED: &str = include_str!("../data/recorded-journals.jsonl");
+
+fn check_all<'c>(cases: impl IntoIterator<Item = &'c str>, source: Source) -> Tally {
+    let mut oracle = Oracle::start().expect("the oracle starts");
+    let mut tally = Tally::default();
+    for case in cases {
+        tally += oracle.check(case, source).unwrap_or_else(|difference| panic!("{difference}"));
+    }
+    tally
+}
+
+fn check_generated(args: &[&str], seeds: &[u64], count: usize, source: Source) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        let cases = generate(args, *seed, count).expect("the oracle writes cases");
+        tally += check_all(cases.iter().map(String::as_str), source);
+    }
+    tally
+}
+
+#[test]
+fn recorded_journals_replay_as_the_reference_does_at_every_prefix() {
+    let tally = check_all(RECORDED.lines(), Source::Engine);
+    assert_eq!(tally, Tally { equal: 459, skipped: 0, apart: 0 });
+}
+
+#[test]
+fn journals_of_the_real_engine_replay_as_the_reference_does() {
+    let tally = check_generated(&["engine"], &[1, 5_000], 300, Source::Engine);
+    assert!(tally.equal > 1_000 && tally.skipped + tally.apart == 0, "{tally}");
+}
+
+#[test]
+fn journals_of_the_model_replay_as_the_reference_does() {
+    let tally = check_generated(&["gen", "-profile", "engine"], &[1, 2, 3], 200, Source::Model);
+    assert!(tally.equal > 5_000 && tally.skipped + tally.apart == 0, "{tally}");
+}
+
+#[test]
+fn wild_journals_replay_as_the_reference_does_or_name_what_they_skip() {
+    let tally = check_generated(&["gen", "-profile", "wild"], &[1, 2, 3], 500, Source::Wild);
+    assert!(tally.equal > 1_000 && tally.skipped > 1_000, "{tally}");
+}

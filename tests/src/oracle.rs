@@ -1,0 +1,314 @@
+//! Our replayer beside the real one.
+//!
+//! The oracle (`tests/tools/replay-oracle`) answers what the replayer that Pulumi publishes makes of a base and a
+//! journal. [`Oracle::check`] puts the same question to ours and says where the two differ. What counts as the same is
+//! said in the oracle's README.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use statewright_shared::journal::{Entry, Replayed, Skipped, parse_batch, read_batch, replay};
+use statewright_shared::ports::Timestamp;
+
+use crate::tools;
+
+/// A base and the journal of an update that started from it.
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    /// Where it comes from.
+    #[serde(default)]
+    pub name: String,
+    /// A bare deployment, or `null`.
+    pub base: Box<RawValue>,
+    /// The list of entries as they arrived.
+    pub entries: Box<RawValue>,
+}
+
+/// What the real replayer made of a case, or of a prefix of its journal.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    error: String,
+    panic: String,
+    version: i64,
+    features: Vec<String>,
+    deployment: Value,
+    integrity: String,
+    suspect: Vec<String>,
+    drifted: Vec<String>,
+    prefixes: Vec<Answer>,
+}
+
+impl Answer {
+    /// Did the real replayer refuse an entry or crash?
+    fn failed(&self) -> bool {
+        !self.error.is_empty() || !self.panic.is_empty()
+    }
+}
+
+/// What the journals of a source are known to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Written by the real engine: every entry is taken, and no prefix has an integrity complaint.
+    Engine,
+    /// Written by a model of the engine: every entry is taken.
+    Model,
+    /// Entries whose members have little to do with each other.
+    Wild,
+}
+
+/// How many questions ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Both gave the same deployment.
+    pub equal: usize,
+    /// The real replayer refused, crashed or touched a wrong resource; ours published and named what it skipped.
+    pub skipped: usize,
+    /// The real replayer counts references wrongly after a base was rebuilt late; ours published what is right.
+    pub apart: usize,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.equal += other.equal;
+        self.skipped += other.skipped;
+        self.apart += other.apart;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { equal, skipped, apart } = self;
+        write!(f, "{equal} equal, {skipped} skipped as they should be, {apart} beyond comparison")
+    }
+}
+
+/// A running oracle.
+#[derive(Debug)]
+pub struct Oracle {
+    process: Child,
+    questions: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Oracle {
+    /// Starts an oracle that answers for every prefix of a journal, in the order in which a service replays it.
+    ///
+    /// # Errors
+    /// If the process does not start.
+    pub fn start() -> io::Result<Self> {
+        let mut process = Command::new(tools::replay_oracle())
+            .args(["replay", "-service", "-prefixes", "-lines"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let questions = process.stdin.take();
+        let answers = process.stdout.take().ok_or_else(|| io::Error::other("the oracle has no output"))?;
+        Ok(Self { process, questions, answers: BufReader::new(answers) })
+    }
+
+    /// Asks both replayers about every prefix of a case.
+    ///
+    /// # Errors
+    /// In words, with the case, if they differ.
+    pub fn check(&mut self, line: &str, source: Source) -> Result<Tally, String> {
+        let fail = |difference: String| format!("{difference}\nthe case: {line}");
+        let case: Case = serde_json::from_str(line).map_err(|error| fail(error.to_string()))?;
+        let answer = self.ask(line).map_err(|error| fail(error.to_string()))?;
+        compare(&case, &answer, source).map_err(|difference| fail(format!("{}: {difference}", case.name)))
+    }
+
+    fn ask(&mut self, line: &str) -> io::Result<Answer> {
+        let questions = self.questions.as_mut().ok_or_else(|| io::Error::other("the oracle has no input"))?;
+        writeln!(questions, "{}", line.trim_end())?;
+        questions.flush()?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // The end of its input ends the oracle.
+        drop(self.questions.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Lets the oracle write cases: `gen -profile engine`, `gen -profile wild` or `engine`, with a seed and a count.
+///
+/// # Errors
+/// If the process fails.
+pub fn generate(args: &[&str], seed: u64, count: usize) -> io::Result<Vec<String>> {
+    let output = Command::new(tools::replay_oracle())
+        .args(args)
+        .args(["-seed", &seed.to_string(), "-n", &count.to_string()])
+        .stderr(Stdio::null())
+        .output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!("the oracle ended with {}", output.status)));
+    }
+    output.stdout.lines().collect()
+}
+
+fn compare(case: &Case, answer: &Answer, source: Source) -> Result<Tally, String> {
+    let base = case.base.get();
+    let base = (base != "null").then(|| format!(r#"{{"version":3,"deployment":{base}}}"#));
+    let base = base.as_ref().map(String::as_bytes);
+    let body = format!(r#"{{"entries":{}}}"#, case.entries.get());
+    let entries = in_order(read_batch(body.as_bytes()));
+
+    let is_sound = answer.suspect.is_empty() && answer.prefixes.iter().all(|prefix| !prefix.failed());
+    if let Err(refusal) = parse_batch(body.as_bytes())
+        && (source != Source::Wild || is_sound)
+    {
+        return Err(format!("the batch is refused: {refusal}"));
+    }
+    if answer.prefixes.len() != entries.len() + 1 {
+        return Err(format!("{} prefixes for {} entries", answer.prefixes.len(), entries.len()));
+    }
+
+    let first_suspect = first_index(&answer.suspect);
+    let first_drifted = first_index(&answer.drifted);
+    let mut tally = Tally::default();
+    // What was skipped when the reference failed is skipped for good, even where the reference recovers: it survives a
+    // write without a snapshot if another write follows.
+    let mut excused: Vec<Skipped> = Vec::new();
+    for (length, expected) in answer.prefixes.iter().enumerate() {
+        let fail = |difference: String| format!("after {length} entries: {difference}");
+        let prefix = entries.iter().take(length).cloned();
+        let ours = replay(base, prefix, Timestamp(0)).map_err(|error| fail(error.to_string()))?;
+        if source == Source::Engine
+            && let Some(complaint) = &ours.integrity_error
+        {
+            return Err(fail(format!("an integrity complaint: {complaint}")));
+        }
+        if first_drifted.is_some_and(|index| index < length) {
+            tally.apart += 1;
+            continue;
+        }
+        let is_suspect = first_suspect.is_some_and(|index| index < length);
+        if is_suspect || expected.failed() {
+            if ours.skipped.is_empty() && ours.integrity_error.is_none() {
+                return Err(fail(format!("nothing was skipped, but the reference says {expected:?}")));
+            }
+            excused = ours.skipped;
+            tally.skipped += 1;
+        } else {
+            if let Some(skipped) = ours.skipped.iter().find(|skipped| !excused.contains(skipped)) {
+                return Err(fail(format!("skipped, but the reference takes it: {skipped:?}")));
+            }
+            same(expected, &ours).map_err(fail)?;
+            tally.equal += 1;
+        }
+    }
+    Ok(tally)
+}
+
+/// The entries as the oracle cuts its prefixes.
+fn in_order(mut entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
+    entries.sort_by_key(Entry::sequence_id);
+    entries.dedup_by_key(|entry| entry.sequence_id());
+    entries
+}
+
+/// The least of the numbers in `entry <number>: ..`.
+fn first_index(texts: &[String]) -> Option<usize> {
+    texts.iter().filter_map(|text| text.strip_prefix("entry ")?.split(':').next()?.parse().ok()).min()
+}
+
+fn same(expected: &Answer, ours: &Replayed) -> Result<(), String> {
+    if expected.integrity.is_empty() != ours.integrity_error.is_none() {
+        let theirs = &expected.integrity;
+        return Err(format!("integrity: theirs {theirs:?}, ours {:?}", ours.integrity_error));
+    }
+    let mut envelope: Value = serde_json::from_slice(&ours.text).map_err(|error| error.to_string())?;
+    let version = envelope.get("version").and_then(Value::as_i64);
+    let features = envelope.get("features").cloned().unwrap_or(Value::Array(Vec::new()));
+    if version != Some(expected.version) || features != Value::from(expected.features.clone()) {
+        return Err(format!(
+            "version and features: theirs {} {:?}, ours {version:?} {features}",
+            expected.version, expected.features
+        ));
+    }
+    let theirs = canonical(expected.deployment.clone());
+    let our_deployment = envelope.get_mut("deployment").map(Value::take).unwrap_or_default();
+    let counts = (count(&our_deployment, "resources"), count(&our_deployment, "pending_operations"));
+    if counts != (ours.resource_count, ours.pending_count) {
+        return Err(format!("the counts are wrong: {counts:?}"));
+    }
+    let our_deployment = canonical(our_deployment);
+    if theirs != our_deployment {
+        return Err(format!("theirs: {theirs}\nours:   {our_deployment}"));
+    }
+    Ok(())
+}
+
+fn count(deployment: &Value, member: &str) -> usize {
+    deployment.get(member).and_then(Value::as_array).map_or(0, Vec::len)
+}
+
+/// A deployment without what has no meaning: the manifest, the integrity error (which the reference leaves as it was),
+/// members that are empty, the order of pending operations, and the spelling of numbers.
+fn canonical(mut deployment: Value) -> Value {
+    let Some(members) = deployment.as_object_mut() else { return deployment };
+    members.remove("manifest");
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("integrity_error");
+    }
+    for list in ["resources", "snippets"] {
+        let items = members.get_mut(list).and_then(Value::as_array_mut);
+        items.into_iter().flatten().for_each(drop_empty_members);
+    }
+    if let Some(operations) = members.get_mut("pending_operations").and_then(Value::as_array_mut) {
+        operations
+            .iter_mut()
+            .filter_map(|operation| operation.get_mut("resource"))
+            .for_each(drop_empty_members);
+        operations.iter_mut().for_each(spell_numbers);
+        operations.sort_by_key(Value::to_string);
+    }
+    drop_empty_members(&mut deployment);
+    spell_numbers(&mut deployment);
+    deployment
+}
+
+/// Drops the members that the CLI leaves out when it writes them.
+fn drop_empty_members(object: &mut Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.retain(|name, value| {
+            matches!(name.as_str(), "urn" | "custom" | "type")
+                || (name == "replacementTrigger" && !value.is_null())
+                || !is_empty(value)
+        });
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) | Value::Number(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => Map::is_empty(members),
+    }
+}
+
+/// The reference reads every number as a float of 64 bits.
+fn spell_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64() {
+                *value = Value::from(float);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_numbers),
+        Value::Object(members) => members.values_mut().for_each(spell_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
