@@ -98,9 +98,7 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
 
 fn refuse_sealed(item: &Item) -> Result<(), Error> {
     match Slot::decode(&item.value)?.content {
-        Content::Seal(seal) => {
-            Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }))
-        }
+        Content::Seal(seal) => Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at })),
         Content::Entries(_) | Content::Checkpoint(_) => Ok(()),
     }
 }
