@@ -224,8 +224,14 @@ fn build(tool: &GoTool) -> Result<Ready, ToolError> {
         format!("-ldflags=-s -w{}", tool.link),
     ];
     let mut key = Sha256::new();
-    for flag in &flags {
-        feed(&mut key, flag.as_bytes());
+    for (name, value) in GO_ENVIRONMENT {
+        feed(&mut key, name.as_bytes());
+        feed(&mut key, value.as_bytes());
+    }
+    for part in
+        [std::env::consts::OS, std::env::consts::ARCH].into_iter().chain(flags.iter().map(String::as_str))
+    {
+        feed(&mut key, part.as_bytes());
     }
     feed(&mut key, tool.package.as_bytes());
     hash_sources(&sources, &mut key)?;
@@ -251,13 +257,16 @@ fn build(tool: &GoTool) -> Result<Ready, ToolError> {
     Ok(Ready { path: ready.path.join(tool.name), built: ready.built })
 }
 
+/// What every build has in its environment, whatever the caller has in theirs: no flags and no workspace of their own, no
+/// other Go fetched behind their back, no C. Without C a program runs on any machine of its kind, so a cache may be carried
+/// from one image to the next, and no C compiler is needed.
+const GO_ENVIRONMENT: [(&str, &str); 4] =
+    [("CGO_ENABLED", "0"), ("GOFLAGS", ""), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")];
+
 /// `go` in a folder, deaf to what the environment says about how to build, but not about where modules come from.
-///
-/// Whether C code is linked is left to Go, which does without when there is no C compiler.
 fn go(folder: &Path) -> Command {
     let mut command = Command::new("go");
-    command.current_dir(folder).env("GOFLAGS", "").env("GOWORK", "off").env("GOTOOLCHAIN", "local");
-    command.stdin(Stdio::null());
+    command.current_dir(folder).envs(GO_ENVIRONMENT).stdin(Stdio::null());
     command
 }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
+use super::updates::update_write;
 use super::{Error, Holder, RACES_MAX, log, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
@@ -26,7 +27,7 @@ use crate::ports::{Expect, Timestamp, Write};
 
 mod fold;
 
-pub use fold::{Folded, gunzip, gzip};
+pub use fold::{Folded, gunzip, gzip, refuse_plaintext};
 
 /// Between two looks at whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -111,7 +112,7 @@ pub(crate) async fn seal(
         let expires = at.plus(log::LOG_KEPT_FOR);
         let writes = vec![
             put_until(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode(), expires),
-            put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), next.encode()),
+            update_write(ctx, id, record.unchanged(), &next),
         ];
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(true),
@@ -212,7 +213,7 @@ async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal
     // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
     let mut writes = next.writes;
     writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
-    writes.push(put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), ended.encode()));
+    writes.push(update_write(ctx, id, record.unchanged(), &ended));
     writes.push(put(ItemKeys::name(&head.value.address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
@@ -392,7 +393,7 @@ pub(crate) async fn prepare_import(
         journal_version: 0,
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
-    stored.writes.push(put(ItemKeys::update(id), Expect::Absent, ctx.ids.revision(), update.encode()));
+    stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
     Ok(stored)
 }
 

@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::domain::deployment::{self, IntegrityError};
+use crate::domain::secret;
 use crate::journal;
 use crate::ports::Timestamp;
 use crate::services::Error;
@@ -81,8 +82,24 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
 
 /// Judges a whole deployment that a person imports.
 pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, Error> {
+    refuse_plaintext(text)?;
     let base = base.map(|gzip| gunzip(gzip)).transpose()?;
     fold_deployment(base.as_deref(), text)
+}
+
+/// Refuses what would put a secret at rest unencrypted.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
+    if secret::holds_plaintext(text) {
+        return Err(Error::Invalid(
+            "it holds secrets in plain text, and these are never stored: send it with `pulumi stack import`, which \
+             encrypts them first, or make it from an export without --show-secrets"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
