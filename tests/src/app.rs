@@ -118,6 +118,10 @@ impl TestApp {
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
         let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
         let token = first.expect("there was no user").token;
+        Self::serve(context, token, clock, folder).await
+    }
+
+    async fn serve(context: Arc<Context>, token: String, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
         let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let (address, server) = serve(api::router(Arc::clone(&context), &groups)).await;
         Self {
@@ -129,6 +133,14 @@ impl TestApp {
             server,
             _folder: folder,
         }
+    }
+
+    /// Another process on the same store, under this name as a publisher: it remembers nothing.
+    pub async fn another_process(&self, publisher: &str) -> Self {
+        let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
+        let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
+        let context = Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
+        Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
     }
 
     /// Moves a manual clock.

@@ -45,7 +45,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
         Status::Running { until, .. } => Some(until),
         Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
     };
-    let last_write = log::last_slot(ctx, id).await?.map(|(_, at)| at);
+    let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
     let now = ctx.now();
     Err(Error::Held(Box::new(Holder {
         address: head.address.clone(),
@@ -104,7 +104,7 @@ pub(crate) async fn seal(
     command: impl Fn(Seal) -> Command,
 ) -> Result<bool, Error> {
     for _ in 0..RACES_MAX {
-        let slot = log::last_slot(ctx, id).await?.map_or(0, |(last, _)| last) + 1;
+        let slot = log::last_slot(ctx, id).await?.map_or(0, |last| last.number) + 1;
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
