@@ -121,7 +121,12 @@ impl TestApp {
         Self::serve(context, token, clock, folder).await
     }
 
-    async fn serve(context: Arc<Context>, token: String, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
+    async fn serve(
+        context: Arc<Context>,
+        token: String,
+        clock: Option<ManualClock>,
+        folder: Option<TempDir>,
+    ) -> Self {
         let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let (address, server) = serve(api::router(Arc::clone(&context), &groups)).await;
         Self {
@@ -139,7 +144,8 @@ impl TestApp {
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
-        let context = Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
+        let context =
+            Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
         Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
     }
 
