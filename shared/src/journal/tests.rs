@@ -168,7 +168,7 @@ fn an_entry_that_cannot_be_applied_is_skipped_and_named() {
         &[
             json!({"kind": 1, "operationID": 1, "state": resource("lost"), "removeOld": 1}),
             json!({"kind": 1, "operationID": 2, "removeNew": 9}),
-            json!({"kind": 10, "version": 2}),
+            json!({"kind": 10, "version": 2, "layout": [{"stateIndex": 0}, {"baseIndex": 1}], "states": [resource("x")]}),
             json!({"kind": 1, "operationID": 3, "state": resource("b")}),
         ],
     );
@@ -198,18 +198,87 @@ fn a_state_migration_moves_marks_along_and_fails_without_a_trace() {
     assert_eq!(names(&result), ["c", "new", "patched"]);
     assert_eq!(deployment(&result)["resources"][0]["delete"], json!(true));
 
-    for layout in [
-        json!([{"baseIndex": 0}]),
-        json!([{"baseIndex": 3}, {"stateIndex": 0}]),
-        json!([{"baseIndex": 1}, {"baseIndex": 1}, {"stateIndex": 0}]),
-        json!([{"baseIndex": 1, "stateIndex": 0}]),
-        json!([{"baseIndex": 1}, {"stateIndex": 0}, {}]),
-        json!([{"baseIndex": 0}, {"stateIndex": 0}]),
-    ] {
+    // The patched resource is dropped, or there is no such resource.
+    for layout in [json!([{"baseIndex": 0}, {"stateIndex": 0}]), json!([{"baseIndex": 3}, {"stateIndex": 0}])]
+    {
         let result = replayed(&base_of(&["a", "b", "c"]), &[marked.clone(), migration(layout.clone())]);
         assert_eq!(names(&result), ["a", "b", "c"], "{layout}");
         assert_eq!(result.skipped.len(), 1, "{layout}");
     }
+    // These make no sense whatever the base.
+    for layout in [
+        json!([{"baseIndex": 0}]),
+        json!([{"baseIndex": 1}, {"baseIndex": 1}, {"stateIndex": 0}]),
+        json!([{"baseIndex": 1, "stateIndex": 0}]),
+        json!([{"baseIndex": 1}, {"stateIndex": 0}, {}]),
+        json!([{"baseIndex": -1}, {"stateIndex": 0}]),
+        json!([{"stateIndex": 1}]),
+    ] {
+        let body = journal(&[migration(layout.clone())]);
+        assert!(parse_batch(body.as_bytes()).is_err(), "{layout}");
+    }
+}
+
+#[test]
+fn a_feature_in_use_makes_it_version_4() {
+    let envelope = |entries: &[Value]| {
+        let result = replayed(&base_of(&["a"]), entries);
+        let envelope: Value = serde_json::from_slice(&result.text).unwrap();
+        (envelope["version"].clone(), envelope["features"].clone())
+    };
+    assert_eq!(envelope(&[]), (json!(3), Value::Null));
+    for (member, value, feature) in [
+        ("taint", json!(true), "taint"),
+        ("refreshBeforeUpdate", json!(true), "refreshBeforeUpdate"),
+        ("viewOf", json!(urn("a")), "views"),
+        ("resourceHooks", json!({"BeforeCreate": ["h"]}), "hooks"),
+        ("replaceWith", json!([urn("a")]), "replaceWith"),
+        ("extensionRef", json!("r"), "extensionParameterization"),
+        ("snippetID", json!("s"), "snippets-prototype"),
+    ] {
+        let mut state = resource("b");
+        state[member] = value;
+        let made = json!({"kind": 1, "operationID": 1, "state": state});
+        assert_eq!(envelope(&[made.clone()]), (json!(4), json!([feature])));
+        let gone = json!({"kind": 1, "operationID": 2, "removeNew": 1});
+        assert_eq!(envelope(&[made, gone]), (json!(3), Value::Null));
+        let begun =
+            json!({"kind": 0, "operationID": 1, "operation": {"type": "creating", "resource": state}});
+        assert_eq!(envelope(&[begun]), (json!(4), json!([feature])));
+    }
+    let bytes = json!({"kind": 2, "operationID": 1, "requiresByteString": true});
+    let snippets = json!({"kind": 9, "snippets": [{"uuid": "1"}]});
+    assert_eq!(
+        envelope(&[bytes, json!({"kind": 7}), snippets]),
+        (json!(4), json!(["byteString", "snippets-prototype"]))
+    );
+}
+
+#[test]
+fn a_write_replaces_the_base_and_keeps_the_marks() {
+    let result = replayed(
+        &base_of(&["a", "b"]),
+        &[
+            json!({"kind": 1, "operationID": 1, "removeOld": 1}),
+            json!({"kind": 5, "newSnapshot": {"resources": [resource("c"), resource("d"), resource("e")]}}),
+        ],
+    );
+    assert_eq!(names(&result), ["c", "e"]);
+}
+
+#[test]
+fn extensions_of_the_base_win_and_snippets_are_replaced_as_a_whole() {
+    let base = json!({"version": 3, "deployment": {"extensions": {"r": {"name": "old"}}, "snippets": [{"uuid": "1"}]}});
+    let result = replayed(
+        &base.to_string(),
+        &[
+            json!({"kind": 8, "extensionRef": "r", "extension": {"name": "new"}}),
+            json!({"kind": 8, "extensionRef": "s", "extension": {"name": "other"}}),
+            json!({"kind": 9}),
+        ],
+    );
+    assert_eq!(deployment(&result)["extensions"], json!({"r": {"name": "old"}, "s": {"name": "other"}}));
+    assert_eq!(deployment(&result)["snippets"], Value::Null);
 }
 
 #[test]
