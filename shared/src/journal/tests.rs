@@ -290,9 +290,10 @@ fn a_feature_in_use_makes_it_version_4() {
         let mut state = resource("b");
         state[member] = value;
         let made = json!({"kind": 1, "operationID": 1, "state": state});
-        assert_eq!(envelope(&[made.clone()]), (json!(4), json!([feature])));
         let gone = json!({"kind": 1, "operationID": 2, "removeNew": 1});
-        assert_eq!(envelope(&[made, gone]), (json!(3), Value::Null));
+        let entries = [made, gone];
+        assert_eq!(envelope(&entries[..1]), (json!(4), json!([feature])));
+        assert_eq!(envelope(&entries), (json!(3), Value::Null));
         let begun =
             json!({"kind": 0, "operationID": 1, "operation": {"type": "creating", "resource": state}});
         assert_eq!(envelope(&[begun]), (json!(4), json!([feature])));
