@@ -44,7 +44,10 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::StackHasResources => {
             (StatusCode::BAD_REQUEST, "Bad Request: Stack still contains resources.".to_owned())
         }
-        Error::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
+        // A client that journals halves a batch that is refused so.
+        Error::TooLarge { .. } | Error::TooMany { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}"))
+        }
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
         Error::NoOrg(_)
         | Error::NoStack(_)
