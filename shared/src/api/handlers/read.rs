@@ -138,7 +138,7 @@ pub(crate) async fn get_stack(State(app): State<App>, caller: Caller, StackPath(
 }
 
 pub(super) fn stack(view: StackView) -> Stack {
-    let current_operation = view.running.as_ref().filter(|update| stacks::is_live(update)).map(|update| {
+    let current_operation = view.running.as_ref().map(|update| {
         CurrentOperation {
             kind: update.kind.as_str(),
             author: update.requester.login.to_string(),
@@ -266,7 +266,7 @@ pub(crate) async fn update_status(
     UpdateText(update): UpdateText,
 ) -> Answer {
     let (_, _, record) = stacks::update(&app, &caller, &address, &update).await?;
-    json(&UpdateStatus { status: record.value.status_word(), events: Vec::new() })
+    json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 
 /// A page of an update's events, in order.
