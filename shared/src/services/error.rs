@@ -27,6 +27,9 @@ pub enum Error {
         /// The longest that is taken.
         bytes_max: usize,
     },
+    /// What was sent has more parts than are taken at once; smaller requests do.
+    #[error("{0}")]
+    TooMany(String),
     /// There is no valid access token.
     #[error("{0}")]
     Unauthenticated(&'static str),
