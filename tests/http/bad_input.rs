@@ -20,9 +20,38 @@ async fn bad_names_are_refused_in_every_position() {
     let headers = [("Authorization", authorization.as_str())];
     let too_long = "x".repeat(101);
     let names = [
-        "..", ".", "%2e%2e", "%2E", "a%2Fb", "%2fetc%2fpasswd", "a%00b", "%00", "%0a", "%20", "a%20b", "a%23b", "%ff",
-        "%ff%fe", "%c3%a9", "%E2%80%AE", "a%3Ab", "a+b", "a@b", "a;b", "a,b", "$", "%", "%zz", "a\\b", "~", "*",
-        "%24%7Bx%7D", "'", "%22", "%3Cscript%3E", too_long.as_str(),
+        "..",
+        ".",
+        "%2e%2e",
+        "%2E",
+        "a%2Fb",
+        "%2fetc%2fpasswd",
+        "a%00b",
+        "%00",
+        "%0a",
+        "%20",
+        "a%20b",
+        "a%23b",
+        "%ff",
+        "%ff%fe",
+        "%c3%a9",
+        "%E2%80%AE",
+        "a%3Ab",
+        "a+b",
+        "a@b",
+        "a;b",
+        "a,b",
+        "$",
+        "%",
+        "%zz",
+        "a\\b",
+        "~",
+        "*",
+        "%24%7Bx%7D",
+        "'",
+        "%22",
+        "%3Cscript%3E",
+        too_long.as_str(),
     ];
     for name in names {
         for path in [
@@ -76,7 +105,8 @@ async fn bad_names_in_bodies_are_refused() {
     app.get(&format!("{path}/tagged")).send().await.refused(404);
     app.get(&format!("{path}/{long}/updates?pageSize=x")).send().await.refused(400);
     app.get(&format!("{path}/{long}/updates?pageSize=-1&page=1")).send().await.refused(400);
-    let none = app.get(&format!("{path}/{long}/updates?pageSize=18446744073709551615&page=18446744073709551615"));
+    let none =
+        app.get(&format!("{path}/{long}/updates?pageSize=18446744073709551615&page=18446744073709551615"));
     assert_eq!(none.send().await.expect(200), json!({ "updates": [] }));
     for version in ["0", "-1", "1.5", "x", "18446744073709551616"] {
         app.get(&format!("{path}/{long}/export/{version}")).send().await.refused(400);
@@ -165,6 +195,17 @@ async fn i9_bounded_what_inflates_over_its_limit_is_a_413_with_a_code() {
 }
 
 #[tokio::test]
+async fn too_many_entries_in_one_batch_are_a_413_which_the_client_answers_with_smaller_ones() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let entries: Vec<_> = (1..=10_001).map(|sequence| entry(sequence, 2, &json!({}))).collect();
+    let words = run.append(&entries).await.refused(413);
+    assert!(words.contains("10000"), "{words}");
+    run.append(&entries[..10_000]).await.expect(204);
+}
+
+#[tokio::test]
 async fn a_gzip_is_known_by_its_bytes_and_a_damaged_one_is_a_400() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
@@ -172,10 +213,12 @@ async fn a_gzip_is_known_by_its_bytes_and_a_damaged_one_is_a_400() {
     let path = format!("{}/journalentries", run.path);
     let send = async |body: &[u8], encoding: Option<&str>| {
         let call = app.request(Method::PATCH, &path).update_token(&run.token).raw(body.to_vec());
-        let call = if let Some(encoding) = encoding { call.header("Content-Encoding", encoding) } else { call };
+        let call =
+            if let Some(encoding) = encoding { call.header("Content-Encoding", encoding) } else { call };
         call.send().await
     };
-    let body = |sequence: i64| json!({ "entries": [stack.made(sequence, &format!("r{sequence}"))] }).to_string();
+    let body =
+        |sequence: i64| json!({ "entries": [stack.made(sequence, &format!("r{sequence}"))] }).to_string();
     // A gateway may have dropped the header, or inflated the body and kept it not.
     send(&gzip(body(1).as_bytes()), None).await.expect(204);
     send(&gzip(body(2).as_bytes()), Some("identity")).await.expect(204);
@@ -233,7 +276,8 @@ async fn deep_nesting_is_taken_or_refused() {
         let stack = Stack::new(&app).await;
         let run = stack.begin().await;
         let deep = nested(levels);
-        let resource = stack.resource("a").to_string().replacen('{', &format!("{{\"outputs\":{{\"deep\":{deep}}},"), 1);
+        let resource =
+            stack.resource("a").to_string().replacen('{', &format!("{{\"outputs\":{{\"deep\":{deep}}},"), 1);
         let entry = entry(1, 1, &json!({ "state": "PLACE" })).to_string().replace("\"PLACE\"", &resource);
         let answer = run.append_text(format!("{{\"entries\":[{entry}]}}").as_bytes()).await;
         let taken = answer.status == 204;
@@ -244,7 +288,8 @@ async fn deep_nesting_is_taken_or_refused() {
         let state = deployment(&[json!("PLACE")]).to_string().replace("\"PLACE\"", &resource);
         let saved = run.checkpoint_text(state.as_bytes()).await;
         assert_eq!(saved.status == 204, taken, "{}", saved.text());
-        let event = format!(r#"{{"events":[{{"sequence":1,"timestamp":1,"preludeEvent":{{"config":{deep}}}}}]}}"#);
+        let event =
+            format!(r#"{{"events":[{{"sequence":1,"timestamp":1,"preludeEvent":{{"config":{deep}}}}}]}}"#);
         let call = app.request(Method::POST, &format!("{}/events/batch", run.path)).update_token(&run.token);
         let event = call.gzip(event.as_bytes()).send().await;
         assert!(matches!(event.status.as_u16(), 204 | 400), "{}", event.text());
@@ -255,14 +300,19 @@ async fn deep_nesting_is_taken_or_refused() {
         assert_eq!(export.status, 200);
         assert_eq!(export.text().contains(&deep), taken, "{levels} levels come back as they were sent");
 
-        let imported = app.request(Method::POST, &format!("{}/import", stack.path)).gzip(state.as_bytes()).send().await;
+        let imported =
+            app.request(Method::POST, &format!("{}/import", stack.path)).gzip(state.as_bytes()).send().await;
         assert_eq!(imported.status == 200, taken, "{}", imported.text());
         let create = format!(r#"{{"stackName":"deep","state":{state}}}"#).into_bytes();
         let path = format!("/api/stacks/{ORG}/{}", stack.project);
         let created = app.request(Method::POST, &path).raw(create).send().await;
         assert!(matches!(created.status.as_u16(), 200 | 400), "{}", created.text());
         let config = program(false).to_string().replacen('{', &format!("{{\"config\":{deep},"), 1);
-        app.request(Method::POST, &format!("{}/update", stack.path)).raw(config.into_bytes()).send().await.refused(400);
+        app.request(Method::POST, &format!("{}/update", stack.path))
+            .raw(config.into_bytes())
+            .send()
+            .await
+            .refused(400);
         stack.get("/updates").send().await.expect(200);
         stack.get("/outputs").send().await.expect(200);
     }
@@ -275,8 +325,9 @@ const ODD_VALUES: &str = r#"{"big":12345678901234567890123456789,"e":1e+21,"tiny
 async fn odd_numbers_and_texts_round_trip_as_they_were_sent() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let resource =
-        |name: &str| stack.resource(name).to_string().replacen('{', &format!("{{\"outputs\":{ODD_VALUES},"), 1);
+    let resource = |name: &str| {
+        stack.resource(name).to_string().replacen('{', &format!("{{\"outputs\":{ODD_VALUES},"), 1)
+    };
     let state = deployment(&[json!("PLACE")]).to_string().replace("\"PLACE\"", &resource("a"));
     let call = app.request(Method::POST, &format!("{}/import", stack.path));
     call.gzip(state.as_bytes()).send().await.expect(200);

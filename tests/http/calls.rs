@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use statewright_shared::adapters::{Calls, Counter, Counting, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::adapters::{
+    Calls, Counter, Counting, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds,
+};
 use statewright_shared::ports::Ids;
 use statewright_tests::app::{ORG, TestApp};
 
@@ -38,14 +40,17 @@ fn in_words(calls: Calls) -> String {
         (calls.keys_generated, "key made"),
         (calls.keys_unwrapped, "key opened"),
     ];
-    let words: Vec<_> =
-        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let words: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
 /// Performs each request once on a warm process, and says what each cost.
 async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
-    let mut table = String::from("\n");
+    let mut table = String::new();
     let mut note = |what: &str| writeln!(table, "{what:20}{}", in_words(counter.take())).unwrap();
     // What a process learns once: the stack's data key, and the key that verifies update tokens.
     let sealed = stack.post("/encrypt", &json!({ "plaintext": "c2VjcmV0" })).send().await.expect(200);
@@ -102,7 +107,8 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     run.append(&[stack.made(3, "z")]).await.expect(204);
     note("append after a rest");
     let mut large = stack.made(4, "large");
-    let random = (0..40_000_u32).map(|number| format!("{:x}", number.wrapping_mul(2_654_435_761))).collect::<String>();
+    let random =
+        (0..40_000_u32).map(|number| format!("{:x}", number.wrapping_mul(2_654_435_761))).collect::<String>();
     large["state"]["outputs"] = json!({ "text": random });
     run.append(&[large]).await.expect(204);
     note("append of 200 KB");

@@ -7,9 +7,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::{Command, Outcome, Seal, SealedBy, Update};
+use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, Stored, put};
 use statewright_shared::layout::slot::{Content, Slot};
-use statewright_shared::layout::ItemKeys;
 use statewright_shared::ports::Expect;
 use statewright_tests::app::{START, TestApp};
 
@@ -60,7 +60,7 @@ async fn brought_to<'a>(stack: &Stack<'a>, stand: &str) -> Run<'a> {
 #[tokio::test]
 async fn i4_fenced_and_i5_repeatable_each_call_in_each_stand_of_an_update() {
     let app = TestApp::memory().await;
-    let mut found = String::from("\n");
+    let mut found = String::new();
     writeln!(found, "{:19}start begin append save event renew succ fail cancel", "").unwrap();
     for stand in STANDS {
         let mut line = format!("{stand:19}");
@@ -92,7 +92,6 @@ async fn i4_fenced_and_i5_repeatable_each_call_in_each_stand_of_an_update() {
         writeln!(found, "{}", line.trim_end()).unwrap();
     }
     insta::assert_snapshot!(found, @r"
-
                        start begin append save event renew succ fail cancel
     not started        200   200   403    403  403   403   403  403  409
     running            200   409   204    204  204   200   204  204  204
@@ -145,7 +144,11 @@ async fn i1_one_writer_the_second_is_told_who_since_when_whether_it_wrote_and_wh
     assert!(after.contains("it last saved something 10 s ago"), "{after}");
 
     // The one that writes goes on.
-    app.patch(&path, &json!({ "entries": [stack.made(2, "b")] })).update_token(token).send().await.expect(204);
+    app.patch(&path, &json!({ "entries": [stack.made(2, "b")] }))
+        .update_token(token)
+        .send()
+        .await
+        .expect(204);
     let view = stack.get("").send().await.expect(200);
     let operation = json!({ "kind": "refresh", "author": "bob", "started": START.seconds() });
     assert_eq!(view["currentOperation"], operation);
@@ -268,7 +271,11 @@ async fn a_preview_runs_beside_an_update_and_leaves_nothing() {
     app.post(&format!("{path}/events/batch"), &events).update_token(token).send().await.expect(204);
     let entries = json!({ "entries": [stack.made(1, "previewed")] });
     app.patch(&format!("{path}/journalentries"), &entries).update_token(token).send().await.refused(403);
-    app.post(&format!("{path}/complete"), &json!({ "status": "failed" })).update_token(token).send().await.expect(204);
+    app.post(&format!("{path}/complete"), &json!({ "status": "failed" }))
+        .update_token(token)
+        .send()
+        .await
+        .expect(204);
     // One that never ends goes by itself.
     stack.preview().await;
 
@@ -299,7 +306,9 @@ async fn a_preview_that_nobody_ends_expires_by_itself() {
 #[tokio::test]
 async fn a_renewal_is_honoured_below_300_seconds_and_capped_there() {
     let app = TestApp::memory().await;
-    for (asked, given) in [(60, 60), (300, 300), (301, 300), (i64::MAX, 300), (1, 1), (0, 1), (-5, 1), (i64::MIN, 1)] {
+    for (asked, given) in
+        [(60, 60), (300, 300), (301, 300), (i64::MAX, 300), (1, 1), (0, 1), (-5, 1), (i64::MIN, 1)]
+    {
         let stack = Stack::new(&app).await;
         let run = stack.begin().await;
         let renewed = run.renew(asked).await.expect(200);
@@ -317,7 +326,9 @@ async fn a_renewal_is_honoured_below_300_seconds_and_capped_there() {
 #[tokio::test]
 async fn the_journal_version_is_the_highest_that_both_know() {
     let app = TestApp::memory().await;
-    for (offered, answered) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(2), 2), (Some(3), 2), (Some(99), 2)] {
+    for (offered, answered) in
+        [(None, 0), (Some(0), 0), (Some(1), 1), (Some(2), 2), (Some(3), 2), (Some(99), 2)]
+    {
         let stack = Stack::new(&app).await;
         let started = stack.created().await.start(offered).await.expect(200);
         assert_eq!(started["journalVersion"], answered, "offered {offered:?} to start");
@@ -326,6 +337,55 @@ async fn the_journal_version_is_the_highest_that_both_know() {
         body["journalVersion"] = offered.into();
         let begun = stack.post("/begin-update", &body).send().await.expect(200);
         assert_eq!(begun["journalVersion"], answered, "offered {offered:?} to begin");
+    }
+}
+
+#[tokio::test]
+async fn i3_acked_kept_appends_at_once_through_two_processes_are_all_kept() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    for round in 0..10 {
+        let appends = (0..4).map(|number| {
+            let run = run.at(if number % 2 == 0 { &app } else { &other });
+            let sequence = round * 4 + number + 1;
+            let entry = stack.made(sequence, &format!("r{sequence:02}"));
+            async move { run.append(&[entry]).await.expect(204) }
+        });
+        futures::future::join_all(appends).await;
+    }
+    run.complete("succeeded").await.expect(204);
+    let expected: Vec<_> = (1..=40).map(|number| format!("r{number:02}")).collect();
+    assert_eq!(stack.resources().await, expected);
+}
+
+#[tokio::test]
+async fn i3_acked_kept_what_is_appended_while_the_update_is_cancelled_is_kept_or_refused() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    for _ in 0..20 {
+        let stack = Stack::new(&app).await;
+        let run = stack.begin().await;
+        run.append(&[stack.made(1, "r1")]).await.expect(204);
+        let appends = (2..7).map(|sequence| {
+            let run = run.at(if sequence % 2 == 0 { &app } else { &other });
+            let name = format!("r{sequence}");
+            let entry = stack.made(sequence, &name);
+            async move { (name, run.append(&[entry]).await) }
+        });
+        let cancelling = run.at(&other);
+        let (appended, cancelled) = futures::join!(futures::future::join_all(appends), cancelling.cancel());
+        cancelled.expect(204);
+        let mut acknowledged = vec!["r1".to_owned()];
+        for (name, answer) in appended {
+            if answer.status == 204 {
+                acknowledged.push(name);
+            } else {
+                answer.refused(403);
+            }
+        }
+        assert_eq!(stack.resources().await, acknowledged);
     }
 }
 

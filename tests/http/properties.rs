@@ -18,18 +18,67 @@ fn json_value() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
         prop::sample::select(vec![
-            "", "succeeded", "update", "import", "creating", "pkg:m:T", "urn:pulumi:dev::shop::pkg:m:T::a",
-            "urn:pulumi:dev::shop::pulumi:pulumi:Stack::s", "AQAAAAE=", "2026-01-01T00:00:00Z", "\u{0}",
+            "",
+            "succeeded",
+            "update",
+            "import",
+            "creating",
+            "pkg:m:T",
+            "urn:pulumi:dev::shop::pkg:m:T::a",
+            "urn:pulumi:dev::shop::pulumi:pulumi:Stack::s",
+            "AQAAAAE=",
+            "2026-01-01T00:00:00Z",
+            "\u{0}",
         ])
         .prop_map(Value::from),
     ];
     let name = prop::sample::select(vec![
-        "entries", "version", "kind", "sequenceID", "operationID", "removeOld", "removeNew", "deleteOld",
-        "pendingReplacementOld", "state", "operation", "resource", "urn", "type", "custom", "id", "parent",
-        "dependencies", "newSnapshot", "layout", "states", "baseIndex", "snippets", "secretsProvider", "events",
-        "sequence", "timestamp", "summaryEvent", "resourceChanges", "status", "updateKind", "program", "options",
-        "dryRun", "config", "metadata", "environment", "tags", "journalVersion", "deployment", "features", "manifest",
-        "time", "resources", "pending_operations", "secrets_providers",
+        "entries",
+        "version",
+        "kind",
+        "sequenceID",
+        "operationID",
+        "removeOld",
+        "removeNew",
+        "deleteOld",
+        "pendingReplacementOld",
+        "state",
+        "operation",
+        "resource",
+        "urn",
+        "type",
+        "custom",
+        "id",
+        "parent",
+        "dependencies",
+        "newSnapshot",
+        "layout",
+        "states",
+        "baseIndex",
+        "snippets",
+        "secretsProvider",
+        "events",
+        "sequence",
+        "timestamp",
+        "summaryEvent",
+        "resourceChanges",
+        "status",
+        "updateKind",
+        "program",
+        "options",
+        "dryRun",
+        "config",
+        "metadata",
+        "environment",
+        "tags",
+        "journalVersion",
+        "deployment",
+        "features",
+        "manifest",
+        "time",
+        "resources",
+        "pending_operations",
+        "secrets_providers",
     ]);
     leaf.prop_recursive(5, 48, 6, move |inner| {
         prop_oneof![
@@ -43,16 +92,17 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 /// A body for a batch: entries that have every member an entry must have, and any others.
 fn entries() -> impl Strategy<Value = Value> {
-    let entry = (0_i64..12, 0_i64..6, -1_i64..6, json_value()).prop_map(|(kind, sequence, operation, more)| {
-        let mut entry = more.as_object().cloned().unwrap_or_default();
-        let version = if kind == 10 { 2 } else { 1 };
-        for (name, value) in
-            [("version", version), ("kind", kind), ("sequenceID", sequence), ("operationID", operation)]
-        {
-            entry.insert(name.to_owned(), value.into());
-        }
-        Value::Object(entry)
-    });
+    let entry =
+        (0_i64..12, 0_i64..6, -1_i64..6, json_value()).prop_map(|(kind, sequence, operation, more)| {
+            let mut entry = more.as_object().cloned().unwrap_or_default();
+            let version = if kind == 10 { 2 } else { 1 };
+            for (name, value) in
+                [("version", version), ("kind", kind), ("sequenceID", sequence), ("operationID", operation)]
+            {
+                entry.insert(name.to_owned(), value.into());
+            }
+            Value::Object(entry)
+        });
     prop::collection::vec(entry, 0..4).prop_map(|entries| json!({ "entries": entries }))
 }
 

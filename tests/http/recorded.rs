@@ -107,7 +107,8 @@ async fn a_recorded_journal_that_is_cancelled_halfway_folds_to_what_its_half_mak
         run.append(rest).await.refused(403);
 
         let body = json!({ "entries": half }).to_string();
-        let replayed = journal::replay(Some(base.as_bytes()), journal::read_batch(body.as_bytes()), START).unwrap();
+        let replayed =
+            journal::replay(Some(base.as_bytes()), journal::read_batch(body.as_bytes()), START).unwrap();
         let expected: Value = serde_json::from_slice(&replayed.text).unwrap();
         let export = stack.export().await;
         assert_eq!(

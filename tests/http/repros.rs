@@ -78,14 +78,19 @@ async fn entries_of_unknown_kinds_and_versions_are_refused_and_known_ones_are_ta
     let run = stack.begin().await;
     let mut of_version_7 = stack.made(1, "a");
     of_version_7["version"] = 7.into();
-    for unknown in [entry(1, 99, &json!({})), entry(1, 11, &json!({})), entry(1, -1, &json!({})), of_version_7] {
+    for unknown in
+        [entry(1, 99, &json!({})), entry(1, 11, &json!({})), entry(1, -1, &json!({})), of_version_7]
+    {
         // Nothing of the batch is taken, the good entry neither.
         let words = run.append(&[stack.made(2, "good"), unknown.clone()]).await.refused(400);
         assert!(words.contains("entry 1 of the batch"), "{words}");
     }
-    let extension = json!({ "extensionRef": "r", "extension": { "name": "e", "version": "1.0.0", "value": "" } });
+    let extension =
+        json!({ "extensionRef": "r", "extension": { "name": "e", "version": "1.0.0", "value": "" } });
     let migration = json!({ "version": 2, "operationID": 0, "layout": [], "states": [] });
-    for known in [entry(3, 8, &extension), entry(4, 9, &json!({ "operationID": 0 })), entry(5, 10, &migration)] {
+    for known in
+        [entry(3, 8, &extension), entry(4, 9, &json!({ "operationID": 0 })), entry(5, 10, &migration)]
+    {
         run.append(&[known]).await.expect(204);
     }
     run.complete("succeeded").await.expect(204);
@@ -207,7 +212,8 @@ async fn of_two_servers_on_one_store_one_starts_an_update() {
     assert_eq!(statuses, BTreeSet::from([200, 409]));
 
     let begun = if here.status == 200 { here.value() } else { there.value() };
-    let (path, token) = (format!("{}/update/{}", stack.path, begun["updateID"].as_str().unwrap()), &begun["token"]);
+    let (path, token) =
+        (format!("{}/update/{}", stack.path, begun["updateID"].as_str().unwrap()), &begun["token"]);
     for (sequence, server) in [(1, &app), (2, &other), (3, &app)] {
         let body = json!({ "entries": [stack.made(sequence, &format!("r{sequence}"))] });
         let call = server.patch(&format!("{path}/journalentries"), &body);
@@ -268,7 +274,10 @@ async fn failed_and_empty_updates_have_their_own_entries_and_previews_have_none(
         .iter()
         .map(|entry| format!("{} {} {}", entry["version"], entry["kind"], entry["result"]))
         .collect();
-    assert_eq!(history, [r#"3 "refresh" "succeeded""#, r#"2 "update" "failed""#, r#"1 "update" "succeeded""#]);
+    assert_eq!(
+        history,
+        [r#"3 "refresh" "succeeded""#, r#"2 "update" "failed""#, r#"1 "update" "succeeded""#]
+    );
     assert_eq!(stack.resources().await, ["a"]);
 }
 

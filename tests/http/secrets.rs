@@ -167,8 +167,7 @@ async fn i7_secret_no_plaintext_is_stored_anywhere() {
     let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(64), MemoryBlobs::new());
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
-    let app =
-        TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), keys, ids).await;
+    let app = TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), keys, ids).await;
     let stack = Stack::new(&app).await;
     let secret = b"correct-horse-battery-staple";
     let ciphertext = seal(&stack, secret).await;

@@ -174,7 +174,8 @@ async fn what_is_not_in_the_table_is_a_404_with_a_code() {
     ];
     for route in ROUTES {
         let path = path(route, "shop", "update");
-        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
+        {
             let served = |row: &Route| self::path(row, "shop", "update") == path && row.method == method;
             // A path such as `…/dev/update` may also be read as that of another row.
             let other = ROUTES.iter().any(|row| row.method == method && fits(row.path, &path));
@@ -198,7 +199,8 @@ fn leak(method: &Method) -> &'static str {
 
 fn fits(pattern: &str, path: &str) -> bool {
     let (pattern, path): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), path.split('/').collect());
-    pattern.len() == path.len() && pattern.iter().zip(&path).all(|(part, given)| part.starts_with('{') || part == given)
+    pattern.len() == path.len()
+        && pattern.iter().zip(&path).all(|(part, given)| part.starts_with('{') || part == given)
 }
 
 /// For whoever is not a member, an organization that exists looks as one that does not: the same status, the same
@@ -245,7 +247,8 @@ async fn i8_walled_another_organization_looks_as_one_that_does_not_exist() {
     }
     assert!(checked > 20, "{checked}");
     // A list names neither.
-    let listed = app.get(&format!("/api/user/stacks?organization={ORG}")).token(&stranger).send().await.expect(200);
+    let listed =
+        app.get(&format!("/api/user/stacks?organization={ORG}")).token(&stranger).send().await.expect(200);
     assert_eq!(listed, json!({ "stacks": [] }));
     let listed = app.get("/api/user/stacks").token(&stranger).send().await.expect(200);
     assert_eq!(listed, json!({ "stacks": [] }));

@@ -27,7 +27,10 @@ impl<'a> Stack<'a> {
     }
 
     pub(crate) async fn in_project(app: &'a TestApp, project: &str) -> Self {
-        app.post(&format!("/api/stacks/{ORG}/{project}"), &json!({ "stackName": "dev" })).send().await.expect(200);
+        app.post(&format!("/api/stacks/{ORG}/{project}"), &json!({ "stackName": "dev" }))
+            .send()
+            .await
+            .expect(200);
         Self { app, project: project.to_owned(), path: format!("/api/stacks/{ORG}/{project}/dev") }
     }
 
@@ -152,7 +155,8 @@ pub(crate) fn begin_body(kind: &str, dry_run: bool) -> Value {
 fn names(resources: &Value) -> Vec<String> {
     let name = |resource: &Value| {
         let urn = resource["urn"].as_str().unwrap();
-        let mark = |member: &str| if resource[member] == true { format!("({member})") } else { String::new() };
+        let mark =
+            |member: &str| if resource[member] == true { format!("({member})") } else { String::new() };
         format!("{}{}{}", urn.rsplit("::").next().unwrap(), mark("delete"), mark("pendingReplacement"))
     };
     resources.as_array().map(|resources| resources.iter().map(name).collect()).unwrap_or_default()

@@ -53,7 +53,9 @@ impl Run<'_> {
             Value::Object(members) => Value::Object(
                 members
                     .iter()
-                    .map(|(name, value)| (self.fill_text(name).as_str().unwrap().to_owned(), self.fill(value)))
+                    .map(|(name, value)| {
+                        (self.fill_text(name).as_str().unwrap().to_owned(), self.fill(value))
+                    })
                     .collect(),
             ),
             other => other.clone(),
@@ -180,7 +182,8 @@ impl Run<'_> {
             },
             "metadata": { "message": step["message"].as_str().unwrap_or(""), "environment": {} },
         });
-        let created = self.must("POST", &format!("/api/stacks/{stack}/{kind}"), "user", &program, false).await;
+        let created =
+            self.must("POST", &format!("/api/stacks/{stack}/{kind}"), "user", &program, false).await;
         let path = format!("{stack}/{kind}/{}", created["updateID"].as_str().unwrap());
         self.name(&format!("{name}.id"), created["updateID"].clone());
         self.name(&format!("{name}.path"), path.clone().into());
@@ -250,7 +253,8 @@ impl Run<'_> {
         let auth = step["auth"].as_str().unwrap_or("user");
         for _ in 0..step["times"].as_u64().unwrap_or(1) {
             let compress = step["gzip"] == true;
-            let (status, answer) = self.request(method, path, auth, body.clone(), compress, &step["headers"]).await;
+            let (status, answer) =
+                self.request(method, path, auth, body.clone(), compress, &step["headers"]).await;
             check(&step["expect"], status, &answer, what);
             let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
             for (name, place) in step["save"].as_object().into_iter().flatten() {
