@@ -5,6 +5,8 @@
 
 use statewright_tests::oracle::{Oracle, Source, Tally, generate};
 
+/// 40 journals of the real engine on random programs: `base`, `entries` and, as `expect`, what the reference made of
+/// them when they were recorded.
 const RECORDED: &str = include_str!("../data/recorded-journals.jsonl");
 
 fn check_all<'c>(cases: impl IntoIterator<Item = &'c str>, source: Source) -> Tally {

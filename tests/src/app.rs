@@ -8,7 +8,9 @@ use axum::Router;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
 use statewright_shared::adapters::embedded::DataFolder;
-use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds};
+use statewright_shared::adapters::{
+    ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
+};
 use statewright_shared::api::{self, routes::Group};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
@@ -55,7 +57,8 @@ impl TestApp {
     /// On the embedded store with the system's clock: what a user has. For journeys of real clients.
     pub async fn embedded() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let data =
+            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
         let context = Context::new(
             Arc::new(data.ledger.clone()),
             Arc::new(data.blobs.clone()),
@@ -70,7 +73,8 @@ impl TestApp {
     /// On the embedded store with a clock that the test holds. Beware: the CLI has its own clock.
     pub async fn embedded_on_manual_clock() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let data =
+            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
         let clock = ManualClock::new(START);
         let context = Context::new(
             Arc::new(data.ledger.clone()),
@@ -104,7 +108,8 @@ impl TestApp {
     ) -> Self {
         let clock = ManualClock::new(START);
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
-        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None).await
+        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None)
+            .await
     }
 
     async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
@@ -116,7 +121,12 @@ impl TestApp {
         Self::serve(context, token, clock, folder).await
     }
 
-    async fn serve(context: Arc<Context>, token: String, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
+    async fn serve(
+        context: Arc<Context>,
+        token: String,
+        clock: Option<ManualClock>,
+        folder: Option<TempDir>,
+    ) -> Self {
         let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let (address, server) = serve(api::router(Arc::clone(&context), &groups)).await;
         Self {
@@ -134,7 +144,8 @@ impl TestApp {
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
-        let context = Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
+        let context =
+            Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
         Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
     }
 
@@ -245,7 +256,8 @@ impl Call<'_> {
 
     /// With a JSON body, compressed as the CLI does.
     pub fn gzip(self, body: &[u8]) -> Self {
-        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::publish::gzip(body).to_vec())
+        self.header("Content-Encoding", "gzip")
+            .raw(statewright_shared::services::publish::gzip(body).to_vec())
     }
 
     /// With these bytes.

@@ -47,7 +47,9 @@ fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
     println!("Statewright listens on {url}, with its data in {folder}");
     if let Some(FirstUser { login, token }) = first {
         println!();
-        println!("This is the first start. It made the user {login} with an access token that is shown only now:");
+        println!(
+            "This is the first start. It made the user {login} with an access token that is shown only now:"
+        );
         println!();
         println!("    export PULUMI_ACCESS_TOKEN={token}");
         println!("    pulumi login {url}");
@@ -57,7 +59,8 @@ fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
 
 fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_env("STATEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),

@@ -29,8 +29,22 @@ pub(crate) fn is_provider_urn(urn: &str) -> bool {
     Urn::parse(urn).is_some_and(|urn| is_provider_type(urn.own_type()))
 }
 
+/// Cuts words about a state to a length that fits into a log line and a history entry: they may quote URNs, and those
+/// may be of any length.
+pub(crate) fn shorten(words: String) -> String {
+    const CHARS_MAX: usize = 1_000;
+    match words.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}..", words.get(..end).unwrap_or_default()),
+        None => words,
+    }
+}
+
 /// Says in words which rule the deployment breaks first, if any.
 pub(crate) fn check(deployment: &Deployment<'_>) -> Result<(), String> {
+    check_rules(deployment).map_err(shorten)
+}
+
+fn check_rules(deployment: &Deployment<'_>) -> Result<(), String> {
     if deployment.manifest.magic != magic(&deployment.manifest.version) {
         return Err(
             "the manifest's magic does not belong to its version: the state was changed by hand or damaged"

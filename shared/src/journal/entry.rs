@@ -205,7 +205,10 @@ impl<'a> Members<'a> {
                 text: self.extension.ok_or("an extension (kind 8) needs an `extension`")?,
             },
             9 => Step::Snippets(self.snippets),
-            10 if version == STATE_MIGRATION_VERSION => Step::StateMigration(Box::new(self.migration)),
+            10 if version == STATE_MIGRATION_VERSION => {
+                self.migration.places()?;
+                Step::StateMigration(Box::new(self.migration))
+            }
             10 => return Err(format!("a state migration (kind 10) needs entry version 2, not {version}")),
             kind => return Err(format!("entry kind {kind} is not known; this server understands 0 to 10")),
         };

@@ -21,7 +21,11 @@ impl<'a> Replayer<'a> {
         if let Some((operation_id, _)) = open {
             return Err(format!("operation {operation_id} is open, which rules out a state migration"));
         }
-        let places = places(&migration, self.base.resources.len())?;
+        let places = migration.places()?;
+        let count = self.base.resources.len();
+        if let Some(index) = places.keys().copied().filter(|index| *index >= count).min() {
+            return Err(format!("the state migration keeps resource {index} of the base, which has {count}"));
+        }
         self.check_inserted(&migration.states)?;
 
         let mut staged = self.clone();
@@ -140,32 +144,42 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// Where each resource of the base that stays goes. Every inserted state has exactly one place.
-fn places(migration: &StateMigration<'_>, base_count: usize) -> Result<HashMap<usize, usize>, String> {
-    let state_count = migration.states.len();
-    if state_count == 0 {
-        return Err("the state migration inserts no resource".to_owned());
-    }
-    let mut places = HashMap::new();
-    let mut placed = HashSet::new();
-    for (position, placement) in migration.layout.iter().enumerate() {
-        let within = |index: i64, count: usize| usize::try_from(index).ok().filter(|index| *index < count);
-        let sound = match (placement.base_index, placement.state_index) {
-            (Some(index), None) => {
-                within(index, base_count).is_some_and(|index| places.insert(index, position).is_none())
+impl StateMigration<'_> {
+    /// Where each resource of the base that stays goes: index in the base to index in the layout. Every inserted state
+    /// has exactly one place.
+    ///
+    /// # Errors
+    /// In words, if the layout makes no sense whatever the base.
+    pub(super) fn places(&self) -> Result<HashMap<usize, usize>, String> {
+        let state_count = self.states.len();
+        if state_count == 0 {
+            return Err("the state migration inserts no resource".to_owned());
+        }
+        let mut places = HashMap::new();
+        let mut placed = HashSet::new();
+        for (position, placement) in self.layout.iter().enumerate() {
+            let sound = match (placement.base_index, placement.state_index) {
+                (Some(index), None) => {
+                    usize::try_from(index).is_ok_and(|index| places.insert(index, position).is_none())
+                }
+                (None, Some(index)) => {
+                    usize::try_from(index).is_ok_and(|index| index < state_count && placed.insert(index))
+                }
+                _ => false,
+            };
+            if !sound {
+                return Err(format!(
+                    "position {position} of the state migration's layout must name either a resource of the base or \
+                     one of the {state_count} inserted, and one that no other position names"
+                ));
             }
-            (None, Some(index)) => within(index, state_count).is_some_and(|index| placed.insert(index)),
-            _ => false,
-        };
-        if !sound {
+        }
+        if placed.len() < state_count {
             return Err(format!(
-                "position {position} of the state migration's layout must name one resource of the base (which has \
-                 {base_count}) or one of the {state_count} inserted, that no other position names"
+                "the state migration places {} of its {state_count} resources",
+                placed.len()
             ));
         }
+        Ok(places)
     }
-    if placed.len() < state_count {
-        return Err(format!("the state migration places {} of its {state_count} resources", placed.len()));
-    }
-    Ok(places)
 }

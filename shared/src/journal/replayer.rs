@@ -46,7 +46,7 @@ pub struct Replayed {
     /// Is it the base again, manifest aside? Never so without a base. See
     /// [`same_state`](crate::domain::deployment::same_state).
     pub unchanged: bool,
-    /// The entries that could not be applied, in the order of the journal.
+    /// The entries that could not be applied, in the order of the journal; as many as there are.
     pub skipped: Vec<Skipped>,
     /// Why the CLI will not work with this deployment, if it will not. It stands, with the skipped entries, in
     /// `metadata.integrity_error` of the text too.
@@ -62,7 +62,7 @@ pub struct Replayed {
 pub struct Skipped {
     /// Which; 0 if it names none.
     pub sequence_id: i64,
-    /// Why.
+    /// Why, in about 1,000 characters at most.
     pub reason: String,
 }
 
@@ -95,13 +95,13 @@ pub fn replay<'a>(
     for entry in in_order(entries) {
         let sequence_id = entry.sequence_id;
         if let Err(reason) = replayer.apply(entry) {
-            skipped.push(Skipped { sequence_id, reason });
+            skipped.push(Skipped { sequence_id, reason: integrity::shorten(reason) });
         }
     }
 
     let Built { mut deployment, features, unresolved_aliases } = replayer.build();
     deployment.manifest.time = Cow::Owned(instant.to_rfc3339());
-    let integrity_error = integrity::check(&deployment).err().or(unresolved_aliases);
+    let integrity_error = integrity::check(&deployment).err().or(unresolved_aliases.map(integrity::shorten));
     let version = if features == Features::default() { VERSION_PLAIN } else { VERSION_WITH_FEATURES };
     let notice = notice(integrity_error.as_deref(), &skipped);
     deployment.metadata.integrity = IntegrityMember::Set(notice.map(|error| IntegrityError {

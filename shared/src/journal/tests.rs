@@ -128,6 +128,50 @@ fn a_refresh_drops_what_dangles_and_a_rebuilt_base_counts_anew() {
 }
 
 #[test]
+fn a_refresh_within_a_run_drops_only_what_dangles() {
+    let mut child = resource("c");
+    child["dependencies"] = json!([urn("a"), urn("b")]);
+    child["parent"] = json!(urn("b"));
+    let base = json!({"version": 3, "deployment": {"resources": [resource("a"), resource("b"), child]}});
+    let gone = json!({"kind": 1, "operationID": 1, "removeOld": 0});
+    let kept =
+        json!({"kind": 1, "operationID": 2, "removeOld": 1, "state": resource("b"), "isRefresh": true});
+    let result = replayed(&base.to_string(), &[gone.clone(), kept]);
+    let mut left = child.clone();
+    left["dependencies"] = json!([urn("b")]);
+    assert_eq!(deployment(&result)["resources"], json!([resource("b"), left]));
+
+    // Without a refresh nothing is dropped: what dangles then is a fault, and is reported.
+    let result = replayed(&base.to_string(), &[gone]);
+    assert_eq!(deployment(&result)["resources"], json!([resource("b"), child]));
+    assert!(result.integrity_error.unwrap().contains("is missing"));
+}
+
+#[test]
+fn a_provider_without_an_id_is_referred_to_as_unknown() {
+    let provider = "urn:pulumi:dev::p::pulumi:providers:t::default";
+    let user = |id: &str| json!({"urn": urn("a"), "type": "t:m:T", "provider": format!("{provider}::{id}")});
+    let provider = json!({"urn": provider, "type": "pulumi:providers:t", "custom": true});
+    let base = json!({"version": 3, "deployment": {"resources": [provider, user("")]}});
+    let result = replayed(&base.to_string(), &[]);
+    let expected = user("04da6b54-80e4-46f7-96ec-b56ff0331ba9");
+    assert_eq!(deployment(&result)["resources"], json!([provider, expected]));
+    assert_eq!(result.integrity_error, None);
+}
+
+#[test]
+fn the_same_secrets_provider_keeps_its_bytes() {
+    let base =
+        r#"{"version":3,"deployment":{"secrets_providers":{"type":"service", "state":{"a":1},"more":2}}}"#;
+    let set = |state: Value| json!({"kind": 6, "secretsProvider": {"type": "service", "state": state}});
+    let same = replayed(base, &[set(json!({"a": 1}))]);
+    assert!(same.unchanged);
+    assert_eq!(same.secrets_providers.as_deref(), Some(r#"{"type":"service", "state":{"a":1},"more":2}"#));
+    let other = replayed(base, &[set(json!({"a": 2}))]);
+    assert_eq!(other.secrets_providers.as_deref(), Some(r#"{"state":{"a":2},"type":"service"}"#));
+}
+
+#[test]
 fn aliases_are_resolved_in_children_and_references_and_dropped() {
     let renamed = "urn:pulumi:dev::p::t:m:C::new";
     let component = json!({"urn": renamed, "type": "t:m:C", "aliases": ["urn:pulumi:dev::p::t:m:Old::old"]});
@@ -168,7 +212,7 @@ fn an_entry_that_cannot_be_applied_is_skipped_and_named() {
         &[
             json!({"kind": 1, "operationID": 1, "state": resource("lost"), "removeOld": 1}),
             json!({"kind": 1, "operationID": 2, "removeNew": 9}),
-            json!({"kind": 10, "version": 2}),
+            json!({"kind": 10, "version": 2, "layout": [{"stateIndex": 0}, {"baseIndex": 1}], "states": [resource("x")]}),
             json!({"kind": 1, "operationID": 3, "state": resource("b")}),
         ],
     );
@@ -198,18 +242,95 @@ fn a_state_migration_moves_marks_along_and_fails_without_a_trace() {
     assert_eq!(names(&result), ["c", "new", "patched"]);
     assert_eq!(deployment(&result)["resources"][0]["delete"], json!(true));
 
-    for layout in [
-        json!([{"baseIndex": 0}]),
-        json!([{"baseIndex": 3}, {"stateIndex": 0}]),
-        json!([{"baseIndex": 1}, {"baseIndex": 1}, {"stateIndex": 0}]),
-        json!([{"baseIndex": 1, "stateIndex": 0}]),
-        json!([{"baseIndex": 1}, {"stateIndex": 0}, {}]),
-        json!([{"baseIndex": 0}, {"stateIndex": 0}]),
-    ] {
+    // A removal moves along too, and a patch is newer than what was registered before it.
+    let removed = json!({"kind": 1, "operationID": 1, "removeOld": 2});
+    let outputs = json!({"kind": 4, "state": resource("b"), "removeOld": 1});
+    let layout = json!([{"baseIndex": 2}, {"stateIndex": 0}, {"baseIndex": 1}]);
+    let result = replayed(&base_of(&["a", "b", "c"]), &[removed, outputs, migration(layout)]);
+    assert_eq!(names(&result), ["new", "patched"]);
+
+    // The patched resource is dropped, or there is no such resource.
+    for layout in [json!([{"baseIndex": 0}, {"stateIndex": 0}]), json!([{"baseIndex": 3}, {"stateIndex": 0}])]
+    {
         let result = replayed(&base_of(&["a", "b", "c"]), &[marked.clone(), migration(layout.clone())]);
         assert_eq!(names(&result), ["a", "b", "c"], "{layout}");
         assert_eq!(result.skipped.len(), 1, "{layout}");
     }
+    // These make no sense whatever the base.
+    for layout in [
+        json!([{"baseIndex": 0}]),
+        json!([{"baseIndex": 1}, {"baseIndex": 1}, {"stateIndex": 0}]),
+        json!([{"baseIndex": 1, "stateIndex": 0}]),
+        json!([{"baseIndex": 1}, {"stateIndex": 0}, {}]),
+        json!([{"baseIndex": -1}, {"stateIndex": 0}]),
+        json!([{"stateIndex": 1}]),
+    ] {
+        let body = journal(&[migration(layout.clone())]);
+        assert!(parse_batch(body.as_bytes()).is_err(), "{layout}");
+    }
+}
+
+#[test]
+fn a_feature_in_use_makes_it_version_4() {
+    let envelope = |entries: &[Value]| {
+        let result = replayed(&base_of(&["a"]), entries);
+        let envelope: Value = serde_json::from_slice(&result.text).unwrap();
+        (envelope["version"].clone(), envelope["features"].clone())
+    };
+    assert_eq!(envelope(&[]), (json!(3), Value::Null));
+    for (member, value, feature) in [
+        ("taint", json!(true), "taint"),
+        ("refreshBeforeUpdate", json!(true), "refreshBeforeUpdate"),
+        ("viewOf", json!(urn("a")), "views"),
+        ("resourceHooks", json!({"BeforeCreate": ["h"]}), "hooks"),
+        ("replaceWith", json!([urn("a")]), "replaceWith"),
+        ("extensionRef", json!("r"), "extensionParameterization"),
+        ("snippetID", json!("s"), "snippets-prototype"),
+    ] {
+        let mut state = resource("b");
+        state[member] = value;
+        let made = json!({"kind": 1, "operationID": 1, "state": state});
+        let gone = json!({"kind": 1, "operationID": 2, "removeNew": 1});
+        let entries = [made, gone];
+        assert_eq!(envelope(&entries[..1]), (json!(4), json!([feature])));
+        assert_eq!(envelope(&entries), (json!(3), Value::Null));
+        let begun =
+            json!({"kind": 0, "operationID": 1, "operation": {"type": "creating", "resource": state}});
+        assert_eq!(envelope(&[begun]), (json!(4), json!([feature])));
+    }
+    let bytes = json!({"kind": 2, "operationID": 1, "requiresByteString": true});
+    let snippets = json!({"kind": 9, "snippets": [{"uuid": "1"}]});
+    assert_eq!(
+        envelope(&[bytes, json!({"kind": 7}), snippets]),
+        (json!(4), json!(["byteString", "snippets-prototype"]))
+    );
+}
+
+#[test]
+fn a_write_replaces_the_base_and_keeps_the_marks() {
+    let result = replayed(
+        &base_of(&["a", "b"]),
+        &[
+            json!({"kind": 1, "operationID": 1, "removeOld": 1}),
+            json!({"kind": 5, "newSnapshot": {"resources": [resource("c"), resource("d"), resource("e")]}}),
+        ],
+    );
+    assert_eq!(names(&result), ["c", "e"]);
+}
+
+#[test]
+fn extensions_of_the_base_win_and_snippets_are_replaced_as_a_whole() {
+    let base = json!({"version": 3, "deployment": {"extensions": {"r": {"name": "old"}}, "snippets": [{"uuid": "1"}]}});
+    let result = replayed(
+        &base.to_string(),
+        &[
+            json!({"kind": 8, "extensionRef": "r", "extension": {"name": "new"}}),
+            json!({"kind": 8, "extensionRef": "s", "extension": {"name": "other"}}),
+            json!({"kind": 9}),
+        ],
+    );
+    assert_eq!(deployment(&result)["extensions"], json!({"r": {"name": "old"}, "s": {"name": "other"}}));
+    assert_eq!(deployment(&result)["snippets"], Value::Null);
 }
 
 #[test]

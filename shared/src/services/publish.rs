@@ -111,7 +111,13 @@ pub(crate) async fn seal(
         let content = Slot { at, content: Content::Seal(seal) };
         let expires = at.plus(log::LOG_KEPT_FOR);
         let writes = vec![
-            put_until(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode(), expires),
+            put_until(
+                ItemKeys::slot(id, slot),
+                Expect::Absent,
+                ctx.ids.revision(),
+                content.encode(),
+                expires,
+            ),
             update_write(ctx, id, record.unchanged(), &next),
         ];
         match store::commit(ctx, writes).await? {
@@ -169,7 +175,12 @@ async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
 }
 
 /// One attempt; false when something changed meanwhile.
-async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal: &Seal) -> Result<bool, Error> {
+async fn publish_once(
+    ctx: &Context,
+    id: UpdateId,
+    record: &Stored<Update>,
+    seal: &Seal,
+) -> Result<bool, Error> {
     let update = &record.value;
     let stack = update.stack;
     let (head_key, summary_key, detail_key) =
@@ -214,7 +225,12 @@ async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal
     let mut writes = next.writes;
     writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
     writes.push(update_write(ctx, id, record.unchanged(), &ended));
-    writes.push(put(ItemKeys::name(&head.value.address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    writes.push(put(
+        ItemKeys::name(&head.value.address),
+        name.unchanged(),
+        ctx.ids.revision(),
+        new_name.encode(),
+    ));
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
 
@@ -255,7 +271,11 @@ async fn read_log(ctx: &Context, id: UpdateId) -> Result<Log, Error> {
 
 /// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
 /// changed it. Nothing is stored.
-pub(crate) async fn progress(ctx: &Context, id: UpdateId, base: Option<&Snapshot>) -> Result<Option<Bytes>, Error> {
+pub(crate) async fn progress(
+    ctx: &Context,
+    id: UpdateId,
+    base: Option<&Snapshot>,
+) -> Result<Option<Bytes>, Error> {
     let log = read_log(ctx, id).await?;
     let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
     let base = match base {
@@ -269,7 +289,9 @@ pub(crate) async fn progress(ctx: &Context, id: UpdateId, base: Option<&Snapshot
 }
 
 /// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Broken(format!("folding was interrupted: {error}")))?
@@ -401,7 +423,12 @@ pub(crate) async fn prepare_import(
 ///
 /// # Errors
 /// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
-pub async fn import(ctx: &Context, caller: &Caller, address: &StackAddress, text: Bytes) -> Result<UpdateId, Error> {
+pub async fn import(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    text: Bytes,
+) -> Result<UpdateId, Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
         check_free(ctx, &head.value).await?;

@@ -57,7 +57,12 @@ pub struct Started {
 ///
 /// # Errors
 /// [`Error::NoStack`].
-pub async fn create(ctx: &Context, caller: &Caller, address: &StackAddress, new: NewUpdate) -> Result<UpdateId, Error> {
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewUpdate,
+) -> Result<UpdateId, Error> {
     let located = stacks::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
@@ -94,7 +99,9 @@ pub async fn start(
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
         let expect = record.unchanged();
-        if let Some(started) = take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await? {
+        if let Some(started) =
+            take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await?
+        {
             return Ok(started);
         }
     }
@@ -131,7 +138,8 @@ pub async fn begin(
     for _ in 0..RACES_MAX {
         let located = stacks::locate_settled(ctx, caller, address).await?;
         let command = start_command(&located.head.value, journal_version);
-        let next = not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let next =
+            not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
         let detail = vec![detail_write(ctx, id, &new)];
         if let Some(started) =
             take(ctx, address, &located, id, next, Expect::Absent, detail, tags.as_ref()).await?
@@ -201,12 +209,22 @@ async fn take(
     if !update.dry_run {
         publish::check_free(ctx, &located.head.value).await?;
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
-        writes.push(put(ItemKeys::head(located.id), located.head.unchanged(), ctx.ids.revision(), head.encode()));
+        writes.push(put(
+            ItemKeys::head(located.id),
+            located.head.unchanged(),
+            ctx.ids.revision(),
+            head.encode(),
+        ));
         if let Some(tags) = tags {
             let name = stacks::read_name(ctx, address).await?;
             if name.value.tags != *tags {
                 let next = Name { tags: tags.clone(), ..name.value.clone() };
-                writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode()));
+                writes.push(put(
+                    ItemKeys::name(address),
+                    name.unchanged(),
+                    ctx.ids.revision(),
+                    next.encode(),
+                ));
             }
         }
     }
@@ -248,7 +266,8 @@ pub async fn renew(
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
             let token =
-                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until).await?;
+                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until)
+                    .await?;
             return Ok((token, until));
         }
     }
@@ -287,8 +306,10 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
         }
         if record.value.dry_run {
-            let next =
-                record.value.decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now()).map_err(fenced)?;
+            let next = record
+                .value
+                .decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now())
+                .map_err(fenced)?;
             let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
@@ -315,7 +336,12 @@ fn as_fence(error: Error) -> Error {
 ///
 /// # Errors
 /// [`Error::NotNow`] when the update is not running: there is nothing to cancel.
-pub async fn cancel(ctx: &Context, caller: &Caller, address: &StackAddress, update: &str) -> Result<(), Error> {
+pub async fn cancel(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
         let by = SealedBy::Cancel(caller.user.login.clone());

@@ -55,6 +55,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
                 }
             }
             cases += batch.len();
+            println!("{name}: {cases} journals so far; of their prefixes {tally}");
         }
         println!("{name}: {cases} journals; of their prefixes {tally}");
     }

@@ -89,3 +89,9 @@ fn snippets_have_uuids_of_their_own() {
     assert!(with(r#"{"uuid":"1"},{"uuid":"1"}"#).unwrap().contains("two snippets"));
     assert!(with("{}").unwrap().contains("no uuid"));
 }
+
+#[test]
+fn a_complaint_is_short_however_long_the_urn() {
+    let resource = format!(r#""urn":"{}","type":"t","parent":"gone""#, "\u{e9}".repeat(100_000));
+    assert_eq!(complaint(&[&resource]).unwrap().chars().count(), 1_002);
+}
