@@ -1,1 +1,328 @@
-//! To come.
+//! The route table, each row with wrong credentials and wrong bodies.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_shared::domain::update::Update;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::Stored;
+use statewright_tests::app::{ORG, TestApp};
+
+use crate::world::{Run, Stack, new_project, raw, refusal};
+
+/// The path of a row, for an update of a stack.
+fn path(route: &Route, project: &str, update: &str) -> String {
+    route
+        .path
+        .replace("{org}", ORG)
+        .replace("{project}", project)
+        .replace("{stack}", "dev")
+        .replace("{kind}", "update")
+        .replace("{update}", update)
+        .replace("{version}", "1")
+}
+
+/// Whatever the answer is, it is no failure of ours, and a refusal has the code that the CLI tests.
+#[track_caller]
+fn check_answer(what: &str, method: &str, status: u16, body: &[u8]) {
+    assert!(status < 500, "{what}: {status} {}", String::from_utf8_lossy(body));
+    if status >= 400 && method != "HEAD" {
+        refusal(status, body);
+    }
+}
+
+#[tokio::test]
+async fn each_route_refuses_who_shows_nothing_and_who_shows_something_else() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let user = format!("token {}", app.token);
+    let update = format!("update-token {}", run.token);
+    for route in ROUTES {
+        let (method, path) = (route.method.as_str(), path(route, &stack.project, &run.id));
+        let wrong = [
+            None,
+            Some(""),
+            Some("token"),
+            Some("token "),
+            Some("token none"),
+            Some("token swt_0000000000000000000000000000000000000000000000000000000000000000"),
+            Some("Bearer none"),
+            Some("Basic YWxpY2U6bm9uZQ=="),
+            Some("update-token "),
+            Some("update-token none"),
+            Some(if route.auth == Auth::UpdateToken { &user } else { &update }),
+        ];
+        for authorization in wrong {
+            let what = format!("{route:?} with {authorization:?}");
+            let headers: Vec<_> = authorization.map(|value| ("Authorization", value)).into_iter().collect();
+            let (status, body) = raw(&app, method, &path, &headers, b"").await;
+            let expected = match (route.auth, authorization) {
+                (Auth::Nobody, _) => 200,
+                // Only this ends the update of a client that shows a token which is no longer good.
+                (Auth::UpdateToken, Some("update-token none")) => 403,
+                (Auth::Token | Auth::UpdateToken, _) => 401,
+            };
+            assert_eq!(status, expected, "{what}: {}", String::from_utf8_lossy(&body));
+            check_answer(&what, method, status, &body);
+        }
+    }
+    assert_eq!(run.status().await, "running");
+}
+
+fn garbage() -> Vec<Vec<u8>> {
+    let texts = [
+        "",
+        "null",
+        "true",
+        "0",
+        "\"text\"",
+        "[]",
+        "{}",
+        "[{}]",
+        "{",
+        "}",
+        "{\"\":",
+        "{\"entries\":{}}",
+        "{\"entries\":[null]}",
+        "{\"events\":0}",
+        "{\"events\":[null]}",
+        "{\"events\":[{\"sequence\":-1}]}",
+        "{\"events\":[{\"sequence\":18446744073709551615}]}",
+        "{\"status\":7}",
+        "{\"status\":\"cancelled\"}",
+        "{\"duration\":\"300\"}",
+        "{\"duration\":1e400}",
+        "{\"duration\":99999999999999999999}",
+        "{\"stackName\":null}",
+        "{\"stackName\":\"a b\"}",
+        "{\"stackName\":\"dev\",\"tags\":[]}",
+        "{\"stackName\":\"dev\",\"state\":{}}",
+        "{\"version\":3}",
+        "{\"version\":3,\"deployment\":[]}",
+        "{\"version\":\"3\",\"deployment\":{}}",
+        "{\"version\":99,\"deployment\":{}}",
+        "{\"version\":3,\"deployment\":{\"resources\":{}}}",
+        "{\"version\":3,\"deployment\":{\"resources\":[0]}}",
+        "{\"updateKind\":\"watch\",\"program\":{}}",
+        "{\"updateKind\":\"import\",\"program\":{}}",
+        "{\"updateKind\":\"update\",\"program\":null}",
+        "{\"journalVersion\":-1}",
+        "{\"journalVersion\":\"2\"}",
+        "{\"journalVersion\":2.0}",
+        "{\"plaintext\":\"not base64!\"}",
+        "{\"ciphertext\":\"AQ==\"}",
+        "{\"ciphertexts\":[0]}",
+        "{\"plaintexts\":[null]}",
+        "{\"tags\":{\"a\":1}}",
+        "\u{feff}{}",
+    ];
+    let mut bodies: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    bodies.extend([
+        vec![0; 100],
+        vec![0xff; 100],
+        b"{\"a\":\"\xff\xfe\"}".to_vec(),
+        vec![0x1f, 0x8b],
+        vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3],
+        b"[".repeat(100_000),
+        b"{\"a\":".repeat(100_000),
+    ]);
+    bodies
+}
+
+#[tokio::test]
+async fn no_body_makes_any_route_fail() {
+    let app = TestApp::memory().await;
+    for route in ROUTES {
+        // What is taken, such as a dry run or tags, may change the stack, so each row gets its own.
+        let stack = Stack::new(&app).await;
+        let run = stack.begin().await;
+        let authorization = match route.auth {
+            Auth::UpdateToken => format!("update-token {}", run.token),
+            Auth::Token | Auth::Nobody => format!("token {}", app.token),
+        };
+        let (method, path) = (route.method.as_str(), path(route, &stack.project, &run.id));
+        for body in garbage() {
+            for encoding in ["identity", "gzip"] {
+                let headers = [("Authorization", authorization.as_str()), ("Content-Encoding", encoding)];
+                let (status, answer) = raw(&app, method, &path, &headers, &body).await;
+                let start = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+                check_answer(&format!("{route:?} with {start:?} as {encoding}"), method, status, &answer);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_in_the_table_is_a_404_with_a_code() {
+    let app = TestApp::memory().await;
+    let authorization = format!("token {}", app.token);
+    let headers = [("Authorization", authorization.as_str())];
+    let mut calls = vec![
+        ("GET", "/".to_owned()),
+        ("GET", "/api".to_owned()),
+        ("GET", "/api/".to_owned()),
+        ("GET", "/api/nothing".to_owned()),
+        ("POST", "/api/oauth/token".to_owned()),
+        ("GET", format!("/api/orgs/{ORG}/hooks")),
+        ("GET", "/api/user/".to_owned()),
+        ("GET", "//api/user".to_owned()),
+        ("GET", "/API/USER".to_owned()),
+        ("GET", "/api/user/../user".to_owned()),
+        ("BREW", "/api/user".to_owned()),
+        ("PROPFIND", format!("/api/stacks/{ORG}/shop/dev")),
+    ];
+    for route in ROUTES {
+        let path = path(route, "shop", "update");
+        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
+        {
+            let served = |row: &Route| self::path(row, "shop", "update") == path && row.method == method;
+            // A path such as `…/dev/update` may also be read as that of another row.
+            let other = ROUTES.iter().any(|row| row.method == method && fits(row.path, &path));
+            if !ROUTES.iter().any(served) && !other {
+                calls.push((leak(&method), path.clone()));
+            }
+        }
+    }
+    assert!(calls.len() > 100);
+    for (method, path) in calls {
+        let (status, body) = raw(&app, method, &path, &headers, b"").await;
+        assert_eq!(status, 404, "{method} {path}");
+        let words = refusal(404, &body);
+        assert!(words.contains("not supported"), "{method} {path}: {words}");
+    }
+}
+
+fn leak(method: &Method) -> &'static str {
+    Box::leak(method.as_str().to_owned().into_boxed_str())
+}
+
+fn fits(pattern: &str, path: &str) -> bool {
+    let (pattern, path): (Vec<_>, Vec<_>) = (pattern.split('/').collect(), path.split('/').collect());
+    pattern.len() == path.len()
+        && pattern.iter().zip(&path).all(|(part, given)| part.starts_with('{') || part == given)
+}
+
+/// For whoever is not a member, an organization that exists looks as one that does not: the same status, the same
+/// words but for the name, whatever is asked.
+#[tokio::test]
+async fn i8_walled_another_organization_looks_as_one_that_does_not_exist() {
+    let app = TestApp::memory().await;
+    let stranger = app.other_user("mallory", "evil").await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let run = stack.begin().await;
+    let body = [
+        json!({ "stackName": "dev" }),
+        json!({ "plaintext": "c2VjcmV0" }),
+        json!({ "ciphertext": "c2VjcmV0" }),
+        crate::world::begin_body("update", false),
+        crate::world::deployment(&[]),
+    ];
+    let mut body_of_all = json!({});
+    for body in body {
+        for (name, value) in body.as_object().unwrap() {
+            body_of_all[name] = value.clone();
+        }
+    }
+    let mut checked = 0;
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token && route.path.contains("{org}")) {
+        let body = if route.path.ends_with("/tags") { json!({ "a": "b" }) } else { body_of_all.clone() };
+        let here = path(route, &stack.project, &run.id);
+        let nowhere = here.replace("/acme/", "/emca/");
+        let ask = async |path: &str| {
+            let call = app.request(route.method.clone(), path).token(&stranger).json(&body);
+            call.send().await
+        };
+        let (here, nowhere) = (ask(&here).await, ask(&nowhere).await);
+        assert_eq!(here.status, 404, "{route:?}: {}", here.text());
+        assert_eq!(here.text(), nowhere.text().replace("emca", "acme"), "{route:?}");
+        let headers = |answer: &statewright_tests::app::Answer| {
+            let mut headers: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+            headers.sort();
+            headers
+        };
+        assert_eq!(headers(&here), headers(&nowhere), "{route:?}");
+        checked += 1;
+    }
+    assert!(checked > 20, "{checked}");
+    // A list names neither.
+    let listed =
+        app.get(&format!("/api/user/stacks?organization={ORG}")).token(&stranger).send().await.expect(200);
+    assert_eq!(listed, json!({ "stacks": [] }));
+    let listed = app.get("/api/user/stacks").token(&stranger).send().await.expect(200);
+    assert_eq!(listed, json!({ "stacks": [] }));
+    assert_eq!(stack.resources().await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
+    let app = TestApp::memory().await;
+    let project = new_project();
+    let update = "00000000-0000-4000-8000-000000000000";
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token && route.path.contains("{stack}")) {
+        let body = if route.path.ends_with("/tags") {
+            json!({})
+        } else {
+            let mut body = crate::world::begin_body("update", true);
+            body["plaintext"] = "".into();
+            body["ciphertext"] = "".into();
+            body
+        };
+        let call = app.request(route.method.clone(), &path(route, &project, update)).json(&body);
+        let words = call.send().await.refused(404);
+        assert_eq!(words, format!("Not Found: stack {ORG}/{project}/dev not found"), "{route:?}");
+    }
+}
+
+/// The update that a token is for, as it is on record.
+async fn record(app: &TestApp, run: &Run<'_>) -> Update {
+    let id = statewright_shared::domain::ids::UpdateId::parse(&run.id).unwrap();
+    let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+    Stored::<Update>::read(&item).unwrap().value
+}
+
+#[tokio::test]
+async fn an_update_token_opens_its_own_update_only_and_only_as_it_was_issued() {
+    let app = TestApp::memory().await;
+    let (stack, other) = (Stack::new(&app).await, Stack::new(&app).await);
+    let (run, theirs) = (stack.begin().await, other.begin().await);
+    let preview = stack.preview().await;
+    let before = record(&app, &run).await;
+    let mut wrong = vec![
+        theirs.token.clone(),
+        preview.token.clone(),
+        ".".to_owned(),
+        "...".to_owned(),
+        format!("{}.", run.token),
+        format!("{}x", run.token),
+        format!("x{}", run.token),
+        run.token.to_uppercase(),
+        run.token.replace("swu1", "swu2"),
+        app.token.clone(),
+    ];
+    // Cut at every length, and with every character replaced by another one.
+    wrong.extend((1..run.token.len()).step_by(7).map(|end| run.token[..end].to_owned()));
+    wrong.extend((0..run.token.len()).map(|at| {
+        let mut bytes = run.token.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+        String::from_utf8(bytes).unwrap()
+    }));
+    for token in wrong {
+        let tampered = run.with_token(&token);
+        tampered.append(&[stack.made(1, "a")]).await.refused(403);
+        for route in ROUTES.iter().filter(|route| route.auth == Auth::UpdateToken).take(2) {
+            let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id));
+            call.update_token(&token).json(&Value::Null).send().await.refused(403);
+        }
+    }
+    // Under another stack's path, and under another kind of path, a good token is none.
+    let elsewhere = format!("{}/update/{}/renew_lease", other.path, run.id);
+    app.post(&elsewhere, &json!({ "duration": 1 })).update_token(&run.token).send().await.refused(403);
+    let elsewhere = format!("{}/watch/{}/renew_lease", stack.path, run.id);
+    app.post(&elsewhere, &json!({ "duration": 1 })).update_token(&run.token).send().await.refused(404);
+
+    assert_eq!(record(&app, &run).await, before);
+    assert_eq!(stack.resources().await, [""; 0]);
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+}

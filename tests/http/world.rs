@@ -201,8 +201,12 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) async fn checkpoint(&self, untyped: &Value) -> Answer {
+        self.checkpoint_text(untyped.to_string().as_bytes()).await
+    }
+
+    pub(crate) async fn checkpoint_text(&self, untyped: &[u8]) -> Answer {
         let call = self.app.request(reqwest::Method::PATCH, &format!("{}/checkpoint", self.path));
-        call.update_token(&self.token).gzip(untyped.to_string().as_bytes()).send().await
+        call.update_token(&self.token).gzip(untyped).send().await
     }
 
     pub(crate) async fn event(&self, sequence: u64) -> Answer {

@@ -44,10 +44,8 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::StackHasResources => {
             (StatusCode::BAD_REQUEST, "Bad Request: Stack still contains resources.".to_owned())
         }
-        // A client that journals halves a batch that is refused so.
-        Error::TooLarge { .. } | Error::TooMany { .. } => {
-            (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}"))
-        }
+        // The CLI halves a batch of journal entries when it reads this status.
+        Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
         Error::NoOrg(_)
         | Error::NoStack(_)

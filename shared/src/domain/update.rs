@@ -321,11 +321,22 @@ impl Update {
         Ok(next)
     }
 
-    /// The word that `GET {update}` answers: a sealed update still counts as running, since its result is not out.
-    pub fn status_word(&self) -> &'static str {
+    /// Whether more may come of it: it accepts writes, or its result is not out yet.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        match &self.status {
+            Status::Running { until, .. } => now <= *until,
+            Status::Sealed { .. } => true,
+            Status::NotStarted | Status::Ended { .. } => false,
+        }
+    }
+
+    /// The word that `GET {update}` answers: a sealed update still counts as running, since its result is not out, and
+    /// one whose lease is over as failed, since that is how whoever meets it ends it. Nobody meets a dry run.
+    pub fn status_word(&self, now: Timestamp) -> &'static str {
         match &self.status {
             Status::NotStarted => "not started",
-            Status::Running { .. } | Status::Sealed { .. } => "running",
+            Status::Running { .. } | Status::Sealed { .. } if self.is_live(now) => "running",
+            Status::Running { .. } | Status::Sealed { .. } => Outcome::Failed.as_str(),
             Status::Ended { outcome, .. } => outcome.as_str(),
         }
     }

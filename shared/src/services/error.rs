@@ -27,14 +27,9 @@ pub enum Error {
         /// The longest that is taken.
         bytes_max: usize,
     },
-    /// There are more things in what was sent than are taken at once; the client sends fewer.
-    #[error("at most {count_max} {what} are taken at once; send them in smaller batches")]
-    TooMany {
-        /// The kind of thing.
-        what: &'static str,
-        /// The most that are taken.
-        count_max: usize,
-    },
+    /// What was sent has more parts than are taken at once; smaller requests do.
+    #[error("{0}")]
+    TooMany(String),
     /// There is no valid access token.
     #[error("{0}")]
     Unauthenticated(&'static str),

@@ -92,7 +92,7 @@ pub async fn read(
         let (batch, tail) = EventBatch::decode_with(&item.value)?;
         batches.push(store::fetch(ctx, &batch.payload, tail).await?);
     }
-    let live = stacks::is_live(&record.value);
+    let live = record.value.is_live(ctx.now());
     let last = page.items.last().map_or_else(|| from.to_owned(), |item| item.key.sort.clone());
     Ok(EventsPage { batches, next: (page.more || live).then_some(last) })
 }

@@ -9,7 +9,7 @@ use super::{Error, RACES_MAX, publish, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagName};
-use crate::domain::update::{Status, Update};
+use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, delete, put};
 use crate::layout::records::{Head, Name, Outputs, Snapshot, Version};
@@ -102,6 +102,7 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
         }
         None => None,
     };
+    let running = running.filter(|update| update.is_live(ctx.now()));
     Ok(StackView { id, head: head.value, tags: name.value.tags, running })
 }
 
@@ -410,11 +411,6 @@ pub async fn update(
         return Err(missing());
     }
     Ok((located, id, record))
-}
-
-/// Whether the update still accepts writes or is being published.
-pub fn is_live(update: &Update) -> bool {
-    matches!(update.status, Status::Running { .. } | Status::Sealed { .. })
 }
 
 /// A stack's address from the parts of a path.

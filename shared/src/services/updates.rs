@@ -113,7 +113,7 @@ pub async fn start(
 pub struct Begun {
     /// As for a start.
     pub started: Started,
-    /// The stack and its head.
+    /// The stack and its head, which names the update.
     pub located: Located,
     /// The stack's tags.
     pub tags: BTreeMap<String, String>,
@@ -148,6 +148,10 @@ pub async fn begin(
                 Some(tags) if !new.dry_run => tags,
                 _ => stacks::read_name(ctx, address).await?.value.tags,
             };
+            let mut located = located;
+            if !new.dry_run {
+                (located.head.value.running, located.head.value.last) = (Some(id), Some(id));
+            }
             return Ok(Begun { started, located, tags });
         }
     }

@@ -15,12 +15,7 @@ use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 /// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
 /// that comes twice counts once.
 pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let entries = journal::parse_batch(&body.text).map_err(|error| match error {
-        BatchError::TooManyEntries => {
-            Error::TooMany { what: "journal entries", count_max: journal::ENTRIES_PER_BATCH_MAX }
-        }
-        BatchError::Malformed(_) | BatchError::Entry { .. } => Error::Invalid(error.to_string()),
-    })?;
+    let entries = journal::parse_batch(&body.text).map_err(refused_batch)?;
     if entries.is_empty() {
         // Even so a client whose update is over is told.
         log::check_open(&app, &claims).await?;
@@ -30,6 +25,13 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
     refuse_plaintext(&body.text)?;
     log::append_entries(&app, &claims, body.into_gzip()).await?;
     nothing()
+}
+
+fn refused_batch(error: BatchError) -> Error {
+    match error {
+        BatchError::TooManyEntries => Error::TooMany(error.to_string()),
+        BatchError::Malformed(_) | BatchError::Entry { .. } => Error::Invalid(error.to_string()),
+    }
 }
 
 /// A whole deployment, from clients that do not journal. The same one twice counts once.

@@ -148,12 +148,11 @@ pub(crate) async fn get_stack(
 }
 
 pub(super) fn stack(view: StackView) -> Stack {
-    let current_operation =
-        view.running.as_ref().filter(|update| stacks::is_live(update)).map(|update| CurrentOperation {
-            kind: update.kind.as_str(),
-            author: update.requester.login.to_string(),
-            started: update.started().unwrap_or(update.created).seconds(),
-        });
+    let current_operation = view.running.as_ref().map(|update| CurrentOperation {
+        kind: update.kind.as_str(),
+        author: update.requester.login.to_string(),
+        started: update.started().unwrap_or(update.created).seconds(),
+    });
     let address = view.head.address;
     Stack {
         id: view.id.to_string(),
@@ -289,7 +288,7 @@ pub(crate) async fn update_status(
     UpdateText(update): UpdateText,
 ) -> Answer {
     let (_, _, record) = stacks::update(&app, &caller, &address, &update).await?;
-    json(&UpdateStatus { status: record.value.status_word(), events: Vec::new() })
+    json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 
 /// A page of an update's events, in order.
