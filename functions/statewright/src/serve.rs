@@ -19,6 +19,8 @@ const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log,
 /// Serves until it is asked to stop.
 pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
     log_to_stderr(args.log_format);
+    // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
+    let asked_to_stop = asked_to_stop()?;
     let (folder, ctx) = data::open_server(&args.data).await?;
     let listener = TcpListener::bind(args.listen)
         .await
@@ -36,7 +38,7 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
         }
     });
     let router = api::router(Arc::new(ctx), GROUPS);
-    axum::serve(listener, router).with_graceful_shutdown(asked_to_stop()?).await.context("serving failed")?;
+    axum::serve(listener, router).with_graceful_shutdown(asked_to_stop).await.context("serving failed")?;
     tracing::info!("stopped");
     drop(folder);
     Ok(())
@@ -47,7 +49,9 @@ fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
     println!("Statewright listens on {url}, with its data in {folder}");
     if let Some(FirstUser { login, token }) = first {
         println!();
-        println!("This is the first start. It made the user {login} with an access token that is shown only now:");
+        println!(
+            "This is the first start. It made the user {login} with an access token that is shown only now:"
+        );
         println!();
         println!("    export PULUMI_ACCESS_TOKEN={token}");
         println!("    pulumi login {url}");
@@ -57,7 +61,8 @@ fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
 
 fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_env("STATEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),
