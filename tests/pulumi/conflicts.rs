@@ -42,6 +42,12 @@ error: [409] Conflict: Another update is currently in progress: alice (token "fi
 To learn more about possible reasons and resolution, visit https://www.pulumi.com/docs/support/troubleshooting/common-issues/update-conflicts/
 "#)
     });
+    let older = colleague.clone().env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
+    let refused = older.run(UP).await.assert_failure();
+    assert_says(
+        &refused,
+        &["[409] Conflict: Another update is currently in progress: alice (token \"first-start\")"],
+    );
     let shown = colleague.run(["stack"]).await.assert_success();
     assert_says(&shown, &["Update in progress"]);
     let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
@@ -58,6 +64,28 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_eq!(names(&export(&cli).await), ["busy-dev", "default", "item-00000", "item-00001", "item-00002"]);
     colleague.run(UP).await.assert_success();
     assert_eq!(stack(&app, "busy").await["version"], 2);
+}
+
+#[tokio::test]
+async fn a_client_whose_update_was_cancelled_is_stopped() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "stopped", SLOW).await;
+    let colleague = colleague(&app, "stopped", &[("count", "3"), ("chain", "true")]).await;
+
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    state_once(&app, "stopped", |state| pending(state) == ["creating item-00001"]).await;
+    up.pause();
+    colleague.run(["cancel", "--yes"]).await.assert_success();
+    let after = state(&app, "stopped").await;
+    assert_eq!(names(&after), ["stopped-dev", "default", "item-00000"]);
+    assert_eq!(pending(&after), ["creating item-00001"]);
+
+    up.resume();
+    let refused = up.wait().await.assert_failure();
+    assert_says(&refused, &["the update was cancelled by bob at", "run the command again"]);
+    assert_eq!(state(&app, "stopped").await, after);
+    colleague.run(UP).await.assert_success();
 }
 
 /// A laptop that sleeps through its lease must not overwrite what was done meanwhile.

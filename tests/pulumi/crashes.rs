@@ -5,7 +5,7 @@ use std::time::Duration;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
-use crate::support::{UP, assert_says, export, names, pending, stack, state_once, yaml};
+use crate::support::{UP, assert_says, bench, export, names, pending, stack, state_once, yaml};
 
 /// Two quick resources, then one that takes as long as this says, each after the one before.
 fn program(delay_ms: u32) -> String {
@@ -30,8 +30,11 @@ fn program(delay_ms: u32) -> String {
 }
 
 /// A client that was killed while it made the third resource.
-async fn killed_in_the_middle(app: &TestApp, project: &str) -> PulumiCli {
-    let cli = yaml(app, project, &program(600_000)).await;
+async fn killed_in_the_middle(app: &TestApp, project: &str, setting: Option<&str>) -> PulumiCli {
+    let mut cli = yaml(app, project, &program(600_000)).await;
+    if let Some(name) = setting {
+        cli = cli.env(name, "true");
+    }
     let up = cli.spawn(UP);
     up.says("slow creating").await;
     state_once(app, project, |state| pending(state) == ["creating slow"]).await;
@@ -67,7 +70,7 @@ fn sorted(names: &[String]) -> Vec<String> {
 #[tokio::test]
 async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
     let app = TestApp::embedded().await;
-    let cli = killed_in_the_middle(&app, "cancelled").await;
+    let cli = killed_in_the_middle(&app, "cancelled", None).await;
     let held = cli.run(UP).await.assert_failure();
     assert_says(&held, &["Another update is currently in progress: alice"]);
     cli.run(["cancel", "--yes"]).await.assert_success();
@@ -77,10 +80,34 @@ async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
 #[tokio::test]
 async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
     let app = TestApp::embedded_on_manual_clock().await;
-    let cli = killed_in_the_middle(&app, "expired").await;
+    let cli = killed_in_the_middle(&app, "expired", None).await;
     app.advance(Duration::from_secs(300));
     let held = cli.run(UP).await.assert_failure();
     assert_says(&held, &["Another update is currently in progress: alice"]);
     app.advance(Duration::from_secs(1));
     goes_on(&app, &cli, "expired").await;
+}
+
+#[tokio::test]
+async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() {
+    let app = TestApp::embedded().await;
+    let cli = killed_in_the_middle(&app, "whole", Some("PULUMI_DISABLE_JOURNALING")).await;
+    cli.run(["cancel", "--yes"]).await.assert_success();
+    goes_on(&app, &cli, "whole").await;
+}
+
+/// Ctrl-C: what was begun is ended and kept, and the stack is free at once.
+#[tokio::test]
+async fn an_interrupted_client_leaves_nothing_open() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "halted", &[("count", "4"), ("chain", "true"), ("delayMs", "600")]).await;
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    up.interrupt();
+    up.wait().await.assert_failure();
+    let state = export(&cli).await;
+    assert_eq!(names(&state), ["halted-dev", "default", "item-00000", "item-00001"]);
+    assert_eq!(pending(&state), Vec::<String>::new());
+    cli.run(UP).await.assert_success();
+    assert_eq!(names(&export(&cli).await).len(), 6);
 }

@@ -70,8 +70,30 @@ async fn history_tells_what_was_done_and_leaves_previews_out() {
         cli.run(["stack", "history", "--page-size", "2", "--page", "2", "--json"]).await.assert_success();
     let page: Vec<_> = page.json().as_array().unwrap().iter().map(|row| row["version"].clone()).collect();
     assert_eq!(page, [2, 1].map(Value::from));
+    // The settings of the last update can be had back from the server.
+    std::fs::remove_file(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
+    cli.run(["config", "refresh", "--force"]).await.assert_success();
+    let count = cli.run(["config", "get", "count"]).await.assert_success();
+    assert_eq!(count.stdout.trim(), "3");
+
     let shown = cli.run(["stack", "history"]).await.assert_success();
     assert_says(&shown, &["Version: 4", "Version: 1", "the first", "one more", "exec.kind: cli"]);
+}
+
+#[tokio::test]
+async fn what_an_update_said_can_be_read_afterwards() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "said", &[("count", "2"), ("chain", "true"), ("failAt", "1")]).await;
+    cli.run(crate::support::UP).await.assert_failure();
+    let update = crate::support::stack(&app, "said").await["activeUpdate"].as_str().unwrap().to_owned();
+
+    let read =
+        cli.run(["stack", "history", "events", &update, "--all", "--output", "json"]).await.assert_success();
+    for word in ["resourcePreEvent", "item-00000", "bench: create failed as asked", "summaryEvent"] {
+        assert!(read.stdout.contains(word), "{word} is not in:\n{read}");
+    }
+    let summary = cli.run(["stack", "history", "events", &update, "--summary"]).await.assert_success();
+    assert_says(&summary, &["bench: create failed as asked"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Who is there: login, whoami, logout, tokens.
 
-use statewright_tests::app::TestApp;
+use std::time::Duration;
+
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::services::accounts;
+use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 
 use crate::support::{assert_says, client};
@@ -46,4 +50,18 @@ async fn the_environment_is_enough() {
     let whoami = cli.run(["whoami"]).await.assert_success();
     assert_eq!(whoami.stdout.trim(), "alice");
     cli.run(["stack", "ls", "--all"]).await.assert_success();
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refused() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let (login, name) = (Login::parse(USER).unwrap(), TokenName::parse("ci").unwrap());
+    let hour = Duration::from_secs(3600);
+    let token = accounts::create_token(&app.context, &login, &name, Some(hour)).await.unwrap();
+    let cli = PulumiCli::new().backend(&app.url).token(token);
+    app.advance(hour - Duration::from_secs(1));
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+    app.advance(Duration::from_secs(1));
+    let refused = cli.run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["this command requires logging in"]);
 }

@@ -1,7 +1,7 @@
 //! Secrets: what is hidden, from whom, and what lies on the disk.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use statewright_tests::app::TestApp;
@@ -51,22 +51,30 @@ async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
     let shown = cli.run(["stack", "export", "--show-secrets"]).await.assert_success();
     assert!(shown.stdout.contains(PLAINTEXT), "{shown}");
 
-    // What is in the open is found, so the search would find the secret.
-    assert!(holds(app.folder(), b"in-the-open"), "the search finds nothing at all");
-    assert!(!holds(app.folder(), PLAINTEXT.as_bytes()), "the data folder holds the plaintext of a secret");
+    // What is in the open is found in the ledger and among the blobs, so the search would find the secret there.
+    let open = files_with(app.folder(), b"in-the-open");
+    let in_blobs = |file: &PathBuf| file.starts_with(app.folder().join("blobs"));
+    assert!(open.iter().any(in_blobs) && !open.iter().all(in_blobs), "{open:?}");
+    assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
     let encoded = app.get("/api/stacks/acme/hidden/dev/export").send().await.text();
     assert!(!encoded.contains(PLAINTEXT));
 }
 
-/// Is this anywhere in the folder: in a file as it lies, or in what is compressed within one?
-fn holds(folder: &Path, text: &[u8]) -> bool {
-    std::fs::read_dir(folder).unwrap().flatten().any(|entry| {
+/// The files below a folder in which this is: as they lie, or in what is compressed within them.
+fn files_with(folder: &Path, text: &[u8]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
         if entry.file_type().unwrap().is_dir() {
-            return holds(&entry.path(), text);
+            files.extend(files_with(&path, text));
+            continue;
         }
-        let bytes = std::fs::read(entry.path()).unwrap();
-        contains(&bytes, text) || streams(&bytes).any(|inflated| contains(&inflated, text))
-    })
+        let bytes = std::fs::read(&path).unwrap();
+        if contains(&bytes, text) || streams(&bytes).any(|inflated| contains(&inflated, text)) {
+            files.push(path);
+        }
+    }
+    files
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {

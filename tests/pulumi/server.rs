@@ -6,6 +6,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
 use tempfile::TempDir;
@@ -273,4 +274,16 @@ async fn tokens_are_made_and_ended_beside_a_running_server() {
     assert!(words.contains("has no token named unused"), "{words}");
     let words = refused(&folder, &["token", "list", "--user", "nobody"]).await;
     assert!(words.contains("nobody"), "{words}");
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_within_a_minute() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let made = told(app.folder(), &["token", "create", "ci", "--user", USER]).await;
+    let ci = PulumiCli::new().backend(&app.url).token(made.trim());
+    ci.run(["stack", "ls", "--all"]).await.assert_success();
+    told(app.folder(), &["token", "revoke", "ci", "--user", USER]).await;
+    app.advance(Duration::from_secs(61));
+    let refused = ci.run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["this command requires logging in"]);
 }

@@ -31,6 +31,32 @@ async fn stacks_are_made_listed_and_selected() {
 }
 
 #[tokio::test]
+async fn tags_are_set_listed_and_removed() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "tagged", &[]).await;
+    cli.run(["stack", "tag", "set", "team", "storage"]).await.assert_success();
+    let tags = cli.run(["stack", "tag", "ls", "--json"]).await.assert_success().json();
+    let expected =
+        serde_json::json!({"pulumi:project": "tagged", "pulumi:runtime": "bench", "team": "storage"});
+    assert_eq!(tags, expected);
+
+    // An update brings the tags of its project along, and leaves those that were set.
+    cli.run(UP).await.assert_success();
+    let tags = cli.run(["stack", "tag", "ls", "--json"]).await.assert_success().json();
+    assert_eq!(tags, expected);
+    let found =
+        cli.run(["stack", "ls", "--all", "--tag", "team=storage", "--json"]).await.assert_success().json();
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
+    let found =
+        cli.run(["stack", "ls", "--all", "--tag", "team=network", "--json"]).await.assert_success().json();
+    assert_eq!(found, serde_json::json!([]));
+
+    cli.run(["stack", "tag", "rm", "team"]).await.assert_success();
+    let missing = cli.run(["stack", "tag", "get", "team"]).await.assert_failure();
+    assert_says(&missing, &["stack tag 'team' not found"]);
+}
+
+#[tokio::test]
 async fn a_stack_with_resources_is_removed_only_by_force() {
     let app = TestApp::embedded().await;
     let cli = bench(&app, "removal", &[("count", "1")]).await;

@@ -18,9 +18,11 @@ async fn a_stack_lives_from_its_preview_to_its_destruction() {
     let app = TestApp::embedded().await;
     let cli = bench(&app, "life", &[("count", "2"), ("chain", "true"), ("value", "a")]).await;
 
+    let before = stack(&app, "life").await;
     let preview = cli.run(["preview"]).await.assert_success();
     assert_says(&preview, &["+ 3 to create"]);
-    assert_eq!(stack(&app, "life").await["version"], 0);
+    assert_eq!(stack(&app, "life").await, before, "a preview left something behind");
+    assert_eq!(before["version"], 0);
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 
     let up = cli.run(["up", "--yes"]).await.assert_success();
@@ -86,6 +88,9 @@ Duration: [TIME]
     assert_says(&refresh, &["unchanged"]);
     assert_eq!(names(&export(&cli).await), names(&third));
 
+    let before = stack(&app, "life").await;
+    cli.run(["destroy", "--preview-only"]).await.assert_success();
+    assert_eq!(stack(&app, "life").await, before, "a preview left something behind");
     let destroy = cli.run(["destroy", "--yes"]).await.assert_success();
     assert_says(&destroy, &["- 4 deleted"]);
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
@@ -203,4 +208,35 @@ async fn a_broken_import_is_undone_by_another() {
     cli.run(["stack", "import", "--file", "sound.json"]).await.assert_success();
     assert_eq!(resources(&export(&cli).await), resources(&sound));
     cli.run(UP).await.assert_success();
+}
+
+#[tokio::test]
+async fn what_exists_is_taken_in_and_a_single_resource_is_destroyed() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "adopt", &[("count", "2"), ("chain", "true")]).await;
+    let import = [
+        "import",
+        "bench:index:Item",
+        "item-00000",
+        "id-0",
+        "--yes",
+        "--protect=false",
+        "--generate-code=false",
+    ];
+    cli.run(import).await.assert_success();
+    assert_eq!(names(&export(&cli).await), ["adopt-dev", "default", "item-00000"]);
+    let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
+    assert_eq!(
+        (&history[0]["kind"], &history[0]["version"]),
+        (&"resource-import".into(), &1.into()),
+        "{history}"
+    );
+
+    let up = cli.run(UP).await.assert_success();
+    assert_says(&up, &["+ 1 created"]);
+    let target = "urn:pulumi:dev::adopt::bench:index:Item::item-00001";
+    cli.run(["destroy", "--yes", "--skip-preview", "--target", target]).await.assert_success();
+    assert_eq!(names(&export(&cli).await), ["adopt-dev", "default", "item-00000"]);
+    cli.run(["destroy", "--yes", "--skip-preview", "--remove"]).await.assert_success();
+    app.get("/api/stacks/acme/adopt/dev").send().await.refused(404);
 }
