@@ -1,5 +1,7 @@
 //! What a user does, with the real `pulumi` client: one file for each family of journeys.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
 mod conflicts;
 mod crashes;
 mod failures;
