@@ -11,7 +11,9 @@ use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
 use statewright_shared::adapters::embedded::DataFolder;
-use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds};
+use statewright_shared::adapters::{
+    ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
+};
 use statewright_shared::api::{self, routes::Group};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
@@ -59,7 +61,8 @@ impl TestApp {
     /// On the embedded store with the system's clock: what a user has. For journeys of real clients.
     pub async fn embedded() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let data =
+            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
         let context = Context::new(
             Arc::new(data.ledger.clone()),
             Arc::new(data.blobs.clone()),
@@ -74,7 +77,8 @@ impl TestApp {
     /// On the embedded store with a clock that the test holds. Beware: the CLI has its own clock.
     pub async fn embedded_on_manual_clock() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+        let data =
+            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
         let clock = ManualClock::new(START);
         let context = Context::new(
             Arc::new(data.ledger.clone()),
@@ -108,7 +112,8 @@ impl TestApp {
     ) -> Self {
         let clock = ManualClock::new(START);
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
-        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None).await
+        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None)
+            .await
     }
 
     async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
@@ -117,6 +122,15 @@ impl TestApp {
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
         let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
         let token = first.expect("there was no user").token;
+        Self::serve(context, token, clock, folder).await
+    }
+
+    async fn serve(
+        context: Arc<Context>,
+        token: String,
+        clock: Option<ManualClock>,
+        folder: Option<TempDir>,
+    ) -> Self {
         let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
@@ -150,6 +164,15 @@ impl TestApp {
     /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another process on the same store, under this name as a publisher: it remembers nothing.
+    pub async fn another_process(&self, publisher: &str) -> Self {
+        let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
+        let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
+        let context =
+            Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
+        Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
     }
 
     /// Moves a manual clock.
@@ -259,7 +282,8 @@ impl Call<'_> {
 
     /// With a JSON body, compressed as the CLI does.
     pub fn gzip(self, body: &[u8]) -> Self {
-        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::publish::gzip(body).to_vec())
+        self.header("Content-Encoding", "gzip")
+            .raw(statewright_shared::services::publish::gzip(body).to_vec())
     }
 
     /// With these bytes.

@@ -115,7 +115,11 @@ fn duration(text: &str) -> anyhow::Result<Duration> {
         _ => return Err(rule()),
     };
     let number: u64 = text.get(..text.len() - 1).and_then(|number| number.parse().ok()).ok_or_else(rule)?;
-    number.checked_mul(seconds_per_unit).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(rule)
+    number
+        .checked_mul(seconds_per_unit)
+        .filter(|seconds| *seconds > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(rule)
 }
 
 #[cfg(test)]

@@ -16,7 +16,11 @@ use crate::services::update_tokens::{self, Claims};
 use crate::services::{Error, stacks};
 
 /// Lets a request through to its handler, with what its row demands.
-pub(super) async fn guard(State((app, route)): State<(App, &'static Route)>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(
+    State((app, route)): State<(App, &'static Route)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (mut parts, body) = request.into_parts();
     if let Err(failure) = admit(&app, route, &mut parts).await {
         return failure.into_response();

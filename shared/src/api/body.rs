@@ -35,8 +35,9 @@ impl Body {
 
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.text)
-            .map_err(|error| Failure(Error::Invalid(format!("the request body is not what this call takes: {error}"))))
+        serde_json::from_slice(&self.text).map_err(|error| {
+            Failure(Error::Invalid(format!("the request body is not what this call takes: {error}")))
+        })
     }
 }
 
@@ -44,11 +45,10 @@ impl FromRequest<App> for Body {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &App) -> Result<Self, Failure> {
-        let BodyLimit(bytes_max) = request
-            .extensions()
-            .get()
-            .copied()
-            .ok_or_else(|| Failure(Error::Broken("a route without a body limit reads a body".to_owned())))?;
+        let BodyLimit(bytes_max) =
+            request.extensions().get().copied().ok_or_else(|| {
+                Failure(Error::Broken("a route without a body limit reads a body".to_owned()))
+            })?;
         let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
         let sent = axum::body::to_bytes(request.into_body(), bytes_max).await.map_err(|error| {
             // The limit is told by the error's source only.
@@ -65,7 +65,9 @@ impl FromRequest<App> for Body {
             return Ok(Self { text, sent_gzip: Some(sent) });
         }
         if said_gzip && !sent.is_empty() {
-            return Err(Failure(Error::Invalid("the request body is said to be compressed, and is no gzip".to_owned())));
+            return Err(Failure(Error::Invalid(
+                "the request body is said to be compressed, and is no gzip".to_owned(),
+            )));
         }
         Ok(Self { text: sent, sent_gzip: None })
     }
@@ -79,7 +81,11 @@ fn inflate(gzip: &[u8], bytes_max: usize) -> Result<Bytes, Failure> {
         .read_to_end(&mut text)
         .map_err(|error| Failure(Error::Invalid(format!("the request body is a damaged gzip: {error}"))))?;
     if text.len() > bytes_max {
-        return Err(Failure(Error::TooLarge { what: "an inflated request body", bytes: text.len(), bytes_max }));
+        return Err(Failure(Error::TooLarge {
+            what: "an inflated request body",
+            bytes: text.len(),
+            bytes_max,
+        }));
     }
     Ok(text.into())
 }

@@ -135,7 +135,8 @@ pub fn router(app: App, groups: &[Group]) -> Router {
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.
 async fn not_supported(request: Request) -> Response {
-    let message = format!("Not Found: {} {} is not supported by this backend", request.method(), request.uri().path());
+    let message =
+        format!("Not Found: {} {} is not supported by this backend", request.method(), request.uri().path());
     refusal(StatusCode::NOT_FOUND, message)
 }
 

@@ -9,5 +9,6 @@ pub mod integrity;
 pub(crate) mod json;
 pub mod names;
 pub(crate) mod resource;
+pub mod secret;
 pub mod update;
 pub mod urn;

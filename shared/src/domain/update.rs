@@ -199,7 +199,9 @@ pub enum NotNow {
     #[error("the update has not been started")]
     NotStarted,
     /// It was created too long ago to be started.
-    #[error("the update was created more than an hour ago and can no longer be started; run the command again")]
+    #[error(
+        "the update was created more than an hour ago and can no longer be started; run the command again"
+    )]
     StaleStart,
     /// It runs already.
     #[error("the update is running already")]
@@ -236,7 +238,9 @@ fn ended_text(outcome: Outcome, by: &SealedBy, at: Timestamp) -> String {
     match by {
         SealedBy::Client => format!("the update ended as {} at {at}", outcome.as_str()),
         SealedBy::Cancel(login) => format!("the update was cancelled by {login} at {at}"),
-        SealedBy::Expiry => format!("the update's lease ran out and it was ended as {} at {at}", outcome.as_str()),
+        SealedBy::Expiry => {
+            format!("the update's lease ran out and it was ended as {} at {at}", outcome.as_str())
+        }
     }
 }
 
@@ -330,7 +334,9 @@ impl Update {
     pub fn started(&self) -> Option<Timestamp> {
         match &self.status {
             Status::NotStarted => None,
-            Status::Running { since, .. } | Status::Sealed { since, .. } | Status::Ended { since, .. } => Some(*since),
+            Status::Running { since, .. } | Status::Sealed { since, .. } | Status::Ended { since, .. } => {
+                Some(*since)
+            }
         }
     }
 }

@@ -16,7 +16,9 @@ use crate::ports::{Expect, Item, ItemKey, Revision, Timestamp, Write, WriteActio
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
     /// The format version is newer than this program knows.
-    #[error("a {name} record has format {found}, and this version of statewright reads up to {known}: upgrade it")]
+    #[error(
+        "a {name} record has format {found}, and this version of statewright reads up to {known}: upgrade it"
+    )]
     TooNew {
         /// The record's name.
         name: &'static str,
@@ -116,7 +118,13 @@ pub fn put(key: ItemKey, expect: Expect, revision: Revision, value: Bytes) -> Wr
 }
 
 /// A put of a record that the store may drop after an instant.
-pub fn put_until(key: ItemKey, expect: Expect, revision: Revision, value: Bytes, expires: Timestamp) -> Write {
+pub fn put_until(
+    key: ItemKey,
+    expect: Expect,
+    revision: Revision,
+    value: Bytes,
+    expires: Timestamp,
+) -> Write {
     Write { key, expect, action: WriteAction::Put { revision, value, expires: Some(expires) } }
 }
 
@@ -157,7 +165,10 @@ mod tests {
         let mut bytes = Sample { n: 7 }.encode().to_vec();
         bytes[0] = 2;
         let refusal = Sample::decode(&bytes.into()).unwrap_err().to_string();
-        assert_eq!(refusal, "a sample record has format 2, and this version of statewright reads up to 1: upgrade it");
+        assert_eq!(
+            refusal,
+            "a sample record has format 2, and this version of statewright reads up to 1: upgrade it"
+        );
     }
 
     #[test]

@@ -301,4 +301,3 @@ pub struct VerifyingKeyRecord {
 impl Record for VerifyingKeyRecord {
     const NAME: &'static str = "verifying key";
 }
-

@@ -64,7 +64,9 @@ pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
         }
     };
     if token.expires.is_some_and(|expires| expires <= now) {
-        return Err(Error::Unauthenticated("the access token has expired; make a new one and log in with it"));
+        return Err(Error::Unauthenticated(
+            "the access token has expired; make a new one and log in with it",
+        ));
     }
     Ok(Caller { user, token })
 }
@@ -93,7 +95,12 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     let mut writes = vec![
         put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
         put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created: now }.encode()),
-        put(ItemKeys::member(org, login), Expect::Absent, ctx.ids.revision(), Member { role: Role::Admin }.encode()),
+        put(
+            ItemKeys::member(org, login),
+            Expect::Absent,
+            ctx.ids.revision(),
+            Member { role: Role::Admin }.encode(),
+        ),
     ];
     writes.extend(token_writes(ctx, &secret, &token));
     // Refused: another process was first, and it shows its own token.
@@ -171,6 +178,11 @@ fn token_writes(ctx: &Context, secret: &str, token: &Token) -> Vec<crate::ports:
     let entry = TokenEntry { hash: hash.clone(), token: token.clone() };
     vec![
         put(ItemKeys::token(&hash), Expect::Absent, ctx.ids.revision(), token.encode()),
-        put(ItemKeys::user_token(&token.login, &token.name), Expect::Absent, ctx.ids.revision(), entry.encode()),
+        put(
+            ItemKeys::user_token(&token.login, &token.name),
+            Expect::Absent,
+            ctx.ids.revision(),
+            entry.encode(),
+        ),
     ]
 }

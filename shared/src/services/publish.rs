@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
+use super::updates::update_write;
 use super::{Error, Holder, RACES_MAX, log, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
@@ -26,7 +27,7 @@ use crate::ports::{Expect, Timestamp, Write};
 
 mod fold;
 
-pub use fold::{Folded, gunzip, gzip};
+pub use fold::{Folded, gunzip, gzip, refuse_plaintext};
 
 /// Between two looks at whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -44,7 +45,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
         Status::Running { until, .. } => Some(until),
         Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
     };
-    let last_write = log::last_slot(ctx, id).await?.map(|(_, at)| at);
+    let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
     let now = ctx.now();
     Err(Error::Held(Box::new(Holder {
         address: head.address.clone(),
@@ -103,15 +104,21 @@ pub(crate) async fn seal(
     command: impl Fn(Seal) -> Command,
 ) -> Result<bool, Error> {
     for _ in 0..RACES_MAX {
-        let slot = log::last_slot(ctx, id).await?.map_or(0, |(last, _)| last) + 1;
+        let slot = log::last_slot(ctx, id).await?.map_or(0, |last| last.number) + 1;
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal) };
         let expires = at.plus(log::LOG_KEPT_FOR);
         let writes = vec![
-            put_until(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode(), expires),
-            put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), next.encode()),
+            put_until(
+                ItemKeys::slot(id, slot),
+                Expect::Absent,
+                ctx.ids.revision(),
+                content.encode(),
+                expires,
+            ),
+            update_write(ctx, id, record.unchanged(), &next),
         ];
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(true),
@@ -168,7 +175,12 @@ async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
 }
 
 /// One attempt; false when something changed meanwhile.
-async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal: &Seal) -> Result<bool, Error> {
+async fn publish_once(
+    ctx: &Context,
+    id: UpdateId,
+    record: &Stored<Update>,
+    seal: &Seal,
+) -> Result<bool, Error> {
     let update = &record.value;
     let stack = update.stack;
     let (head_key, summary_key, detail_key) =
@@ -212,8 +224,13 @@ async fn publish_once(ctx: &Context, id: UpdateId, record: &Stored<Update>, seal
     // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
     let mut writes = next.writes;
     writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
-    writes.push(put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), ended.encode()));
-    writes.push(put(ItemKeys::name(&head.value.address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    writes.push(update_write(ctx, id, record.unchanged(), &ended));
+    writes.push(put(
+        ItemKeys::name(&head.value.address),
+        name.unchanged(),
+        ctx.ids.revision(),
+        new_name.encode(),
+    ));
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
 
@@ -254,7 +271,11 @@ async fn read_log(ctx: &Context, id: UpdateId) -> Result<Log, Error> {
 
 /// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
 /// changed it. Nothing is stored.
-pub(crate) async fn progress(ctx: &Context, id: UpdateId, base: Option<&Snapshot>) -> Result<Option<Bytes>, Error> {
+pub(crate) async fn progress(
+    ctx: &Context,
+    id: UpdateId,
+    base: Option<&Snapshot>,
+) -> Result<Option<Bytes>, Error> {
     let log = read_log(ctx, id).await?;
     let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
     let base = match base {
@@ -268,7 +289,9 @@ pub(crate) async fn progress(ctx: &Context, id: UpdateId, base: Option<&Snapshot
 }
 
 /// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::Broken(format!("folding was interrupted: {error}")))?
@@ -392,7 +415,7 @@ pub(crate) async fn prepare_import(
         journal_version: 0,
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
-    stored.writes.push(put(ItemKeys::update(id), Expect::Absent, ctx.ids.revision(), update.encode()));
+    stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
     Ok(stored)
 }
 
@@ -400,7 +423,12 @@ pub(crate) async fn prepare_import(
 ///
 /// # Errors
 /// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
-pub async fn import(ctx: &Context, caller: &Caller, address: &StackAddress, text: Bytes) -> Result<UpdateId, Error> {
+pub async fn import(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    text: Bytes,
+) -> Result<UpdateId, Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
         check_free(ctx, &head.value).await?;

@@ -10,9 +10,9 @@ use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagName};
 use crate::domain::update::{Status, Update};
+use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, delete, put};
 use crate::layout::records::{Head, Name, Outputs, Snapshot, Version};
-use crate::layout::ItemKeys;
 use crate::ports::{Expect, Order, Query};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -46,7 +46,11 @@ pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 ///
 /// # Errors
 /// As [`locate`], and those of publishing.
-pub async fn locate_settled(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
+pub async fn locate_settled(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+) -> Result<Located, Error> {
     let located = locate(ctx, caller, address).await?;
     publish::settle(ctx, located).await
 }
@@ -93,7 +97,9 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let name = read_name(ctx, address).await?;
     let running = match head.value.running {
-        Some(update) => store::read::<Update>(ctx, &ItemKeys::update(update)).await?.map(|update| update.value),
+        Some(update) => {
+            store::read::<Update>(ctx, &ItemKeys::update(update)).await?.map(|update| update.value)
+        }
         None => None,
     };
     Ok(StackView { id, head: head.value, tags: name.value.tags, running })
@@ -181,8 +187,12 @@ pub async fn list(
     filter: &ListFilter,
     from: Option<ListPosition>,
 ) -> Result<(Vec<Listed>, Option<ListPosition>), Error> {
-    let mut orgs: Vec<&OrgName> =
-        caller.user.orgs.iter().filter(|org| filter.org.as_deref().is_none_or(|only| only == org.as_str())).collect();
+    let mut orgs: Vec<&OrgName> = caller
+        .user
+        .orgs
+        .iter()
+        .filter(|org| filter.org.as_deref().is_none_or(|only| only == org.as_str()))
+        .collect();
     orgs.sort();
     let project = match filter.project.as_deref().filter(|project| !project.is_empty()) {
         // A project that cannot exist has no stacks.
@@ -200,12 +210,19 @@ pub async fn list(
     let mut listed = Vec::new();
     for (index, org) in orgs.iter().enumerate().skip(start) {
         let (partition, prefix) = ItemKeys::names(org, project.as_ref());
-        let query = Query { partition, prefix, after: after.take(), order: Order::Ascending, limit: LIST_PAGE - listed.len() };
+        let query = Query {
+            partition,
+            prefix,
+            after: after.take(),
+            order: Order::Ascending,
+            limit: LIST_PAGE - listed.len(),
+        };
         let page = store::query(ctx, &query).await?;
         let last = page.items.last().map(|item| item.key.sort.clone());
         for item in &page.items {
-            let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort)
-                .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a stack name", item.key.sort)))?;
+            let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of a stack name", item.key.sort))
+            })?;
             let name = Name::decode(&item.value)?;
             if matches_tag(&name, filter) {
                 listed.push(Listed { address: StackAddress { org: (*org).clone(), project, stack }, name });
@@ -224,14 +241,21 @@ pub async fn list(
 
 fn matches_tag(name: &Name, filter: &ListFilter) -> bool {
     let Some(wanted) = filter.tag_name.as_deref().filter(|tag| !tag.is_empty()) else { return true };
-    name.tags.get(wanted).is_some_and(|value| filter.tag_value.as_deref().is_none_or(|wanted| wanted == value))
+    name.tags
+        .get(wanted)
+        .is_some_and(|value| filter.tag_value.as_deref().is_none_or(|wanted| wanted == value))
 }
 
 /// Whether any stack of the project exists.
 ///
 /// # Errors
 /// Those of the ports.
-pub async fn project_exists(ctx: &Context, caller: &Caller, org: &OrgName, project: &ProjectName) -> Result<bool, Error> {
+pub async fn project_exists(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    project: &ProjectName,
+) -> Result<bool, Error> {
     if !caller.may_see(org) {
         return Ok(false);
     }
@@ -244,7 +268,12 @@ pub async fn project_exists(ctx: &Context, caller: &Caller, org: &OrgName, proje
 ///
 /// # Errors
 /// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
-pub async fn remove(ctx: &Context, caller: &Caller, address: &StackAddress, force: bool) -> Result<(), Error> {
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    force: bool,
+) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = locate_settled(ctx, caller, address).await?;
         publish::check_free(ctx, &head.value).await?;
@@ -290,7 +319,10 @@ pub async fn set_tags(
 
 pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
     if tags.len() > TAGS_MAX {
-        return Err(Error::Invalid(format!("a stack can have {TAGS_MAX} tags, and {} were given", tags.len())));
+        return Err(Error::Invalid(format!(
+            "a stack can have {TAGS_MAX} tags, and {} were given",
+            tags.len()
+        )));
     }
     for (name, value) in tags {
         TagName::parse(name)?;
@@ -390,5 +422,9 @@ pub fn is_live(update: &Update) -> bool {
 /// # Errors
 /// [`Error::InvalidName`] for the part that breaks its rule.
 pub fn address(org: &str, project: &str, stack: &str) -> Result<StackAddress, Error> {
-    Ok(StackAddress { org: OrgName::parse(org)?, project: ProjectName::parse(project)?, stack: StackName::parse(stack)? })
+    Ok(StackAddress {
+        org: OrgName::parse(org)?,
+        project: ProjectName::parse(project)?,
+        stack: StackName::parse(stack)?,
+    })
 }

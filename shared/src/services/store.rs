@@ -9,7 +9,9 @@ use super::Error;
 use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
-use crate::ports::{BlobKey, CommitError, Item, ItemKey, Order, PortError, Query, Refusal, Write, WriteAction};
+use crate::ports::{
+    BlobKey, CommitError, Item, ItemKey, Order, PortError, Query, Refusal, Write, WriteAction,
+};
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
 const ATTEMPTS_MAX: usize = 4;
@@ -58,7 +60,9 @@ async fn retry<T, F: Future<Output = Result<T, PortError>>>(
     for _ in 1..ATTEMPTS_MAX {
         match call().await {
             Ok(answer) => return Ok(answer),
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a port failed; trying again"),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a port failed; trying again")
+            }
         }
         ctx.clock.sleep(wait).await;
         wait *= 2;
@@ -112,7 +116,11 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 
 /// Decides where bytes of a record go that may be long: into its tail, or into a blob that is written first, so that
 /// the record never points to nothing.
-pub(crate) async fn keep(ctx: &Context, key: impl FnOnce() -> BlobKey, bytes: Bytes) -> Result<(Payload, Bytes), Error> {
+pub(crate) async fn keep(
+    ctx: &Context,
+    key: impl FnOnce() -> BlobKey,
+    bytes: Bytes,
+) -> Result<(Payload, Bytes), Error> {
     if bytes.len() <= ctx.ledger.inline_bytes_max() {
         return Ok((Payload::Inline, bytes));
     }

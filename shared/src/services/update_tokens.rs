@@ -40,7 +40,8 @@ pub struct Claims {
 }
 
 const VERSION: &str = "swu1";
-const NOT_VALID: &str = "the update token is not valid for this update; run the command again to start a new update";
+const NOT_VALID: &str =
+    "the update token is not valid for this update; run the command again to start a new update";
 
 /// A token for one update.
 ///
@@ -55,7 +56,8 @@ pub async fn issue(
     expires: Timestamp,
 ) -> Result<String, Error> {
     let (key, seed) = signer(ctx).await?;
-    let claims = Claims { update, stack, address: sha256_hex(address.to_string().as_bytes()), dry_run, expires };
+    let claims =
+        Claims { update, stack, address: sha256_hex(address.to_string().as_bytes()), dry_run, expires };
     let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
     let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));
     let signature = SigningKey::from_bytes(&seed.0).sign(signed.as_bytes());
@@ -66,7 +68,12 @@ pub async fn issue(
 ///
 /// # Errors
 /// [`Error::Fenced`] for any other token: the client is told to stop, and tries no more.
-pub async fn verify(ctx: &Context, token: &str, address: &StackAddress, update: &str) -> Result<Claims, Error> {
+pub async fn verify(
+    ctx: &Context,
+    token: &str,
+    address: &StackAddress,
+    update: &str,
+) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
     let (signed, signature) = token.rsplit_once('.').ok_or_else(refused)?;
     let [version, key, claims] = signed.split('.').collect::<Vec<_>>()[..] else { return Err(refused()) };
@@ -144,8 +151,10 @@ async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<[u8; 32]>, Err
     }
     let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
     let (_, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
-    let public: [u8; 32] =
-        tail.as_ref().try_into().map_err(|_| Error::Broken(format!("the verifying key {key} is not 32 bytes")))?;
+    let public: [u8; 32] = tail
+        .as_ref()
+        .try_into()
+        .map_err(|_| Error::Broken(format!("the verifying key {key} is not 32 bytes")))?;
     ctx.memory.verifying_keys.put(key.to_owned(), now, public);
     Ok(Some(public))
 }

@@ -57,15 +57,16 @@ pub struct Started {
 ///
 /// # Errors
 /// [`Error::NoStack`].
-pub async fn create(ctx: &Context, caller: &Caller, address: &StackAddress, new: NewUpdate) -> Result<UpdateId, Error> {
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewUpdate,
+) -> Result<UpdateId, Error> {
     let located = stacks::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let expires = ctx.now().plus(SCRAP_KEPT_FOR);
-    let writes = vec![
-        put_until(ItemKeys::update(id), Expect::Absent, ctx.ids.revision(), update.encode(), expires),
-        detail_write(ctx, id, &new),
-    ];
+    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, &new)];
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
@@ -98,7 +99,9 @@ pub async fn start(
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
         let expect = record.unchanged();
-        if let Some(started) = take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await? {
+        if let Some(started) =
+            take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await?
+        {
             return Ok(started);
         }
     }
@@ -135,7 +138,8 @@ pub async fn begin(
     for _ in 0..RACES_MAX {
         let located = stacks::locate_settled(ctx, caller, address).await?;
         let command = start_command(&located.head.value, journal_version);
-        let next = not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let next =
+            not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
         let detail = vec![detail_write(ctx, id, &new)];
         if let Some(started) =
             take(ctx, address, &located, id, next, Expect::Absent, detail, tags.as_ref()).await?
@@ -163,6 +167,16 @@ fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) 
     }
 }
 
+/// A put of an update's record. Those that never move a head may go by themselves after a while.
+pub(crate) fn update_write(ctx: &Context, id: UpdateId, expect: Expect, update: &Update) -> Write {
+    let (key, revision) = (ItemKeys::update(id), ctx.ids.revision());
+    if update.dry_run || update.status == Status::NotStarted {
+        put_until(key, expect, revision, update.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
+    } else {
+        put(key, expect, revision, update.encode())
+    }
+}
+
 fn start_command(head: &Head, journal_version: u32) -> Command {
     Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
 }
@@ -187,20 +201,26 @@ async fn take(
     let Status::Running { until, .. } = update.status else {
         return Err(Error::NotNow(NotNow::NotStarted));
     };
-    let revision = ctx.ids.revision();
-    if update.dry_run {
-        let expires = ctx.now().plus(SCRAP_KEPT_FOR);
-        writes.push(put_until(ItemKeys::update(id), expect, revision, update.encode(), expires));
-    } else {
+    writes.push(update_write(ctx, id, expect, &update));
+    if !update.dry_run {
         publish::check_free(ctx, &located.head.value).await?;
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
-        writes.push(put(ItemKeys::update(id), expect, revision, update.encode()));
-        writes.push(put(ItemKeys::head(located.id), located.head.unchanged(), ctx.ids.revision(), head.encode()));
+        writes.push(put(
+            ItemKeys::head(located.id),
+            located.head.unchanged(),
+            ctx.ids.revision(),
+            head.encode(),
+        ));
         if let Some(tags) = tags {
             let name = stacks::read_name(ctx, address).await?;
             if name.value.tags != *tags {
                 let next = Name { tags: tags.clone(), ..name.value.clone() };
-                writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode()));
+                writes.push(put(
+                    ItemKeys::name(address),
+                    name.unchanged(),
+                    ctx.ids.revision(),
+                    next.encode(),
+                ));
             }
         }
     }
@@ -238,12 +258,12 @@ pub async fn renew(
         let record = read_own(ctx, claims).await?;
         let command = Command::Renew(Duration::from_secs(seconds));
         let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
-        let write =
-            put(ItemKeys::update(claims.update), record.unchanged(), ctx.ids.revision(), next.encode());
+        let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
             let token =
-                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until).await?;
+                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until)
+                    .await?;
             return Ok((token, until));
         }
     }
@@ -282,11 +302,11 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
         }
         if record.value.dry_run {
-            let next =
-                record.value.decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now()).map_err(fenced)?;
-            let expires = ctx.now().plus(SCRAP_KEPT_FOR);
-            let revision = ctx.ids.revision();
-            let write = put_until(ItemKeys::update(id), record.unchanged(), revision, next.encode(), expires);
+            let next = record
+                .value
+                .decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now())
+                .map_err(fenced)?;
+            let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
             }
@@ -312,7 +332,12 @@ fn as_fence(error: Error) -> Error {
 ///
 /// # Errors
 /// [`Error::NotNow`] when the update is not running: there is nothing to cancel.
-pub async fn cancel(ctx: &Context, caller: &Caller, address: &StackAddress, update: &str) -> Result<(), Error> {
+pub async fn cancel(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
         let by = SealedBy::Cancel(caller.user.login.clone());
@@ -328,9 +353,7 @@ pub async fn cancel(ctx: &Context, caller: &Caller, address: &StackAddress, upda
                 .value
                 .decide(Command::EndDryRun(Outcome::Cancelled, by), ctx.now())
                 .map_err(Error::NotNow)?;
-            let expires = ctx.now().plus(SCRAP_KEPT_FOR);
-            let revision = ctx.ids.revision();
-            let write = put_until(ItemKeys::update(id), record.unchanged(), revision, next.encode(), expires);
+            let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
             }

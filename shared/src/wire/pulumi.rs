@@ -34,7 +34,8 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// `GET /api/user`.
+/// `GET /api/user`. Nothing is told of the token: the CLI shows a token that comes without a word as a personal one, which
+/// it is.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
@@ -52,8 +53,6 @@ pub struct User {
     pub organizations: Vec<Organization>,
     /// Log-ins elsewhere: none.
     pub identities: Vec<String>,
-    /// The token that was shown.
-    pub token_info: TokenInfo,
 }
 
 /// An organization of a user.
@@ -66,13 +65,6 @@ pub struct Organization {
     pub name: String,
     /// Not kept.
     pub avatar_url: String,
-}
-
-/// What is told of an access token.
-#[derive(Debug, Serialize)]
-pub struct TokenInfo {
-    /// Its name.
-    pub name: String,
 }
 
 /// `GET /api/user/organizations/default`.

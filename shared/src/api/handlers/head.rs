@@ -35,10 +35,14 @@ pub(crate) async fn create_stack(
 ) -> Answer {
     let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
     refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
-    refuse_unsupported("configuration held by the backend (--remote-config)", config.is_some_and(is_not_null))?;
+    refuse_unsupported(
+        "configuration held by the backend (--remote-config)",
+        config.is_some_and(is_not_null),
+    )?;
     refuse_unsupported("a managed environment", create_managed_environment == Some(true))?;
     let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
-    let state = state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
+    let state =
+        state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
     stacks::create(&app, &caller, &address, tags.unwrap_or_default(), state).await?;
     json(&serde_json::json!({}))
 }
@@ -141,7 +145,8 @@ async fn create(
 
 /// A preview is told by its options: `up` previews under the kind `update`. The kind `preview` is one by its name.
 fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
-    let dry_run = program.options.and_then(|options| options.dry_run).unwrap_or(false) || kind == UpdateKind::Preview;
+    let dry_run =
+        program.options.and_then(|options| options.dry_run).unwrap_or(false) || kind == UpdateKind::Preview;
     let (message, environment) =
         program.metadata.map_or((None, None), |metadata| (metadata.message, metadata.environment));
     let detail = Detail {
@@ -187,14 +192,18 @@ pub(crate) async fn begin_update(
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if begin.update_kind == UpdateKind::Import {
-        return Err(Error::Invalid("an import is not begun: send the deployment to the stack's import".to_owned()).into());
+        return Err(Error::Invalid(
+            "an import is not begun: send the deployment to the stack's import".to_owned(),
+        )
+        .into());
     }
     let new = new_update(begin.update_kind, begin.program);
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
     let base = updates::small_base(&app, &begun.located, BEGIN_DEPLOYMENT_BYTES_MAX).await?;
     let has_base = begun.located.head.value.snapshot.is_some();
-    let view = StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
+    let view =
+        StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
     let answer = BegunUpdate {
         created: created(begun.started.update.to_string()),
         started: started(begun.started),

@@ -7,7 +7,7 @@ use crate::api::App;
 use crate::api::body::Body;
 use crate::journal;
 use crate::layout::records::Summary;
-use crate::services::publish::gzip;
+use crate::services::publish::{gzip, refuse_plaintext};
 use crate::services::update_tokens::Claims;
 use crate::services::{Error, events as event_service, log};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
@@ -22,6 +22,7 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
         return nothing();
     }
     drop(entries);
+    refuse_plaintext(&body.text)?;
     log::append_entries(&app, &claims, body.into_gzip()).await?;
     nothing()
 }
@@ -30,6 +31,7 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
 pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let checkpoint: Checkpoint<'_> = body.parse()?;
     let text = untyped(&checkpoint);
+    refuse_plaintext(text.as_bytes())?;
     crate::domain::deployment::inspect(text.as_bytes()).map_err(|error| Error::Invalid(error.to_string()))?;
     log::append_checkpoint(&app, &claims, gzip(text.as_bytes())).await?;
     nothing()

@@ -21,8 +21,9 @@ use crate::services::publish::gunzip;
 use crate::services::stacks::{ListFilter, ListPosition, StackView};
 use crate::services::{Error, events as event_service, history as history_service, stacks};
 use crate::wire::pulumi::{
-    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History, LatestUpdate,
-    Organization, RawEventBatch, RequestedBy, Stack, StackSummary, Stacks, TokenInfo, UpdateInfo, UpdateStatus, User,
+    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History,
+    LatestUpdate, Organization, RawEventBatch, RequestedBy, Stack, StackSummary, Stacks, UpdateInfo,
+    UpdateStatus, User,
 };
 
 type Parameters = Query<HashMap<String, String>>;
@@ -50,18 +51,19 @@ pub(crate) async fn capabilities() -> Answer {
 
 /// The CLI asks this of Pulumi's own service only.
 pub(crate) async fn cli_version() -> Answer {
-    json(&serde_json::json!({ "latestVersion": "3.274.1", "oldestWithoutWarning": "3.0.0", "latestDevVersion": "" }))
+    json(
+        &serde_json::json!({ "latestVersion": "3.274.1", "oldestWithoutWarning": "3.0.0", "latestDevVersion": "" }),
+    )
 }
 
 /// Who is logged in: the one call of `pulumi login`.
 pub(crate) async fn user(caller: Caller) -> Answer {
     let login = caller.user.login.to_string();
-    let organization =
-        |org: &crate::domain::names::OrgName| Organization {
-            github_login: org.to_string(),
-            name: org.to_string(),
-            avatar_url: String::new(),
-        };
+    let organization = |org: &crate::domain::names::OrgName| Organization {
+        github_login: org.to_string(),
+        name: org.to_string(),
+        avatar_url: String::new(),
+    };
     json(&User {
         id: login.clone(),
         github_login: login.clone(),
@@ -70,7 +72,6 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         avatar_url: String::new(),
         organizations: caller.user.orgs.iter().map(organization).collect(),
         identities: Vec::new(),
-        token_info: TokenInfo { name: caller.token.name.to_string() },
     })
 }
 
@@ -81,7 +82,11 @@ pub(crate) async fn default_organization(caller: Caller) -> Answer {
 }
 
 /// A page of the stacks that the caller may see.
-pub(crate) async fn list_stacks(State(app): State<App>, caller: Caller, Query(mut query): Parameters) -> Answer {
+pub(crate) async fn list_stacks(
+    State(app): State<App>,
+    caller: Caller,
+    Query(mut query): Parameters,
+) -> Answer {
     let from = match query.remove("continuationToken").filter(|token| !token.is_empty()) {
         Some(token) => Some(parse_position(&token)?),
         None => None,
@@ -115,8 +120,9 @@ fn write_position(position: &ListPosition) -> Result<String, Error> {
 
 fn parse_position(token: &str) -> Result<ListPosition, Error> {
     let text = URL_SAFE_NO_PAD.decode(token).ok();
-    text.and_then(|text| serde_json::from_slice(&text).ok())
-        .ok_or_else(|| Error::Invalid("the continuation token is none of this server; list from the start".to_owned()))
+    text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(|| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })
 }
 
 /// Whether a project exists; asked by `pulumi new`.
@@ -133,18 +139,21 @@ pub(crate) async fn project_exists(
 }
 
 /// A stack.
-pub(crate) async fn get_stack(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+pub(crate) async fn get_stack(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
     json(&stack(stacks::get(&app, &caller, &address).await?))
 }
 
 pub(super) fn stack(view: StackView) -> Stack {
-    let current_operation = view.running.as_ref().filter(|update| stacks::is_live(update)).map(|update| {
-        CurrentOperation {
+    let current_operation =
+        view.running.as_ref().filter(|update| stacks::is_live(update)).map(|update| CurrentOperation {
             kind: update.kind.as_str(),
             author: update.requester.login.to_string(),
             started: update.started().unwrap_or(update.created).seconds(),
-        }
-    });
+        });
     let address = view.head.address;
     Stack {
         id: view.id.to_string(),
@@ -198,7 +207,11 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(ad
 }
 
 /// There are no policy packs.
-pub(crate) async fn policy_packs(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+pub(crate) async fn policy_packs(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
     stacks::locate(&app, &caller, &address).await?;
     json(&serde_json::json!({ "requiredPolicies": [] }))
 }
@@ -214,21 +227,31 @@ pub(crate) async fn history(
         query
             .get(name)
             .map(|text| {
-                text.parse::<u64>()
-                    .map_err(|_| Error::Invalid(format!("{name} is a whole number, not {:?}", text.chars().take(20).collect::<String>())))
+                text.parse::<u64>().map_err(|_| {
+                    Error::Invalid(format!(
+                        "{name} is a whole number, not {:?}",
+                        text.chars().take(20).collect::<String>()
+                    ))
+                })
             })
             .transpose()
     };
     let page = match (number("pageSize")?, number("page")?) {
         (None | Some(0), None) => None,
-        (size, page) => Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) }),
+        (size, page) => {
+            Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
+        }
     };
     let versions = history_service::list(&app, &caller, &address, page).await?;
     json(&History { updates: versions.into_iter().map(info).collect() })
 }
 
 /// The newest entry of the history.
-pub(crate) async fn latest_update(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+pub(crate) async fn latest_update(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
     let version = history_service::latest(&app, &caller, &address).await?;
     let login = version.requester.login.to_string();
     json(&LatestUpdate {
@@ -282,8 +305,8 @@ pub(crate) async fn events(
     let texts = page.batches.iter().map(|gzip| gunzip(gzip)).collect::<Result<Vec<_>, _>>()?;
     let mut events = std::collections::BTreeMap::new();
     for text in &texts {
-        let batch: RawEventBatch<'_> =
-            serde_json::from_slice(text).map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
+        let batch: RawEventBatch<'_> = serde_json::from_slice(text)
+            .map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
         for event in batch.events.unwrap_or_default() {
             let place: EventPlace = serde_json::from_str(event.get())
                 .map_err(|error| Error::Broken(format!("an event: {error}")))?;

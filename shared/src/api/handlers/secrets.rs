@@ -47,7 +47,8 @@ pub(crate) async fn batch_encrypt(
     StackPath(address): StackPath,
     JsonBody(BatchEncrypt { plaintexts }): JsonBody<BatchEncrypt>,
 ) -> Answer {
-    let plaintexts: Vec<Vec<u8>> = plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
+    let plaintexts: Vec<Vec<u8>> =
+        plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
     check_count(plaintexts.len())?;
     let stack = stacks::locate(&app, &caller, &address).await?;
     if plaintexts.is_empty() {
@@ -79,13 +80,19 @@ pub(crate) async fn batch_decrypt(
 
 fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {
-        return Err(Error::Invalid(format!("a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent")));
+        return Err(Error::Invalid(format!(
+            "a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent"
+        )));
     }
     Ok(())
 }
 
 /// The CLI tells that it shows secrets to its user. Who did so on which stack goes to the log.
-pub(crate) async fn log_decryption(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+pub(crate) async fn log_decryption(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
     stacks::locate(&app, &caller, &address).await?;
     tracing::info!(login = %caller.user.login, token = %caller.token.name, stack = %address, "secrets are shown");
     nothing()

@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::domain::deployment::{self, IntegrityError};
+use crate::domain::secret;
 use crate::journal;
 use crate::ports::Timestamp;
 use crate::services::Error;
@@ -81,8 +82,24 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
 
 /// Judges a whole deployment that a person imports.
 pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, Error> {
+    refuse_plaintext(text)?;
     let base = base.map(|gzip| gunzip(gzip)).transpose()?;
     fold_deployment(base.as_deref(), text)
+}
+
+/// Refuses what would put a secret at rest unencrypted.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
+    if secret::holds_plaintext(text) {
+        return Err(Error::Invalid(
+            "it holds secrets in plain text, and these are never stored: send it with `pulumi stack import`, which \
+             encrypts them first, or make it from an export without --show-secrets"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
@@ -94,7 +111,8 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
     }
     let inspection = deployment::inspect(text).map_err(invalid)?;
     let integrity_error = inspection.integrity_error.clone();
-    let marked = deployment::with_integrity_error(text, integrity_error.clone().map(integrity_mark)).map_err(invalid)?;
+    let marked = deployment::with_integrity_error(text, integrity_error.clone().map(integrity_mark))
+        .map_err(invalid)?;
     Ok(Folded::New(NewDeployment {
         gzip: gzip(&marked),
         bytes_text: marked.len() as u64,
@@ -107,11 +125,7 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
 }
 
 fn integrity_mark(error: String) -> IntegrityError {
-    IntegrityError {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: "statewright".to_owned(),
-        error,
-    }
+    IntegrityError { version: env!("CARGO_PKG_VERSION").to_owned(), command: "statewright".to_owned(), error }
 }
 
 /// Of the whole deployments in one log the one with the latest manifest time counts, so that a delayed repeat of an
@@ -121,7 +135,8 @@ fn latest_checkpoint(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
     for part in parts {
         let LogPart::Checkpoint(gzip) = part else { continue };
         let text = gunzip(gzip)?;
-        let time = deployment::inspect(&text).map_err(|error| Error::Broken(error.to_string()))?.manifest_time;
+        let time =
+            deployment::inspect(&text).map_err(|error| Error::Broken(error.to_string()))?.manifest_time;
         if latest.as_ref().is_none_or(|(best, _)| time >= *best) {
             latest = Some((time, text));
         }

@@ -1,0 +1,55 @@
+//! Checks made from public bug reports, as data: each file of `data/cases` is one, its steps are performed in order.
+
+mod canonical;
+mod interpreter;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub(crate) use canonical::canonical;
+use interpreter::run;
+
+macro_rules! cases {
+    ($($name:ident)*) => {
+        $(#[tokio::test]
+        async fn $name() {
+            run(&stringify!($name).replace('_', "-")).await;
+        })*
+
+        const PERFORMED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+cases! {
+    accept_header_versions
+    created_never_started
+    gzip_broken_body
+    history_pages
+    import_is_an_update
+    journal_batch_sent_twice
+    journal_delete_before_replace_fails
+    journal_pending_operations
+    journal_refresh_prunes_references
+    journal_refresh_shifts_indices
+    journal_version_4_features
+    journal_version_negotiated
+    lease_expired
+    lock_second_update_refused
+    reads_while_an_update_runs
+    secret_bytes_not_utf8
+    secret_of_another_stack
+    short_update_never_renews
+    stack_created_twice
+    stack_rm_with_resources
+}
+
+#[test]
+fn every_case_of_the_folder_is_performed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/cases");
+    let files: BTreeSet<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    let performed: BTreeSet<String> = PERFORMED.iter().map(|name| name.replace('_', "-")).collect();
+    assert_eq!(files, performed);
+}

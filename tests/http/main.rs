@@ -1,0 +1,15 @@
+//! The server over HTTP: what clients send, rightly and wrongly, and what they get.
+
+#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+
+mod answers;
+mod bad_input;
+mod calls;
+mod cases;
+mod life;
+mod properties;
+mod recorded;
+mod repros;
+mod secrets;
+mod table;
+mod world;
