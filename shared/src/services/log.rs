@@ -18,7 +18,7 @@ use crate::layout::keys::log_blob;
 use crate::layout::record::{Record, put_until};
 use crate::layout::records::Payload;
 use crate::layout::slot::{Content, Slot};
-use crate::ports::{Expect, Item, Order, Query, Refusal, Timestamp};
+use crate::ports::{Expect, Item, Order, Query, Refusal};
 
 /// Slots are kept for so long: until then any moment of an update can be looked at.
 pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -81,9 +81,14 @@ async fn append(
             Err(Refusal { current, .. }) => {
                 ctx.memory.tails.forget(&id);
                 if let Some(item) = &current {
-                    refuse_sealed(item)?;
+                    refuse_sealed(Slot::decode(&item.value)?)?;
                 }
-                tail = number.max(asked.map_or(0, |(last, _)| last));
+                // The tail that was asked for may be the seal, and then the slot behind it is free and must stay so.
+                let last = match asked {
+                    Some((last, slot)) => refuse_sealed(slot).map(|()| last)?,
+                    None => 0,
+                };
+                tail = number.max(last);
                 ask = asked_is_old(ask, tail, number);
             }
         }
@@ -96,8 +101,8 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
     !asked || tail == guessed
 }
 
-fn refuse_sealed(item: &Item) -> Result<(), Error> {
-    match Slot::decode(&item.value)?.content {
+fn refuse_sealed(slot: Slot) -> Result<(), Error> {
+    match slot.content {
         Content::Seal(seal) => {
             Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }))
         }
@@ -127,12 +132,12 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
     }
 }
 
-/// The number of the last slot, and when it was taken; `None` for an empty log.
-pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<(u64, Timestamp)>, Error> {
+/// The last slot and its number; `None` for an empty log.
+pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<(u64, Slot)>, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
     let page = store::query(ctx, &query).await?;
-    page.items.first().map(|item| Ok((slot_number(item)?, Slot::decode(&item.value)?.at))).transpose()
+    page.items.first().map(|item| Ok((slot_number(item)?, Slot::decode(&item.value)?))).transpose()
 }
 
 pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {

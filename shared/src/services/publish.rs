@@ -44,7 +44,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
         Status::Running { until, .. } => Some(until),
         Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
     };
-    let last_write = log::last_slot(ctx, id).await?.map(|(_, at)| at);
+    let last_write = log::last_slot(ctx, id).await?.map(|(_, slot)| slot.at);
     let now = ctx.now();
     Err(Error::Held(Box::new(Holder {
         address: head.address.clone(),
