@@ -172,7 +172,8 @@ pub struct Version {
     pub snapshot: Snapshot,
     /// Operation to count, as the engine summed them up.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// Journal entries that could not be applied: sequence ID and reason. They are never fatal.
+    /// Journal entries that could not be applied: sequence ID and reason. They are never fatal. Where there are more
+    /// than can be named, the last one is no entry but says how many more there were.
     pub skipped: Vec<(i64, String)>,
     /// Which integrity rule the deployment breaks, if any.
     pub integrity_error: Option<String>,

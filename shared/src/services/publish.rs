@@ -22,6 +22,7 @@ use crate::layout::keys::{outputs_blob, snapshot_blob};
 use crate::layout::record::{Record, Stored, put, put_until};
 use crate::layout::records::{Detail, Head, Name, Outputs, Snapshot, Summary, Version};
 use crate::layout::slot::{Content, Slot};
+use crate::limits::{REASON_CHARS_MAX, SKIPPED_NAMED_MAX};
 use crate::ports::{Expect, Timestamp, Write};
 
 mod fold;
@@ -338,12 +339,31 @@ async fn store_version(
         ended: new.ended,
         snapshot: snapshot.clone(),
         resource_changes: new.resource_changes,
-        skipped,
-        integrity_error,
+        skipped: bound_skipped(skipped),
+        integrity_error: integrity_error.map(bound_reason),
         detail: new.detail,
     };
     writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
     Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
+}
+
+/// As many faults as a version can name, each in as many characters as it has room for: what a client sent may be wrong
+/// in any number of places and quote names of any length, and the version has to be made all the same.
+fn bound_skipped(mut skipped: Vec<(i64, String)>) -> Vec<(i64, String)> {
+    let more = skipped.len().saturating_sub(SKIPPED_NAMED_MAX);
+    skipped.truncate(SKIPPED_NAMED_MAX);
+    let mut named: Vec<_> = skipped.into_iter().map(|(id, reason)| (id, bound_reason(reason))).collect();
+    if more > 0 {
+        named.push((0, format!("and {more} entries more")));
+    }
+    named
+}
+
+fn bound_reason(reason: String) -> String {
+    match reason.char_indices().nth(REASON_CHARS_MAX) {
+        Some((end, _)) => format!("{} [cut]", reason.get(..end).unwrap_or_default()),
+        None => reason,
+    }
 }
 
 /// Moves a head and a name to a version.
