@@ -334,3 +334,6 @@ impl Update {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
