@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use crate::domain::deployment::{self, IntegrityError};
 use crate::domain::secret;
 use crate::journal;
+use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
 use crate::services::Error;
 
@@ -49,9 +50,6 @@ pub struct NewDeployment {
     pub integrity_error: Option<String>,
 }
 
-/// So many of the entries that could not be applied are named in the history.
-const SKIPPED_KEPT_MAX: usize = 50;
-
 /// Folds a log onto its base.
 pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
     let base = base.map(|gzip| gunzip(gzip)).transpose()?;
@@ -84,7 +82,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
         skipped: replayed
             .skipped
             .into_iter()
-            .take(SKIPPED_KEPT_MAX)
+            .take(SKIPPED_NAMED_MAX)
             .map(|skipped| (skipped.sequence_id, skipped.reason))
             .collect(),
         integrity_error: replayed.integrity_error,
