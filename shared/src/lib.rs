@@ -12,6 +12,8 @@
 
 pub mod adapters;
 pub mod api;
+#[cfg(test)]
+mod arrows;
 pub mod context;
 pub mod domain;
 pub mod journal;

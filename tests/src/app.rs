@@ -1,10 +1,13 @@
 //! Statewright in this process, with a clock that the test holds, and an HTTP client for it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
 use statewright_shared::adapters::embedded::DataFolder;
@@ -44,7 +47,8 @@ pub struct TestApp {
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
-    _folder: Option<TempDir>,
+    requests: Arc<Mutex<Vec<String>>>,
+    folder: Option<TempDir>,
 }
 
 impl Drop for TestApp {
@@ -128,7 +132,15 @@ impl TestApp {
         folder: Option<TempDir>,
     ) -> Self {
         let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
-        let (address, server) = serve(api::router(Arc::clone(&context), &groups)).await;
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        let note = move |request: Request, next: Next| {
+            let line = format!("{} {}", request.method(), request.uri().path());
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            next.run(request)
+        };
+        let router = api::router(Arc::clone(&context), &groups).layer(middleware::from_fn(note));
+        let (address, server) = serve(router).await;
         Self {
             url: format!("http://{address}"),
             token,
@@ -136,8 +148,22 @@ impl TestApp {
             context,
             http: Client::builder().no_proxy().build().expect("a plain client can be made"),
             server,
-            _folder: folder,
+            requests,
+            folder,
         }
+    }
+
+    /// The folder of a server on the embedded store.
+    ///
+    /// # Panics
+    /// When the server has its data in memory.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_ref().expect("the server has a folder").path()
+    }
+
+    /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Another process on the same store, under this name as a publisher: it remembers nothing.

@@ -26,7 +26,7 @@ const FILTERS: &[(&str, &str)] = &[
     (r"LAST UPDATE +", "LAST UPDATE  "),
     // Ages in tables, with the padding that depends on their width.
     (r"(?m)(  )(?:now|\d+ (?:second|minute)s? (?:ago|from now))(?: +|$)", "$1[AGO]  "),
-    (r"\b\d+ (?:second|minute)s? ago\b", "[AGO]"),
+    (r"\b\d+ (?:seconds?|minutes?|s|min) ago\b", "[AGO]"),
 ];
 
 /// Snapshot settings with all filters, for a client whose home is this folder.

@@ -19,6 +19,8 @@ const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log,
 /// Serves until it is asked to stop.
 pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
     log_to_stderr(args.log_format);
+    // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
+    let asked_to_stop = asked_to_stop()?;
     let (folder, ctx) = data::open_server(&args.data).await?;
     let listener = TcpListener::bind(args.listen)
         .await
@@ -36,7 +38,7 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
         }
     });
     let router = api::router(Arc::new(ctx), GROUPS);
-    axum::serve(listener, router).with_graceful_shutdown(asked_to_stop()?).await.context("serving failed")?;
+    axum::serve(listener, router).with_graceful_shutdown(asked_to_stop).await.context("serving failed")?;
     tracing::info!("stopped");
     drop(folder);
     Ok(())

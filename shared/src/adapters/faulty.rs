@@ -1,10 +1,12 @@
 //! Adapters that fail by a script.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::ports::{
     Blob, BlobKey, Blobs, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
@@ -20,6 +22,10 @@ pub enum Fault {
     After,
     /// Before it reaches the store, but the caller cannot know: [`PortError::Unknown`], although not done.
     Lost,
+    /// Never: the process dies before the call reaches the store. See [`Faults::death`].
+    DeathBefore,
+    /// Never: the process dies after the store has done it.
+    DeathAfter,
 }
 
 /// Which calls fail. Clones share the script and its count, so one script can stand behind all ports of a test and
@@ -27,6 +33,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     script: Arc<Mutex<Script>>,
+    died: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +53,22 @@ impl Faults {
         self.with(|script| script.faults.insert(script.calls + nth, fault));
     }
 
+    /// Lets `count` calls from the `nth` on fail, as when a store is away for a while.
+    pub fn fail_from(&self, nth: u64, count: u64, fault: Fault) {
+        (nth..nth.saturating_add(count)).for_each(|nth| self.fail_at(nth, fault));
+    }
+
+    /// Ends all faults to come: the store is back.
+    pub fn heal(&self) {
+        self.with(|script| script.faults.clear());
+    }
+
+    /// Returns once a call has met its death. That call never returns, so whoever waits for both drops it, as the end
+    /// of a process does.
+    pub async fn death(&self) {
+        self.died.notified().await;
+    }
+
     /// How many calls were made so far, the failed ones included.
     pub fn calls(&self) -> u64 {
         self.with(|script| script.calls)
@@ -63,6 +86,11 @@ impl Faults {
         act(&mut self.script.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    async fn die<T>(&self) -> T {
+        self.died.notify_one();
+        pending().await
+    }
+
     /// Makes a call, or does not, as the script says.
     async fn meet<T, E: From<PortError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         match self.next() {
@@ -74,6 +102,11 @@ impl Faults {
             Some(Fault::After) => {
                 let _lost = call.await;
                 Err(PortError::unknown("a call", "a fault after it, by script").into())
+            }
+            Some(Fault::DeathBefore) => self.die().await,
+            Some(Fault::DeathAfter) => {
+                let _lost = call.await;
+                self.die().await
             }
         }
     }
@@ -170,5 +203,31 @@ mod tests {
         let sorts: Vec<String> = store.items().into_iter().map(|item| item.key.sort).collect();
         assert_eq!(sorts, ["1", "4", "5"]);
         assert_eq!(faults.calls(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_away_comes_back_when_it_is_healed() {
+        let faults = Faults::none();
+        let ledger = Faulty::new(MemoryLedger::new(), faults.clone());
+        faults.fail_from(1, 1_000, Fault::Before);
+        assert!(ledger.commit(append("1")).await.is_err());
+        assert!(ledger.commit(append("1")).await.is_err());
+        faults.heal();
+        assert!(ledger.commit(append("1")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_meets_its_death_never_returns_and_says_so() {
+        for (fault, stored) in [(Fault::DeathBefore, 0), (Fault::DeathAfter, 1)] {
+            let faults = Faults::none();
+            let store = MemoryLedger::new();
+            let ledger = Faulty::new(store.clone(), faults.clone());
+            faults.fail_at(1, fault);
+            tokio::select! {
+                _ = ledger.commit(append("1")) => panic!("the dead do not answer"),
+                () = faults.death() => {}
+            }
+            assert_eq!(store.items().len(), stored);
+        }
     }
 }

@@ -23,6 +23,8 @@ mod manual_clock;
 mod memory;
 #[cfg(feature = "testing")]
 mod seeded_ids;
+#[cfg(feature = "testing")]
+mod stepping_clock;
 
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;
@@ -37,3 +39,5 @@ pub use manual_clock::ManualClock;
 pub use memory::{MemoryBlobs, MemoryKeys, MemoryLedger};
 #[cfg(feature = "testing")]
 pub use seeded_ids::SeededIds;
+#[cfg(feature = "testing")]
+pub use stepping_clock::SteppingClock;

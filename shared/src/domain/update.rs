@@ -351,3 +351,6 @@ impl Update {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,6 +210,7 @@ pub(super) struct Built<'a> {
 }
 
 /// The resources that an entry refers to, all known to exist.
+#[derive(Default)]
 struct Targets {
     remove_old: Option<usize>,
     /// Position in `fresh`, and the operation.
@@ -228,8 +229,9 @@ impl<'a> Replayer<'a> {
     /// Applies an entry.
     ///
     /// # Errors
-    /// In words, if it cannot be applied. It has no effect then, save for a rebuilt base: later entries count on that,
-    /// so it takes effect even if the aliases in it could not be resolved.
+    /// In words, if it cannot be applied. It has no effect then, save for two: a rebuilt base, since later entries count on
+    /// it, takes effect even if the aliases in it could not be resolved; and a resource that a step made is kept even if
+    /// what the step refers to is not there.
     fn apply(&mut self, entry: Entry<'a>) -> Result<(), String> {
         let operation_id = entry.operation_id;
         match entry.step {
@@ -284,7 +286,12 @@ impl<'a> Replayer<'a> {
     ) -> Result<(), String> {
         // A success may refer to the resource that it makes itself.
         let own = state.is_some().then_some(operation_id);
-        let targets = self.targets(references, own)?;
+        let (targets, dangling) = match self.targets(references, own) {
+            Ok(targets) => (targets, None),
+            // Part of the journal may never have arrived. What this step made is there all the same.
+            Err(reason) if state.is_some() => (Targets::default(), Some(reason)),
+            Err(reason) => return Err(reason),
+        };
 
         self.changes.open.remove(&operation_id);
         if let Some(state) = state {
@@ -301,7 +308,10 @@ impl<'a> Replayer<'a> {
         if let Some(resource) = self.changes.fresh_mut(targets.pending_replacement_new) {
             resource.mark_pending_replacement();
         }
-        Ok(())
+        match dangling {
+            None => Ok(()),
+            Some(reason) => Err(format!("its resource was kept, but {reason}")),
+        }
     }
 
     fn remove(&mut self, targets: &Targets) {

@@ -206,23 +206,28 @@ fn aliases_that_conflict_stay_and_are_reported() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_applied_is_skipped_and_named() {
+fn an_entry_that_cannot_be_applied_is_skipped_and_named_and_what_a_step_made_is_kept() {
     let result = replayed(
         &base_of(&["a"]),
         &[
-            json!({"kind": 1, "operationID": 1, "state": resource("lost"), "removeOld": 1}),
+            json!({"kind": 1, "operationID": 1, "state": resource("kept"), "removeOld": 1}),
             json!({"kind": 1, "operationID": 2, "removeNew": 9}),
             json!({"kind": 10, "version": 2, "layout": [{"stateIndex": 0}, {"baseIndex": 1}], "states": [resource("x")]}),
             json!({"kind": 1, "operationID": 3, "state": resource("b")}),
         ],
     );
-    assert_eq!(names(&result), ["b", "a"]);
+    assert_eq!(names(&result), ["kept", "b", "a"]);
     let skipped: Vec<i64> = result.skipped.iter().map(|skipped| skipped.sequence_id).collect();
     assert_eq!(skipped, [1, 2, 3]);
     assert_eq!(result.integrity_error, None);
     let error = &deployment(&result)["metadata"]["integrity_error"];
     let text = error["error"].as_str().unwrap();
-    assert!(text.starts_with("3 journal entries could not be applied: 1 (`removeOld` is 1"), "{text}");
+    assert!(
+        text.starts_with(
+            "3 journal entries could not be applied: 1 (its resource was kept, but `removeOld` is 1"
+        ),
+        "{text}"
+    );
     assert_eq!((&error["version"], &error["command"]), (&json!("3"), &json!("journal replay")));
 
     // The next update of a sound state clears the notice.

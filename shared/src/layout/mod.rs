@@ -10,3 +10,6 @@ pub mod slot;
 
 pub use keys::ItemKeys;
 pub use record::{Broken, Record};
+
+#[cfg(test)]
+mod formats;

@@ -172,7 +172,9 @@ pub struct Version {
     pub snapshot: Snapshot,
     /// Operation to count, as the engine summed them up.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// Journal entries that could not be applied: sequence ID and reason. They are never fatal.
+    /// How many journal entries could not be applied. They are never fatal.
+    pub skipped_count: u64,
+    /// The first of them: sequence ID and reason.
     pub skipped: Vec<(i64, String)>,
     /// Which integrity rule the deployment breaks, if any.
     pub integrity_error: Option<String>,

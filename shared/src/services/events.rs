@@ -13,6 +13,7 @@ use crate::layout::ItemKeys;
 use crate::layout::keys::events_blob;
 use crate::layout::record::{Record, put_until};
 use crate::layout::records::{EventBatch, Summary};
+use crate::limits::SUMMARY_BYTES_MAX;
 use crate::ports::{Expect, Order, Query};
 
 /// Events are kept for so long.
@@ -52,9 +53,12 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
     let key = ItemKeys::events(id, batch.first, batch.last);
     let mut writes =
         vec![put_until(key, Expect::Any, ctx.ids.revision(), record.encode_with(&tail), expires)];
-    if let Some(summary) = batch.summary {
+    // Totals that no engine sums up are only not shown: they would be in the version, which has to fit the ledger.
+    let summary =
+        batch.summary.map(|summary| summary.encode()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
+    if let Some(summary) = summary {
         let key = ItemKeys::update_summary(id);
-        writes.push(put_until(key, Expect::Any, ctx.ids.revision(), summary.encode(), expires));
+        writes.push(put_until(key, Expect::Any, ctx.ids.revision(), summary, expires));
     }
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;

@@ -329,8 +329,8 @@ async fn store_version(
     let version = head.version + 1;
     let update = new.update;
     let mut writes = Vec::new();
-    let (snapshot, skipped, integrity_error) = match (folded, &head.snapshot) {
-        (Folded::Unchanged, Some(base)) => (base.clone(), Vec::new(), None),
+    let (snapshot, skipped_count, skipped, integrity_error) = match (folded, &head.snapshot) {
+        (Folded::Unchanged, Some(base)) => (base.clone(), 0, Vec::new(), None),
         (Folded::Unchanged, None) => {
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
@@ -348,7 +348,7 @@ async fn store_version(
             let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), new.outputs).await?;
             let outputs = Outputs { version, payload }.encode_with(&tail);
             writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
-            (snapshot, new.skipped, new.integrity_error)
+            (snapshot, new.skipped_count, new.skipped, new.integrity_error)
         }
     };
     let record = Version {
@@ -361,6 +361,7 @@ async fn store_version(
         ended: new.ended,
         snapshot: snapshot.clone(),
         resource_changes: new.resource_changes,
+        skipped_count,
         skipped,
         integrity_error,
         detail: new.detail,

@@ -16,6 +16,7 @@ use crate::domain::update::{Command, NotNow, Outcome, Seal, SealedBy, Status, Up
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put, put_until};
 use crate::layout::records::{Detail, Head, Name};
+use crate::limits::UPDATE_DETAIL_BYTES_MAX;
 use crate::ports::{Expect, Timestamp, Write};
 
 /// The newest journal version that this server replays.
@@ -56,17 +57,18 @@ pub struct Started {
 /// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
 ///
 /// # Errors
-/// [`Error::NoStack`].
+/// [`Error::NoStack`]; [`Error::TooLarge`] for more detail than is kept.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
     new: NewUpdate,
 ) -> Result<UpdateId, Error> {
+    let detail = encode_detail(&new)?;
     let located = stacks::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, &new)];
+    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
@@ -134,15 +136,16 @@ pub async fn begin(
     if let Some(tags) = &tags {
         stacks::check_tags(tags)?;
     }
+    let detail = encode_detail(&new)?;
     let id = UpdateId::new(ctx.ids.uuid());
     for _ in 0..RACES_MAX {
         let located = stacks::locate_settled(ctx, caller, address).await?;
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
-        let detail = vec![detail_write(ctx, id, &new)];
+        let writes = vec![detail_write(ctx, id, detail.clone())];
         if let Some(started) =
-            take(ctx, address, &located, id, next, Expect::Absent, detail, tags.as_ref()).await?
+            take(ctx, address, &located, id, next, Expect::Absent, writes, tags.as_ref()).await?
         {
             let tags = match tags {
                 Some(tags) if !new.dry_run => tags,
@@ -185,9 +188,22 @@ fn start_command(head: &Head, journal_version: u32) -> Command {
     Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
 }
 
-fn detail_write(ctx: &Context, id: UpdateId, new: &NewUpdate) -> Write {
+/// The detail as it is kept. It is bounded here because nothing may keep the update from being published later.
+fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
+    let detail = new.detail.encode();
+    if detail.len() > UPDATE_DETAIL_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "an update's message, environment and configuration",
+            bytes: detail.len(),
+            bytes_max: UPDATE_DETAIL_BYTES_MAX,
+        });
+    }
+    Ok(detail)
+}
+
+fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
     let key = ItemKeys::update_detail(id);
-    put_until(key, Expect::Any, ctx.ids.revision(), new.detail.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
+    put_until(key, Expect::Any, ctx.ids.revision(), detail, ctx.now().plus(SCRAP_KEPT_FOR))
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.

@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use crate::domain::deployment::{self, IntegrityError};
 use crate::domain::secret;
 use crate::journal;
+use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
 use crate::services::Error;
 
@@ -41,7 +42,9 @@ pub struct NewDeployment {
     pub pending_count: u64,
     /// The answer to a request for the outputs: JSON text.
     pub outputs: Bytes,
-    /// Journal entries that could not be applied, with the reason.
+    /// How many journal entries could not be applied.
+    pub skipped_count: u64,
+    /// The first of them, with the reason.
     pub skipped: Vec<(i64, String)>,
     /// The integrity rule that it breaks.
     pub integrity_error: Option<String>,
@@ -75,7 +78,13 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
         resource_count: replayed.resource_count as u64,
         pending_count: replayed.pending_count as u64,
         outputs: outputs_text(replayed.outputs.as_deref(), replayed.secrets_providers.as_deref()),
-        skipped: replayed.skipped.into_iter().map(|skipped| (skipped.sequence_id, skipped.reason)).collect(),
+        skipped_count: replayed.skipped.len() as u64,
+        skipped: replayed
+            .skipped
+            .into_iter()
+            .take(SKIPPED_NAMED_MAX)
+            .map(|skipped| (skipped.sequence_id, skipped.reason))
+            .collect(),
         integrity_error: replayed.integrity_error,
     }))
 }
@@ -119,6 +128,7 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
         resource_count: inspection.resource_count as u64,
         pending_count: inspection.pending_count as u64,
         outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
+        skipped_count: 0,
         skipped: Vec::new(),
         integrity_error,
     }))

@@ -1,0 +1,146 @@
+//! Who may know whom: this reads every path into another module under `src` and refuses one that is not on the list.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each module may name of this crate besides itself. A file comes before the folder it lies in.
+const MODULES: &[(&str, &[&str])] = &[
+    // Pure: the only thing they take from a port is what an instant is.
+    ("domain", &["ports::Timestamp"]),
+    ("journal", &["domain", "ports::Timestamp"]),
+    ("limits", &[]),
+    ("ports", &[]),
+    // The one schema: it makes keys and writes of the ports from values of the domain.
+    ("layout", &["domain", "ports"]),
+    ("context", &["domain", "layout::records", "ports"]),
+    ("services", &["context", "domain", "journal", "layout", "limits", "ports"]),
+    ("wire", &["domain", "layout::records"]),
+    // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
+    ("api", &["context", "domain", "journal", "layout::records", "limits", "services", "wire"]),
+    ("adapters", &["ports"]),
+];
+
+/// Which modules may name these crates.
+const CRATES: &[(&str, &[&str])] = &[
+    ("rusqlite", &["adapters"]),
+    ("rustix", &["adapters"]),
+    ("axum", &["api"]),
+    ("http", &["api"]),
+    ("hyper", &["api"]),
+    ("tower", &["api"]),
+    ("getrandom", &["adapters"]),
+    ("tokio", &["adapters", "context", "services"]),
+    ("async_trait", &["adapters", "ports"]),
+    ("aes_gcm", &["adapters", "services"]),
+    ("ed25519_dalek", &["services"]),
+];
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code of a file without its comments and its unit tests.
+fn code(text: &str) -> String {
+    let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths that begin with `root::`, with groups taken apart: `crate::a::{b, c::d}` names `a::b` and `a::c::d`.
+fn paths(code: &str, root: &str) -> BTreeSet<String> {
+    let start = format!("{root}::");
+    let mut found = BTreeSet::new();
+    for (index, _) in code.match_indices(&start) {
+        let stands_alone = !code[..index].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+        if stands_alone {
+            expand(&code[index + start.len()..], "", &mut found);
+        }
+    }
+    found
+}
+
+fn expand<'a>(text: &'a str, prefix: &str, found: &mut BTreeSet<String>) -> &'a str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let path = if prefix.is_empty() || name.is_empty() {
+        format!("{prefix}{name}")
+    } else {
+        format!("{prefix}::{name}")
+    };
+    if let Some(rest) = rest.strip_prefix("::") {
+        return expand(rest, &path, found);
+    }
+    let Some(mut group) = rest.strip_prefix('{') else {
+        found.insert(path);
+        return rest;
+    };
+    loop {
+        group = expand(group.trim_start(), &path, found).trim_start();
+        match group.strip_prefix(',') {
+            Some(next) if !next.trim_start().starts_with('}') => group = next,
+            Some(next) => return next.trim_start().strip_prefix('}').unwrap_or_default(),
+            None => return group.strip_prefix('}').unwrap_or_default(),
+        }
+    }
+}
+
+fn allows(allowed: &str, path: &str) -> bool {
+    path == allowed || path.strip_prefix(allowed).is_some_and(|rest| rest.starts_with("::"))
+}
+
+#[test]
+fn every_module_knows_only_what_it_may() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&source, &mut all);
+    let mut forbidden = Vec::new();
+    let mut arrows_seen = 0;
+    for file in all {
+        let place = file.strip_prefix(&source).unwrap();
+        let first = place.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = first.strip_suffix(".rs").unwrap_or(first);
+        // Files of tests may know what they test with; the two below are not modules of the program.
+        let is_test = place
+            .file_name()
+            .is_some_and(|name| name == "tests.rs" || name == "properties.rs" || name == "formats.rs");
+        if is_test || module == "lib" || module == "arrows" {
+            continue;
+        }
+        let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
+            panic!("{module} has no row in the table of modules");
+        };
+        let code = code(&fs::read_to_string(&file).unwrap());
+        for path in paths(&code, "crate") {
+            arrows_seen += 1;
+            let is_own = allows(module, &path);
+            // The contract suites are macros, which the crate's root exports.
+            let is_macro = module == "ports" && path.ends_with("_contract") || path == "contract_tests";
+            if !is_own && !is_macro && !allowed.iter().any(|allowed| allows(allowed, &path)) {
+                forbidden.push(format!("{} names crate::{path}", place.display()));
+            }
+        }
+        // The suites run the tests that they hold.
+        let is_suite = place.starts_with("ports/contract");
+        for (name, modules) in CRATES {
+            if !is_suite && !modules.contains(&module) && !paths(&code, name).is_empty() {
+                forbidden.push(format!("{} names {name}", place.display()));
+            }
+        }
+    }
+    assert!(arrows_seen > 100, "only {arrows_seen} paths were found: this test reads them no more");
+    assert!(forbidden.is_empty(), "forbidden arrows:\n{}", forbidden.join("\n"));
+}
+
+#[test]
+fn groups_of_paths_are_taken_apart() {
+    let code = "use crate::a::{self, b, c::{d, e as f},\n};\nfn g() { crate::h::i(); my_crate::j(); }";
+    let found: Vec<String> = paths(code, "crate").into_iter().collect();
+    assert_eq!(found, ["a::b", "a::c::d", "a::c::e", "a::self", "h::i"]);
+}

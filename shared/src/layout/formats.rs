@@ -1,0 +1,241 @@
+//! What was written once stays readable: the examples in `testdata/formats`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::record::Record;
+use super::records::{
+    ConfigValue, Detail, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer, Snapshot,
+    Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+};
+use super::slot::{Content, Slot};
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
+use crate::ports::Timestamp;
+
+const CREATED: Timestamp = Timestamp(1_767_225_600_000_000_000);
+const LATER: Timestamp = Timestamp(1_767_225_601_500_000_000);
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/formats")
+}
+
+/// The files that were read, and the types that they were read as.
+#[derive(Default)]
+struct Read {
+    files: BTreeSet<String>,
+    types: BTreeSet<&'static str>,
+}
+
+impl Read {
+    /// Reads an example and compares it. Where it is of the format that is written now, it is written again too.
+    fn is<T: Record + PartialEq + Debug>(&mut self, file: &str, expected: &T, tail: &[u8]) {
+        let bytes =
+            Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
+        let (value, found) = T::decode_with(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert_eq!((&value, found.as_ref()), (expected, tail), "{file}");
+        if bytes.first() == Some(&T::FORMAT) {
+            let again = String::from_utf8_lossy(&expected.encode_with(tail)).into_owned();
+            assert_eq!(
+                again,
+                String::from_utf8_lossy(&bytes),
+                "{file}: what is written changed, so its format must"
+            );
+        }
+        assert!(self.files.insert(file.to_owned()), "{file} twice");
+        let name = std::any::type_name::<T>();
+        self.types.insert(name.rsplit("::").next().unwrap_or(name));
+    }
+}
+
+fn stack() -> StackId {
+    StackId::new(Uuid::parse_str("00000000-0000-4000-8000-000000000001").unwrap())
+}
+
+fn update_id(last: u128) -> UpdateId {
+    UpdateId::new(Uuid::from_u128(0x0000_0000_0000_4000_8000_0000_0000_0000 + last))
+}
+
+fn login(login: &str) -> Login {
+    Login::parse(login).unwrap()
+}
+
+fn token(expires: Option<Timestamp>) -> Token {
+    Token { name: TokenName::parse("laptop").unwrap(), login: login("alice"), created: CREATED, expires }
+}
+
+fn requester() -> Requester {
+    Requester { login: login("alice"), token: TokenName::parse("laptop").unwrap() }
+}
+
+fn snapshot() -> Snapshot {
+    Snapshot {
+        blob: format!("snap/{}/{}", stack(), update_id(2)),
+        sha256: "ab".repeat(32),
+        bytes_gzip: 321,
+        bytes_text: 1234,
+        resource_count: 5,
+        pending_count: 1,
+    }
+}
+
+fn changes() -> BTreeMap<String, u64> {
+    BTreeMap::from([("create".to_owned(), 2), ("same".to_owned(), 3)])
+}
+
+fn detail() -> Detail {
+    let value = |string: &str, secret| ConfigValue { string: string.to_owned(), secret, object: false };
+    Detail {
+        message: "Ship it".to_owned(),
+        environment: BTreeMap::from([("git.head".to_owned(), "0123abc".to_owned())]),
+        config: BTreeMap::from([
+            ("web:key".to_owned(), value("AQ==", true)),
+            ("web:size".to_owned(), value("3", false)),
+        ]),
+    }
+}
+
+fn seal(outcome: Outcome, by: SealedBy) -> Seal {
+    Seal { slot: 3, outcome, by, at: LATER, publisher: "server".to_owned() }
+}
+
+fn update(status: Status) -> Update {
+    Update {
+        stack: stack(),
+        kind: UpdateKind::ResourceImport,
+        dry_run: false,
+        requester: requester(),
+        created: CREATED,
+        base_version: 7,
+        journal_version: 2,
+        status,
+    }
+}
+
+fn head() -> Head {
+    Head {
+        address: StackAddress::parse("acme", "web", "dev").unwrap(),
+        created: CREATED,
+        version: 7,
+        snapshot: Some(snapshot()),
+        running: Some(update_id(3)),
+        last: Some(update_id(2)),
+        deleted: None,
+    }
+}
+
+fn read_all() -> Read {
+    let mut read = Read::default();
+    let orgs = ["acme", "beta"].map(|org| OrgName::parse(org).unwrap()).to_vec();
+    read.is("org.v1", &Org { created: CREATED }, b"");
+    read.is("member.v1", &Member { role: Role::Admin }, b"");
+    read.is("member-plain.v1", &Member { role: Role::Member }, b"");
+    read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
+    read.is("token.v1", &token(Some(LATER)), b"");
+    read.is("token-entry.v1", &TokenEntry { hash: "cd".repeat(32), token: token(None) }, b"");
+    let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
+    let name = Name { id: stack(), tags, last_update: Some(LATER), resource_count: Some(5) };
+    read.is("name.v1", &name, b"");
+    read.is("head.v1", &head(), b"");
+    let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
+    read.is("head-new.v1", &new, b"");
+    let version = Version {
+        version: 7,
+        update: update_id(2),
+        kind: UpdateKind::Update,
+        outcome: Outcome::Failed,
+        requester: requester(),
+        started: CREATED,
+        ended: LATER,
+        snapshot: snapshot(),
+        resource_changes: Some(changes()),
+        skipped_count: 1,
+        skipped: vec![(4, "no such operation".to_owned())],
+        integrity_error: Some("a parent is missing".to_owned()),
+        detail: detail(),
+    };
+    read.is("version.v1", &version, b"");
+    read.is("detail.v1", &detail(), b"");
+    read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
+
+    read.is("update-not-started.v1", &update(Status::NotStarted), b"");
+    read.is("update-running.v1", &update(Status::Running { since: CREATED, until: LATER }), b"");
+    let cancelled = seal(Outcome::Cancelled, SealedBy::Cancel(login("bob")));
+    read.is("update-sealed.v1", &update(Status::Sealed { since: CREATED, seal: cancelled }), b"");
+    let by = SealedBy::Expiry;
+    let ended = Status::Ended { since: CREATED, at: LATER, outcome: Outcome::Succeeded, by };
+    read.is("update-ended.v1", &update(ended), b"");
+
+    let blob = |key: String| Payload::Blob { key, sha256: "ef".repeat(32) };
+    read.is("outputs.v1", &Outputs { version: 7, payload: Payload::Inline }, br#"{"outputs":{"url":"x"}}"#);
+    let events = EventBatch { count: 9, payload: blob(format!("events/{}/1-9", update_id(2))) };
+    read.is("event-batch.v1", &events, b"");
+    let slot = |content| Slot { at: LATER, content };
+    read.is("slot-entries.v1", &slot(Content::Entries(Payload::Inline)), b"\x1f\x8b\x00gzip");
+    let checkpoint = Content::Checkpoint(blob(format!("log/{}/00000000000000ff", update_id(2))));
+    read.is("slot-checkpoint.v1", &slot(checkpoint), b"");
+    read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
+
+    let bytes: Vec<u8> = (0..33).collect();
+    read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
+    read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
+    read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);
+    read
+}
+
+#[test]
+fn every_format_that_was_ever_written_reads_as_what_it_meant() {
+    let read = read_all();
+    let files: BTreeSet<String> = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "README.md" && !name.starts_with('.'))
+        .collect();
+    assert_eq!(files, read.files, "each example is read");
+}
+
+#[test]
+fn every_record_has_an_example() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/layout");
+    let mut records = BTreeSet::new();
+    for file in ["records.rs", "slot.rs"] {
+        let text = fs::read_to_string(source.join(file)).unwrap();
+        records.extend(text.lines().filter_map(|line| {
+            line.strip_prefix("impl Record for ")
+                .and_then(|rest| rest.split_whitespace().next())
+                .map(str::to_owned)
+        }));
+    }
+    assert!(records.len() > 10, "the records are not found any more: {records:?}");
+    let read: BTreeSet<String> = read_all().types.into_iter().map(str::to_owned).collect();
+    assert_eq!(records, read);
+}
+
+/// So that a record is not forgotten because it lies elsewhere.
+#[test]
+fn records_are_declared_in_two_files_only() {
+    fn search(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                search(&path, found);
+            } else if fs::read_to_string(&path)
+                .unwrap()
+                .lines()
+                .any(|line| line.starts_with("impl Record for "))
+            {
+                found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    search(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    found.sort();
+    assert_eq!(found, ["records.rs", "slot.rs"]);
+}

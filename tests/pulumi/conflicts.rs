@@ -1,0 +1,117 @@
+//! Two clients on one stack.
+
+use std::time::Duration;
+
+use statewright_tests::app::TestApp;
+use statewright_tests::cli::PulumiCli;
+
+use crate::support::{UP, assert_says, bench, export, names, pending, stack, state, state_once};
+
+/// Slow enough to be met in the middle.
+const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "600")];
+
+/// Another person on another machine, with the same program.
+async fn colleague(app: &TestApp, project: &str, settings: &[(&str, &str)]) -> PulumiCli {
+    let cli = PulumiCli::new().backend(&app.url).token(app.member("bob", "laptop").await);
+    cli.bench_project(project, settings);
+    cli.run(["stack", "select", "acme/dev"]).await.assert_success();
+    cli
+}
+
+#[tokio::test]
+async fn a_second_up_is_told_who_holds_the_stack_and_a_preview_is_let_through() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "busy", SLOW).await;
+    let colleague = colleague(&app, "busy", &[("count", "3"), ("chain", "true")]).await;
+
+    // Held for as long as this test likes: nothing is made until the client is let go on.
+    let up = cli.spawn(UP);
+    up.says("item-00000 creating").await;
+    up.pause();
+    state_once(&app, "busy", |state| !names(state).is_empty()).await;
+
+    let refused = colleague.run(UP).await.assert_failure();
+    colleague.snapshots().bind(|| {
+        insta::assert_snapshot!(refused, @r#"
+$ pulumi up --yes --skip-preview
+exit code: 1
+----- stdout -----
+Updating (dev)
+----- stderr -----
+error: [409] Conflict: Another update is currently in progress: alice (token "first-start") started this update of acme/busy/dev [AGO], at [DATE], and it last saved something [AGO]. Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, its lease ends by itself in 4 min.
+To learn more about possible reasons and resolution, visit https://www.pulumi.com/docs/support/troubleshooting/common-issues/update-conflicts/
+"#)
+    });
+    let older = colleague.clone().env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
+    let refused = older.run(UP).await.assert_failure();
+    assert_says(
+        &refused,
+        &["[409] Conflict: Another update is currently in progress: alice (token \"first-start\")"],
+    );
+    let shown = colleague.run(["stack"]).await.assert_success();
+    assert_says(&shown, &["Update in progress"]);
+    let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
+    assert_says(&removal, &["Another update is currently in progress: alice"]);
+
+    let preview = colleague.run(["preview"]).await.assert_success();
+    assert_says(&preview, &["to create"]);
+    let now = stack(&app, "busy").await;
+    assert_eq!((&now["version"], &now["currentOperation"]["kind"]), (&0.into(), &"update".into()), "{now}");
+
+    up.resume();
+    up.wait().await.assert_success();
+    assert_eq!(stack(&app, "busy").await["version"], 1);
+    assert_eq!(names(&export(&cli).await), ["busy-dev", "default", "item-00000", "item-00001", "item-00002"]);
+    colleague.run(UP).await.assert_success();
+    assert_eq!(stack(&app, "busy").await["version"], 2);
+}
+
+#[tokio::test]
+async fn a_client_whose_update_was_cancelled_is_stopped() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "stopped", SLOW).await;
+    let colleague = colleague(&app, "stopped", &[("count", "3"), ("chain", "true")]).await;
+
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    state_once(&app, "stopped", |state| pending(state) == ["creating item-00001"]).await;
+    up.pause();
+    colleague.run(["cancel", "--yes"]).await.assert_success();
+    let after = state(&app, "stopped").await;
+    assert_eq!(names(&after), ["stopped-dev", "default", "item-00000"]);
+    assert_eq!(pending(&after), ["creating item-00001"]);
+
+    up.resume();
+    let refused = up.wait().await.assert_failure();
+    assert_says(&refused, &["the update was cancelled by bob at", "run the command again"]);
+    assert_eq!(state(&app, "stopped").await, after);
+    colleague.run(UP).await.assert_success();
+}
+
+/// A laptop that sleeps through its lease must not overwrite what was done meanwhile.
+#[tokio::test]
+async fn a_client_that_slept_past_its_lease_is_stopped() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let cli = bench(&app, "sleepy", SLOW).await;
+    let colleague = colleague(&app, "sleepy", &[("count", "4"), ("chain", "true"), ("value", "awake")]).await;
+
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    state_once(&app, "sleepy", |state| pending(state) == ["creating item-00001"]).await;
+    up.pause();
+    app.advance(Duration::from_secs(301));
+
+    // The colleague starts from what was saved: the first item is there and is not made again.
+    let second = colleague.run(UP).await.assert_success();
+    assert_says(&second, &["+ 3 created", "~ 1 updated"]);
+    let after = state(&app, "sleepy").await;
+
+    up.resume();
+    let refused = up.wait().await.assert_failure();
+    assert_says(
+        &refused,
+        &["the update's lease ran out and it was ended as failed at", "run the command again"],
+    );
+    assert_eq!(state(&app, "sleepy").await, after);
+    assert_eq!(stack(&app, "sleepy").await["version"], 2);
+}

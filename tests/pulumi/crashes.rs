@@ -1,0 +1,113 @@
+//! Clients that are killed in the middle of an update.
+
+use std::time::Duration;
+
+use statewright_tests::app::TestApp;
+use statewright_tests::cli::PulumiCli;
+
+use crate::support::{UP, assert_says, bench, export, names, pending, stack, state_once, yaml};
+
+/// Two quick resources, then one that takes as long as this says, each after the one before.
+fn program(delay_ms: u32) -> String {
+    format!(
+        "resources:
+  first:
+    type: bench:index:Item
+  second:
+    type: bench:index:Item
+    options:
+      dependsOn:
+        - ${{first}}
+  slow:
+    type: bench:index:Item
+    properties:
+      delayMs: {delay_ms}
+    options:
+      dependsOn:
+        - ${{second}}
+"
+    )
+}
+
+/// A client that was killed while it made the third resource.
+async fn killed_in_the_middle(app: &TestApp, project: &str, setting: Option<&str>) -> PulumiCli {
+    let mut cli = yaml(app, project, &program(600_000)).await;
+    if let Some(name) = setting {
+        cli = cli.env(name, "true");
+    }
+    let up = cli.spawn(UP);
+    up.says("slow creating").await;
+    state_once(app, project, |state| pending(state) == ["creating slow"]).await;
+    let killed = up.kill().await;
+    assert_eq!(killed.code, None, "{killed}");
+    cli
+}
+
+async fn goes_on(app: &TestApp, cli: &PulumiCli, project: &str) {
+    let state = export(cli).await;
+    assert_eq!(sorted(&names(&state)), ["default", "first", "second", &format!("{project}-dev")]);
+    assert_eq!(pending(&state), ["creating slow"]);
+    assert_eq!(stack(app, project).await["version"], 1);
+    let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
+    assert_eq!(history[0]["result"], "failed", "{history}");
+
+    cli.yaml_project(project, &program(0));
+    let up = cli.run(UP).await.assert_success();
+    assert_says(&up, &["+ 1 created", "3 unchanged"]);
+    // Whether the interrupted creation made something only the user can find out; then it is forgotten.
+    cli.run(["refresh", "--yes", "--skip-preview", "--clear-pending-creates"]).await.assert_success();
+    let state = export(cli).await;
+    assert_eq!(sorted(&names(&state)), ["default", "first", "second", "slow", &format!("{project}-dev")]);
+    assert_eq!(pending(&state), Vec::<String>::new());
+}
+
+fn sorted(names: &[String]) -> Vec<String> {
+    let mut names = names.to_vec();
+    names.sort_by_key(|name| (name.contains('-'), name.clone()));
+    names
+}
+
+#[tokio::test]
+async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
+    let app = TestApp::embedded().await;
+    let cli = killed_in_the_middle(&app, "cancelled", None).await;
+    let held = cli.run(UP).await.assert_failure();
+    assert_says(&held, &["Another update is currently in progress: alice"]);
+    cli.run(["cancel", "--yes"]).await.assert_success();
+    goes_on(&app, &cli, "cancelled").await;
+}
+
+#[tokio::test]
+async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let cli = killed_in_the_middle(&app, "expired", None).await;
+    app.advance(Duration::from_secs(300));
+    let held = cli.run(UP).await.assert_failure();
+    assert_says(&held, &["Another update is currently in progress: alice"]);
+    app.advance(Duration::from_secs(1));
+    goes_on(&app, &cli, "expired").await;
+}
+
+#[tokio::test]
+async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() {
+    let app = TestApp::embedded().await;
+    let cli = killed_in_the_middle(&app, "whole", Some("PULUMI_DISABLE_JOURNALING")).await;
+    cli.run(["cancel", "--yes"]).await.assert_success();
+    goes_on(&app, &cli, "whole").await;
+}
+
+/// Ctrl-C: what was begun is ended and kept, and the stack is free at once.
+#[tokio::test]
+async fn an_interrupted_client_leaves_nothing_open() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "halted", &[("count", "4"), ("chain", "true"), ("delayMs", "600")]).await;
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    up.interrupt();
+    up.wait().await.assert_failure();
+    let state = export(&cli).await;
+    assert_eq!(names(&state), ["halted-dev", "default", "item-00000", "item-00001"]);
+    assert_eq!(pending(&state), Vec::<String>::new());
+    cli.run(UP).await.assert_success();
+    assert_eq!(names(&export(&cli).await).len(), 6);
+}

@@ -1,0 +1,67 @@
+//! Who is there: login, whoami, logout, tokens.
+
+use std::time::Duration;
+
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::services::accounts;
+use statewright_tests::app::{TestApp, USER};
+use statewright_tests::cli::PulumiCli;
+
+use crate::support::{assert_says, client};
+
+#[tokio::test]
+async fn a_user_logs_in_looks_and_logs_out() {
+    let app = TestApp::embedded().await;
+    let cli = PulumiCli::new();
+    let login = cli.clone().token(&app.token).run(["login", &app.url]).await.assert_success();
+    assert_says(&login, &["Logged in to", "as alice"]);
+
+    let whoami = cli.run(["whoami", "--verbose"]).await.assert_success();
+    assert_says(&whoami, &["User: alice", "Organizations: acme"]);
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+
+    let logout = cli.run(["logout"]).await.assert_success();
+    assert_says(&logout, &["Logged out"]);
+    let refused = cli.run(["whoami"]).await.assert_failure();
+    assert_says(&refused, &["this command requires logging in"]);
+}
+
+#[tokio::test]
+async fn a_wrong_or_missing_token_is_refused() {
+    let app = TestApp::embedded().await;
+    let wrong = PulumiCli::new().token("swt_0000000000000000000000000000000000000000000");
+    let refused = wrong.run(["login", &app.url]).await.assert_failure();
+    assert_says(&refused, &["Unauthorized: No credentials provided or are invalid."]);
+    let refused = wrong.backend(&app.url).run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["Unauthorized: No credentials provided or are invalid."]);
+
+    let missing = PulumiCli::new();
+    let refused = missing.run(["login", &app.url]).await.assert_failure();
+    assert_says(&refused, &["PULUMI_ACCESS_TOKEN"]);
+    let refused = missing.backend(&app.url).run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["PULUMI_ACCESS_TOKEN"]);
+}
+
+/// As in CI: two variables, and no `pulumi login` at all.
+#[tokio::test]
+async fn the_environment_is_enough() {
+    let app = TestApp::embedded().await;
+    let cli = client(&app);
+    let whoami = cli.run(["whoami"]).await.assert_success();
+    assert_eq!(whoami.stdout.trim(), "alice");
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refused() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let (login, name) = (Login::parse(USER).unwrap(), TokenName::parse("ci").unwrap());
+    let hour = Duration::from_secs(3600);
+    let token = accounts::create_token(&app.context, &login, &name, Some(hour)).await.unwrap();
+    let cli = PulumiCli::new().backend(&app.url).token(token);
+    app.advance(hour - Duration::from_secs(1));
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+    app.advance(Duration::from_secs(1));
+    let refused = cli.run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["this command requires logging in"]);
+}

@@ -1,0 +1,17 @@
+//! What a user does, with the real `pulumi` client: one file for each family of journeys.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+mod conflicts;
+mod crashes;
+mod failures;
+mod history;
+mod login;
+mod main_job;
+mod protocol;
+mod references;
+mod secrets;
+mod server;
+mod stacks;
+mod support;
+mod updates;

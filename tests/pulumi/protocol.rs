@@ -1,0 +1,101 @@
+//! The ways in which clients talk: the modern one, and what older ones and settings turn it into.
+
+use bytes::Bytes;
+use statewright_shared::domain::ids::UpdateId;
+use statewright_shared::domain::update::Update;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::Record;
+use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::ports::{Order, Query};
+use statewright_tests::app::TestApp;
+
+use crate::support::{DESTROY, UP, bench, export, names, resources, stack, state};
+
+const SETTINGS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("secretEvery", "2")];
+
+/// Of the requests of a client those that begin updates, without the stack's address and the update's id.
+fn beginnings(requests: &[String], project: &str) -> Vec<String> {
+    let base = format!("POST /api/stacks/acme/{project}/dev/");
+    let begins = |path: &&str| {
+        let mut parts = path.split('/');
+        let (first, rest) = (parts.next(), parts.count());
+        matches!(first, Some("begin-update" | "update" | "preview" | "destroy" | "refresh")) && rest <= 1
+    };
+    let paths = requests.iter().filter_map(|request| request.strip_prefix(&base)).filter(begins);
+    paths.map(|path| path.split_once('/').map_or(path.to_owned(), |(kind, _)| format!("{kind}/ID"))).collect()
+}
+
+/// The record of the stack's last update, and the kinds of what is in its log.
+async fn last_update(app: &TestApp, project: &str) -> (Update, Vec<&'static str>) {
+    let id = stack(app, project).await["activeUpdate"].as_str().and_then(UpdateId::parse).unwrap();
+    let record = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+    let (partition, prefix) = ItemKeys::slots(id);
+    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1000 };
+    let slots = app.context.ledger.query(&query).await.unwrap().items;
+    let kind = |value: &Bytes| match Slot::decode(value).unwrap().content {
+        Content::Entries(_) => "entries",
+        Content::Checkpoint(_) => "checkpoint",
+        Content::Seal(_) => "seal",
+    };
+    let kinds = slots.iter().map(|slot| kind(&slot.value)).collect();
+    (Update::decode(&record.value).unwrap(), kinds)
+}
+
+#[tokio::test]
+async fn a_modern_client_begins_in_one_call_and_sends_a_journal() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "modern", SETTINGS).await;
+    app.take_requests();
+    cli.run(["up", "--yes"]).await.assert_success();
+    assert_eq!(beginnings(&app.take_requests(), "modern"), ["begin-update", "begin-update"]);
+
+    let (update, mut log) = last_update(&app, "modern").await;
+    assert_eq!(update.journal_version, 2);
+    assert_eq!(log.pop(), Some("seal"));
+    assert!(!log.is_empty() && log.iter().all(|kind| *kind == "entries"), "{log:?}");
+    assert_eq!(names(&export(&cli).await).len(), 5);
+
+    app.take_requests();
+    cli.run(["stack", "output", "count"]).await.assert_success();
+    let requests = app.take_requests();
+    assert!(requests.contains(&"GET /api/stacks/acme/modern/dev/outputs".to_owned()), "{requests:?}");
+}
+
+#[tokio::test]
+async fn an_older_client_begins_in_separate_calls() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "older", SETTINGS).await.env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
+    app.take_requests();
+    cli.run(["up", "--yes"]).await.assert_success();
+    let requests = app.take_requests();
+    assert_eq!(
+        beginnings(&requests, "older"),
+        ["update", "update/ID", "update", "update/ID"],
+        "{requests:?}"
+    );
+    let first = state(&app, "older").await;
+    assert_eq!(names(&first), ["older-dev", "default", "item-00000", "item-00001", "item-00002"]);
+    let shown = cli.run(["stack", "output", "count"]).await.assert_success();
+    assert_eq!(shown.stdout.trim(), "3");
+
+    cli.run(DESTROY).await.assert_success();
+    assert_eq!(beginnings(&app.take_requests(), "older"), ["destroy", "update/ID"]);
+    assert_eq!(resources(&state(&app, "older").await).len(), 0);
+}
+
+#[tokio::test]
+async fn a_client_without_a_journal_sends_whole_checkpoints() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "whole", SETTINGS).await.env("PULUMI_DISABLE_JOURNALING", "true");
+    cli.run(UP).await.assert_success();
+    let (update, mut log) = last_update(&app, "whole").await;
+    assert_eq!(update.journal_version, 0);
+    assert_eq!(log.pop(), Some("seal"));
+    assert!(!log.is_empty() && log.iter().all(|kind| *kind == "checkpoint"), "{log:?}");
+    let state = export(&cli).await;
+    assert_eq!(names(&state), ["whole-dev", "default", "item-00000", "item-00001", "item-00002"]);
+    assert!(resources(&state)[2]["inputs"]["secretValue"]["ciphertext"].is_string());
+
+    cli.run(DESTROY).await.assert_success();
+    assert_eq!(names(&export(&cli).await), Vec::<String>::new());
+}

@@ -1,0 +1,93 @@
+//! Secrets: what is hidden, from whom, and what lies on the disk.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use statewright_tests::app::TestApp;
+
+use crate::support::{assert_says, export, resources, yaml};
+
+const PROGRAM: &str = "config:
+  password:
+    type: string
+    secret: true
+resources:
+  first:
+    type: bench:index:Item
+    properties:
+      secretValue: ${password}
+      value: in-the-open
+outputs:
+  open: ${first.value}
+  hidden: ${first.secretValue}
+";
+
+const PLAINTEXT: &str = "correct-horse-battery-staple";
+
+#[tokio::test]
+async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
+    let app = TestApp::embedded().await;
+    let cli = yaml(&app, "hidden", PROGRAM).await;
+    cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
+    let config = std::fs::read_to_string(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
+    assert!(config.contains("secure:") && !config.contains(PLAINTEXT), "{config}");
+    let got = cli.run(["config", "get", "password"]).await.assert_success();
+    assert_eq!(got.stdout.trim(), PLAINTEXT);
+
+    let up = cli.run(["up", "--yes"]).await.assert_success();
+    assert!(!up.stdout.contains(PLAINTEXT), "{up}");
+    assert_says(&up, &["hidden: [secret]"]);
+
+    let hidden = cli.run(["stack", "output", "--json"]).await.assert_success().json();
+    assert_eq!(hidden, serde_json::json!({"open": "in-the-open", "hidden": "[secret]"}));
+    let shown = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
+    assert_eq!(shown, serde_json::json!({"open": "in-the-open", "hidden": PLAINTEXT}));
+
+    let state = export(&cli).await;
+    let item = resources(&state).into_iter().find(|resource| resource["type"] == "bench:index:Item").unwrap();
+    assert!(item["inputs"]["secretValue"]["ciphertext"].is_string(), "{item}");
+    assert!(!state.to_string().contains(PLAINTEXT));
+    let shown = cli.run(["stack", "export", "--show-secrets"]).await.assert_success();
+    assert!(shown.stdout.contains(PLAINTEXT), "{shown}");
+
+    // What is in the open is found in the ledger and among the blobs, so the search would find the secret there.
+    let open = files_with(app.folder(), b"in-the-open");
+    let in_blobs = |file: &PathBuf| file.starts_with(app.folder().join("blobs"));
+    assert!(open.iter().any(in_blobs) && !open.iter().all(in_blobs), "{open:?}");
+    assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
+    let encoded = app.get("/api/stacks/acme/hidden/dev/export").send().await.text();
+    assert!(!encoded.contains(PLAINTEXT));
+}
+
+/// The files below a folder in which this is: as they lie, or in what is compressed within them.
+fn files_with(folder: &Path, text: &[u8]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(files_with(&path, text));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        if contains(&bytes, text) || streams(&bytes).any(|inflated| contains(&inflated, text)) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// Every gzip stream that begins anywhere in these bytes, as far as it goes.
+fn streams(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let begins = bytes.windows(3).enumerate().filter(|(_, window)| *window == [0x1f, 0x8b, 0x08]);
+    begins.map(|(start, _)| {
+        let mut inflated = Vec::new();
+        // What follows the stream is not compressed: that it ends in an error is expected.
+        let _ = MultiGzDecoder::new(&bytes[start..]).read_to_end(&mut inflated);
+        inflated
+    })
+}

@@ -1,0 +1,289 @@
+//! The server as a program: its first start, its operator's commands, its end, its crash.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use statewright_tests::app::{TestApp, USER};
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::tools;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::support::{UP, assert_says, export, names, pending};
+
+/// How long a server may take to start, to say something or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running server. Killed when dropped.
+struct Server {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+    url: String,
+    /// The access token, if this was the first start.
+    token: Option<String>,
+}
+
+impl Server {
+    /// Starts it on a data folder, and waits until it listens.
+    async fn start(folder: &Path, listen: &str) -> Self {
+        let is_first = !folder.join("ledger.sqlite").exists();
+        let mut child = statewright(folder, &["serve", "--listen", listen])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut server = Self { child, stdout, url: String::new(), token: None };
+        server.url = server.says("Statewright listens on ").await.split(',').next().unwrap().to_owned();
+        if is_first {
+            server.token = Some(server.says("    export PULUMI_ACCESS_TOKEN=").await);
+            assert_eq!(server.says("    pulumi login ").await, server.url);
+        }
+        server
+    }
+
+    /// Waits for a line that begins so, and returns the rest of it.
+    async fn says(&mut self, beginning: &str) -> String {
+        let reading = async {
+            while let Some(line) = self.stdout.next_line().await.unwrap() {
+                if let Some(rest) = line.strip_prefix(beginning) {
+                    return rest.to_owned();
+                }
+            }
+            panic!("the server ended without saying {beginning:?}");
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("the server says it in time")
+    }
+
+    /// What it listens on, for another server to take its place.
+    fn address(&self) -> String {
+        self.url.trim_start_matches("http://").to_owned()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Its exit code, and what else it printed.
+    async fn ended(mut self) -> (Option<i32>, String) {
+        let code =
+            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").unwrap().code();
+        let mut rest = String::new();
+        while let Some(line) = self.stdout.next_line().await.unwrap() {
+            rest.push_str(&line);
+            rest.push('\n');
+        }
+        (code, rest)
+    }
+}
+
+fn statewright(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tools::statewright());
+    command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command of the operator to its end.
+async fn operator(folder: &Path, arguments: &[&str]) -> Output {
+    let running = statewright(folder, arguments).kill_on_drop(true).output();
+    tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
+}
+
+/// What a command of the operator printed, which has to succeed.
+async fn told(folder: &Path, arguments: &[&str]) -> String {
+    let output = operator(folder, arguments).await;
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a command of the operator said on stderr when it refused.
+async fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = operator(folder, arguments).await;
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {words}");
+    words
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    (parent, folder)
+}
+
+/// A bench program with a stack `dev` on a server.
+async fn bench(server: &Server, token: &str, project: &str, settings: &[(&str, &str)]) -> PulumiCli {
+    let cli = PulumiCli::new().backend(&server.url).token(token);
+    cli.bench_project(project, settings);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli
+}
+
+/// All files of a folder with their contents, but for the lock, which names who tried last.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            all.extend(contents(&entry.path()));
+        } else if entry.file_name() != "lock" {
+            all.insert(entry.path(), std::fs::read(entry.path()).unwrap());
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_first_start_shows_a_token_and_the_second_does_not() {
+    let (_parent, folder) = folder();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let token = server.token.clone().unwrap();
+
+    // The lines to paste, as they stand.
+    let cli = PulumiCli::new();
+    let login = cli.clone().token(&token).run(["login", &server.url]).await.assert_success();
+    assert_says(&login, &["as admin"]);
+
+    let second = refused(&folder, &["serve", "--listen", "127.0.0.1:0"]).await;
+    assert!(second.contains("another server (process ") && second.contains("Stop it first"), "{second}");
+    let pid = server.child.id().unwrap();
+    assert!(second.contains(&format!("(process {pid})")), "{second}");
+
+    let address = server.address();
+    server.signal(Signal::TERM);
+    let (code, rest) = server.ended().await;
+    assert_eq!((code, rest.trim()), (Some(0), ""));
+
+    let server = Server::start(&folder, &address).await;
+    cli.run(["whoami"]).await.assert_success();
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+    server.signal(Signal::INT);
+    let (code, rest) = server.ended().await;
+    assert_eq!(code, Some(0));
+    assert!(!rest.contains("TOKEN"), "{rest}");
+}
+
+#[tokio::test]
+async fn the_help_says_where_it_listens() {
+    let (_parent, folder) = folder();
+    let help = told(&folder, &["serve", "--help"]).await;
+    assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn a_missing_or_wrong_master_key_is_refused_and_nothing_changes() {
+    let (_parent, folder) = folder();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().await.0, Some(0));
+    let (_other_parent, other) = self::folder();
+    let server = Server::start(&other, "127.0.0.1:0").await;
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().await.0, Some(0));
+
+    let key = folder.join("master.key");
+    let right = std::fs::read(&key).unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let create = ["token", "create", "other"];
+
+    std::fs::remove_file(&key).unwrap();
+    let before = contents(&folder);
+    for command in [serve.as_slice(), create.as_slice()] {
+        let words = refused(&folder, command).await;
+        assert!(words.contains("master.key is missing") && words.contains("Nothing was changed"), "{words}");
+    }
+    assert_eq!(before, contents(&folder));
+
+    std::fs::copy(other.join("master.key"), &key).unwrap();
+    let before = contents(&folder);
+    for command in [serve.as_slice(), create.as_slice()] {
+        let words = refused(&folder, command).await;
+        assert!(
+            words.contains("is not the key under which") && words.contains("Nothing was changed"),
+            "{words}"
+        );
+    }
+    assert_eq!(before, contents(&folder));
+
+    std::fs::write(&key, right).unwrap();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    assert_eq!(server.token, None);
+}
+
+/// The client tries again for a few seconds: long enough for a server that a service manager starts again.
+#[tokio::test]
+async fn an_up_survives_the_death_of_its_server() {
+    let (_parent, folder) = folder();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let token = server.token.clone().unwrap();
+    let cli =
+        bench(&server, &token, "survivor", &[("count", "8"), ("chain", "true"), ("delayMs", "250")]).await;
+
+    let up = cli.spawn(UP);
+    up.says("item-00002 creating").await;
+    let address = server.address();
+    server.signal(Signal::KILL);
+    assert_eq!(server.ended().await.0, None);
+    let _server = Server::start(&folder, &address).await;
+    let up = up.wait().await.assert_success();
+    assert_says(&up, &["+ 9 created"]);
+
+    let state = export(&cli).await;
+    let mut expected = vec!["survivor-dev".to_owned(), "default".to_owned()];
+    expected.extend((0..8).map(|item| format!("item-0000{item}")));
+    assert_eq!(names(&state), expected);
+    assert_eq!(pending(&state), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn tokens_are_made_and_ended_beside_a_running_server() {
+    let (_parent, folder) = folder();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let token = server.token.clone().unwrap();
+    let cli = bench(&server, &token, "keys", &[("count", "2"), ("chain", "true"), ("delayMs", "500")]).await;
+
+    let up = cli.spawn(UP);
+    up.says("item-00000 creating").await;
+    let made = told(&folder, &["token", "create", "ci", "--expires-in", "12h"]).await;
+    let ci = PulumiCli::new().backend(&server.url).token(made.trim());
+    let whoami = ci.run(["whoami", "--verbose"]).await.assert_success();
+    assert_says(&whoami, &["User: admin", "ci"]);
+    up.wait().await.assert_success();
+
+    let again = refused(&folder, &["token", "create", "ci"]).await;
+    assert!(again.contains("has a token named ci already"), "{again}");
+    let unused = told(&folder, &["token", "create", "unused"]).await;
+    let listed = told(&folder, &["token", "list"]).await;
+    assert!(!listed.contains(made.trim()) && !listed.contains(unused.trim()), "{listed}");
+    let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    let names: Vec<_> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names, ["ci", "first-start", "unused"]);
+    assert_ne!(rows[0][2], "never");
+    assert_eq!((rows[1][2], rows[2][2]), ("never", "never"));
+
+    // The server never saw this one, so it need not forget it.
+    told(&folder, &["token", "revoke", "unused"]).await;
+    let ended = PulumiCli::new().token(unused.trim()).run(["login", &server.url]).await.assert_failure();
+    assert_says(&ended, &["Unauthorized: No credentials provided or are invalid."]);
+    let words = refused(&folder, &["token", "revoke", "unused"]).await;
+    assert!(words.contains("has no token named unused"), "{words}");
+    let words = refused(&folder, &["token", "list", "--user", "nobody"]).await;
+    assert!(words.contains("nobody"), "{words}");
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_within_a_minute() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let made = told(app.folder(), &["token", "create", "ci", "--user", USER]).await;
+    let ci = PulumiCli::new().backend(&app.url).token(made.trim());
+    ci.run(["stack", "ls", "--all"]).await.assert_success();
+    told(app.folder(), &["token", "revoke", "ci", "--user", USER]).await;
+    app.advance(Duration::from_secs(61));
+    let refused = ci.run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["this command requires logging in"]);
+}

@@ -1,0 +1,117 @@
+//! What journeys share: a client of a server, and what a state holds.
+
+use serde_json::Value;
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::cli::{Output, PulumiCli};
+
+/// An `up` without the preview before it and without a question.
+pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
+
+/// A `destroy` without the preview before it and without a question.
+pub(crate) const DESTROY: [&str; 3] = ["destroy", "--yes", "--skip-preview"];
+
+/// A `refresh` without the preview before it and without a question.
+pub(crate) const REFRESH: [&str; 3] = ["refresh", "--yes", "--skip-preview"];
+
+/// A client in a fresh home that knows the server and a token from its environment, as in CI.
+pub(crate) fn client(app: &TestApp) -> PulumiCli {
+    PulumiCli::new().backend(&app.url).token(&app.token)
+}
+
+/// A client with a bench program of this name and a stack `dev`.
+pub(crate) async fn bench(app: &TestApp, project: &str, settings: &[(&str, &str)]) -> PulumiCli {
+    let cli = client(app);
+    cli.bench_project(project, settings);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli
+}
+
+/// A client with a YAML program of this name and a stack `dev`.
+pub(crate) async fn yaml(app: &TestApp, project: &str, program: &str) -> PulumiCli {
+    let cli = client(app);
+    cli.yaml_project(project, program);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli
+}
+
+/// What `stack export` gives.
+pub(crate) async fn export(cli: &PulumiCli) -> Value {
+    cli.run(["stack", "export"]).await.assert_success().json()
+}
+
+/// What `stack export --version` gives.
+pub(crate) async fn export_version(cli: &PulumiCli, version: u64) -> Value {
+    cli.run(["stack", "export", "--version", &version.to_string()]).await.assert_success().json()
+}
+
+/// The state as the server tells it now, without starting a client.
+pub(crate) async fn state(app: &TestApp, project: &str) -> Value {
+    app.get(&format!("/api/stacks/{ORG}/{project}/dev/export")).send().await.expect(200)
+}
+
+/// What the server tells about the stack `dev`.
+pub(crate) async fn stack(app: &TestApp, project: &str) -> Value {
+    app.get(&format!("/api/stacks/{ORG}/{project}/dev")).send().await.expect(200)
+}
+
+/// The resources of a state.
+pub(crate) fn resources(state: &Value) -> Vec<Value> {
+    state["deployment"]["resources"].as_array().cloned().unwrap_or_default()
+}
+
+/// The names of a state's resources, in its order; those that wait for their deletion are marked.
+pub(crate) fn names(state: &Value) -> Vec<String> {
+    resources(state)
+        .iter()
+        .map(|resource| {
+            let mark = if resource["delete"] == true { " (delete)" } else { "" };
+            format!("{}{mark}", name(resource))
+        })
+        .collect()
+}
+
+/// The operations of a state that began and did not end: `creating item-00001`.
+pub(crate) fn pending(state: &Value) -> Vec<String> {
+    let operations = state["deployment"]["pending_operations"].as_array().cloned().unwrap_or_default();
+    operations
+        .iter()
+        .map(|operation| {
+            format!("{} {}", operation["type"].as_str().unwrap_or_default(), name(&operation["resource"]))
+        })
+        .collect()
+}
+
+fn name(resource: &Value) -> &str {
+    resource["urn"].as_str().and_then(|urn| urn.rsplit("::").next()).unwrap_or_default()
+}
+
+/// Fails unless the client printed all of this, to people or to programs.
+#[track_caller]
+pub(crate) fn assert_says(output: &Output, words: &[&str]) {
+    for word in words {
+        assert!(
+            output.stdout.contains(word) || output.stderr.contains(word),
+            "{word:?} is not in:\n{output}"
+        );
+    }
+}
+
+/// Asks the server until its state of `dev` is as wanted: what a client shows may be ahead of what it has saved.
+///
+/// # Panics
+/// If that does not come about within a minute.
+pub(crate) async fn state_once(app: &TestApp, project: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let asking = async {
+        loop {
+            let state = state(app, project).await;
+            if wanted(&state) {
+                return state;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    match tokio::time::timeout(std::time::Duration::from_secs(60), asking).await {
+        Ok(state) => state,
+        Err(_) => panic!("the state did not become as wanted: {}", state(app, project).await),
+    }
+}

@@ -1,0 +1,166 @@
+//! Goal: whoever ends an update after the publisher's death ends it in the same place, with the same bytes.
+//!
+//! Method: the publisher dies at every call of a complete in turn, before and after the store did it, or loses the
+//! store for good. Then one of three goes on: the client, repeating its complete to the restarted process; whoever
+//! meets the stack there; whoever meets it in another process, which first leaves the dead one its head start.
+
+use std::collections::BTreeSet;
+
+use statewright_shared::adapters::{Fault, Faults};
+use statewright_shared::domain::update::{Status, Update};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::records::{Head, Version};
+use statewright_shared::ports::BlobKey;
+use statewright_shared::services::stacks;
+
+use super::scene::{Scene, Step};
+use super::world::World;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Successor {
+    RepeatedComplete,
+    Restarted,
+    Another,
+}
+
+/// What is left of an update in the end.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    head: Head,
+    version: Version,
+    snapshots: Vec<BlobKey>,
+}
+
+async fn scene() -> (Scene, Faults, statewright_shared::context::Context) {
+    let scene = Scene::new(World::memory());
+    let faults = Faults::none();
+    let process = scene.world.faulty("first", &faults);
+    for step in [
+        Step::CreateStack,
+        Step::Begin,
+        Step::Append(1),
+        Step::Complete,
+        Step::Begin,
+        Step::Append(2),
+        Step::Append(3),
+        Step::Append(4),
+    ] {
+        scene.act(&process, step).await.unwrap();
+    }
+    (scene, faults, process)
+}
+
+async fn end(scene: &Scene) -> End {
+    let stack = scene.claims().unwrap().stack;
+    let head: Head = scene.world.read(&ItemKeys::head(stack)).await.unwrap();
+    let version = scene.world.read(&ItemKeys::version(stack, head.version)).await.unwrap();
+    let snapshots =
+        scene.world.blobs.keys().into_iter().filter(|key| key.as_str().starts_with("snap/")).collect();
+    End { head, version, snapshots }
+}
+
+async fn status(scene: &Scene) -> Status {
+    let id = scene.claims().unwrap().update;
+    scene.world.read::<Update>(&ItemKeys::update(id)).await.unwrap().status
+}
+
+#[tokio::test]
+async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_version() {
+    let (scene_whole, faults, process) = scene().await;
+    let before = faults.calls();
+    scene_whole.act(&process, Step::Complete).await.unwrap();
+    let calls = faults.calls() - before;
+    let whole = end(&scene_whole).await;
+    let (mut died_sealed, mut died_running, mut died_ended) = (0, 0, 0);
+
+    for nth in 1..=calls {
+        for fault in [Fault::DeathBefore, Fault::DeathAfter, Fault::Before, Fault::Lost, Fault::After] {
+            for successor in [Successor::RepeatedComplete, Successor::Restarted, Successor::Another] {
+                let (scene, faults, process) = scene().await;
+                faults.fail_from(nth, 10_000, fault);
+                tokio::select! {
+                    result = scene.act(&process, Step::Complete) => assert!(result.is_err()),
+                    () = faults.death() => {}
+                }
+                drop(process);
+                scene.check().await;
+                let status_at_death = status(&scene).await;
+                let died_at = scene.world.now();
+
+                let name = if successor == Successor::Another { "second" } else { "first" };
+                let process = scene.world.process(name);
+                let is_running = matches!(status_at_death, Status::Running { .. });
+                if successor == Successor::RepeatedComplete {
+                    scene.act(&process, Step::Complete).await.unwrap();
+                } else {
+                    if is_running {
+                        scene.act(&process, Step::Lapse).await.unwrap();
+                    }
+                    scene.act(&process, Step::Meet).await.unwrap();
+                }
+                let place = format!("call {nth} of {calls}, {fault:?}, then {successor:?}");
+                let end = end(&scene).await;
+                match status_at_death {
+                    Status::Running { .. } => {
+                        died_running += 1;
+                        assert_eq!(end.head.version, whole.head.version, "{place}");
+                    }
+                    Status::Sealed { .. } => {
+                        died_sealed += 1;
+                        assert_eq!(end, whole, "{place}");
+                        let waited = scene.world.now().since(died_at).as_secs();
+                        // Not to disturb a publisher that may be alive; a restart in its place is no other publisher.
+                        assert_eq!(
+                            waited >= 15,
+                            successor == Successor::Another,
+                            "{place}: waited {waited} s"
+                        );
+                    }
+                    Status::Ended { .. } => {
+                        died_ended += 1;
+                        assert_eq!(end, whole, "{place}");
+                    }
+                    Status::NotStarted => panic!("{place}: it was running"),
+                }
+                assert_eq!(scene.published(&process).await, BTreeSet::from([1, 2, 3, 4]), "{place}");
+                scene.check().await;
+                scene.finish().await;
+            }
+        }
+    }
+    assert!(
+        died_sealed > 0 && died_running > 0 && died_ended > 0,
+        "{died_running}, {died_sealed}, {died_ended}"
+    );
+}
+
+/// Both found the update sealed, and both do all of the work.
+#[tokio::test]
+async fn two_that_publish_at_once_make_one_version() {
+    let (whole, _, process) = scene().await;
+    whole.act(&process, Step::Complete).await.unwrap();
+
+    let (scene, faults, process) = scene().await;
+    let before = faults.calls();
+    // The first call after the seal never ends, so the update stays sealed.
+    for nth in 1.. {
+        faults.fail_at(nth, Fault::DeathBefore);
+        tokio::select! {
+            result = scene.act(&process, Step::Complete) => panic!("{result:?} before the update was sealed"),
+            () = faults.death() => {}
+        }
+        faults.heal();
+        if matches!(status(&scene).await, Status::Sealed { .. }) {
+            break;
+        }
+    }
+    assert!(faults.calls() > before);
+    let (one, other) = (scene.world.process("first"), scene.world.process("first"));
+    let (one, other) = futures::join!(
+        stacks::locate_settled(&one, &scene.caller, &scene.address),
+        stacks::locate_settled(&other, &scene.caller, &scene.address),
+    );
+    assert_eq!(one.unwrap().head.value, other.unwrap().head.value);
+    assert_eq!(end(&scene).await, end(&whole).await);
+    scene.finish().await;
+}

@@ -1,0 +1,177 @@
+//! Goal: whichever call of a use case fails, in whichever way, for however long, and whoever goes on: the stack is legal
+//! and nothing acknowledged is lost.
+//!
+//! Method: a run without faults counts the calls. Then, for each of them, each kind of fault and each length of it, the
+//! client does what the real one does: it repeats the request, on the process that failed or on a new one, if it is
+//! one that the CLI repeats; or it is gone and its lease runs out. A request is then delivered once more.
+
+use statewright_shared::adapters::{Fault, Faults};
+use statewright_shared::services::Error;
+
+use super::scene::{Scene, Step};
+use super::world::World;
+
+/// A request under test.
+struct Case {
+    /// What was done before.
+    prior: &'static [Step],
+    step: Step,
+    /// Whether the CLI repeats the request by itself.
+    is_retried: bool,
+}
+
+/// How things go on after the fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recovery {
+    /// The client repeats its request, and the process that failed serves it.
+    SameProcess,
+    /// The client repeats its request, and a process that has just started serves it.
+    NewProcess,
+    /// The client is gone.
+    Gone,
+}
+
+/// One call; as many as a use case tries; all until the store is healed.
+const LENGTHS: [u64; 3] = [1, 4, 10_000];
+
+const A_VERSION: [Step; 4] = [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete];
+const RUNNING: [Step; 7] = [
+    Step::CreateStack,
+    Step::Begin,
+    Step::Append(1),
+    Step::Complete,
+    Step::Begin,
+    Step::Append(2),
+    Step::Append(3),
+];
+
+async fn scene_before(case: &Case, is_warm: bool) -> (Scene, Faults, statewright_shared::context::Context) {
+    let scene = Scene::new(World::memory());
+    let faults = Faults::none();
+    let process = scene.world.faulty("first", &faults);
+    for step in case.prior {
+        scene.act(&process, *step).await.unwrap();
+    }
+    // What a process remembers saves calls, so there are other calls to break where it remembers nothing.
+    let process = if is_warm { process } else { scene.world.faulty("first", &faults) };
+    (scene, faults, process)
+}
+
+async fn calls(case: &Case, is_warm: bool) -> u64 {
+    let (scene, faults, process) = scene_before(case, is_warm).await;
+    let before = faults.calls();
+    scene.act(&process, case.step).await.unwrap();
+    scene.finish().await;
+    faults.calls() - before
+}
+
+/// What a client is told whose request was done already.
+fn is_told_so(step: Step, error: &Error) -> bool {
+    match step {
+        Step::CreateStack => matches!(error, Error::StackExists(_)),
+        Step::CreateAndStart | Step::Begin => matches!(error, Error::Held(_)),
+        Step::Remove => matches!(error, Error::NoStack(_)),
+        Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::Append(_)
+        | Step::Checkpoint(_)
+        | Step::Renew
+        | Step::Complete
+        | Step::Cancel
+        | Step::Import(_)
+        | Step::Encrypt
+        | Step::Meet
+        | Step::Lapse
+        | Step::Bootstrap => false,
+    }
+}
+
+async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u64, recovery: Recovery) {
+    let (scene, faults, process) = scene_before(case, is_warm).await;
+    let before = faults.calls();
+    faults.fail_from(nth, length, fault);
+    let first = scene.act(&process, case.step).await;
+    assert!(faults.calls() >= before + nth, "the fault was not met");
+    faults.heal();
+    scene.check().await;
+    if let Err(error) = &first {
+        assert!(
+            matches!(error, Error::Port(_)) || is_told_so(case.step, error),
+            "a fault was told as {error:?}"
+        );
+    }
+    let new;
+    let process = match recovery {
+        Recovery::SameProcess => &process,
+        Recovery::NewProcess => {
+            new = scene.world.process("second");
+            &new
+        }
+        Recovery::Gone => return scene.finish().await,
+    };
+    if first.is_err() {
+        if let Err(error) = scene.act(process, case.step).await {
+            assert!(!case.is_retried && is_told_so(case.step, &error), "the repeat was told {error:?}");
+        }
+        scene.check().await;
+    }
+    if let Err(error) = scene.act(process, case.step).await {
+        assert!(is_told_so(case.step, &error), "the second delivery was told {error:?}");
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn break_everywhere(case: Case) {
+    for is_warm in [true, false] {
+        let calls = calls(&case, is_warm).await;
+        assert!(calls > 0, "a use case without a call has nothing to break");
+        for nth in 1..=calls {
+            for fault in [Fault::Before, Fault::Lost, Fault::After] {
+                for length in LENGTHS {
+                    for recovery in [Recovery::SameProcess, Recovery::NewProcess, Recovery::Gone] {
+                        let place = format!(
+                            "{:?}, warm: {is_warm}, call {nth} of {calls}: {fault:?} for {length}, then {recovery:?}",
+                            case.step
+                        );
+                        let run = Box::pin(break_at(&case, is_warm, nth, fault, length, recovery));
+                        let run = std::panic::AssertUnwindSafe(run);
+                        if let Err(panic) = futures::FutureExt::catch_unwind(run).await {
+                            println!("{place}");
+                            std::panic::resume_unwind(panic);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+macro_rules! cases {
+    ($($name:ident: $prior:expr => $step:expr, $is_retried:expr;)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            break_everywhere(Case { prior: &$prior, step: $step, is_retried: $is_retried }).await;
+        }
+    )*};
+}
+
+// Which requests the CLI repeats: pulumi v3.274.1, `pkg/backend/httpstate/client`; GET, and all that a running update
+// sends with its token, encryption and cancel.
+cases! {
+    create_stack_survives_every_fault: [] => Step::CreateStack, false;
+    create_and_start_survive_every_fault: A_VERSION => Step::CreateAndStart, false;
+    begin_survives_every_fault: A_VERSION => Step::Begin, false;
+    append_survives_every_fault: RUNNING => Step::Append(4), true;
+    checkpoint_survives_every_fault:
+        [Step::CreateStack, Step::Begin, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
+    renew_survives_every_fault: RUNNING => Step::Renew, true;
+    complete_survives_every_fault: RUNNING => Step::Complete, true;
+    cancel_survives_every_fault: RUNNING => Step::Cancel, true;
+    import_survives_every_fault: A_VERSION => Step::Import(2), false;
+    remove_survives_every_fault: A_VERSION => Step::Remove, false;
+    encrypt_survives_every_fault: [Step::CreateStack] => Step::Encrypt, true;
+    takeover_survives_every_fault:
+        [Step::CreateStack, Step::Begin, Step::Append(1), Step::Append(2), Step::Lapse] => Step::Meet, true;
+    create_token_survives_every_fault: [Step::Bootstrap] => Step::CreateToken, false;
+    bootstrap_survives_every_fault: [] => Step::Bootstrap, false;
+}

@@ -1,0 +1,325 @@
+//! Goal: over any sequence of requests, through two processes, a stack is what a few lines say that it is.
+//!
+//! Method: each operation is done to a plain model and to the services; after each, answers and state are compared.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use statewright_shared::context::Context;
+use statewright_shared::domain::update::{LEASE, NotNow, Outcome};
+use statewright_shared::ports::Timestamp;
+use statewright_shared::services::history;
+use statewright_shared::services::publish::gunzip;
+use statewright_shared::services::{Error, log, stacks, updates};
+
+use super::scene::{Scene, Step, numbers};
+use super::world::World;
+
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Create,
+    Remove {
+        force: bool,
+    },
+    Begin,
+    Append,
+    Renew,
+    Complete(Outcome),
+    Cancel,
+    Import,
+    Encrypt,
+    Wait {
+        seconds: u64,
+    },
+    /// To one tick before the end of the lease, to it, or behind it.
+    WaitForLease {
+        ticks_behind: i8,
+    },
+}
+
+/// What a client is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Done,
+    Exists,
+    Missing,
+    NoUpdate,
+    HasResources,
+    Held,
+    Over,
+    Fenced,
+}
+
+/// How the client's last update stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Running,
+    Completed(Outcome),
+    Cancelled,
+    Expired,
+}
+
+#[derive(Debug)]
+struct Stack {
+    serial: u64,
+    version: u64,
+    state: BTreeSet<u64>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    until: Timestamp,
+    acked: BTreeSet<u64>,
+}
+
+/// The reference: one name, and the update that the client began last.
+#[derive(Debug, Default)]
+struct Model {
+    stacks_made: u64,
+    stack: Option<Stack>,
+    update: Option<(u64, Fate)>,
+}
+
+impl Model {
+    fn end(&mut self, fate: Fate) {
+        if let Some(stack) = &mut self.stack
+            && let Some(running) = stack.running.take()
+        {
+            stack.version += 1;
+            stack.state.extend(running.acked);
+            self.update = self.update.map(|(serial, _)| (serial, fate));
+        }
+    }
+
+    /// Whoever looks ends an update whose lease is over.
+    fn look(&mut self, now: Timestamp) {
+        let running = self.stack.as_ref().and_then(|stack| stack.running.as_ref());
+        if running.is_some_and(|running| now > running.until) {
+            self.end(Fate::Expired);
+        }
+    }
+
+    fn fate(&self) -> Option<Fate> {
+        self.update.map(|(_, fate)| fate)
+    }
+
+    /// `number`: what an append or an import saves. `None`: the client has nothing to do this with.
+    fn apply(&mut self, operation: Operation, number: u64, now: Timestamp) -> Option<Told> {
+        let is_running = self.fate() == Some(Fate::Running);
+        let told = match operation {
+            Operation::Create if self.stack.is_some() => Told::Exists,
+            Operation::Create => {
+                self.stacks_made += 1;
+                let serial = self.stacks_made;
+                self.stack = Some(Stack { serial, version: 0, state: BTreeSet::new(), running: None });
+                Told::Done
+            }
+            Operation::Remove { force } => match &self.stack {
+                None => Told::Missing,
+                Some(Stack { running: Some(_), .. }) => Told::Held,
+                Some(Stack { state, .. }) if !force && !state.is_empty() => Told::HasResources,
+                Some(_) => {
+                    self.stack = None;
+                    Told::Done
+                }
+            },
+            Operation::Begin => match &mut self.stack {
+                None => Told::Missing,
+                Some(Stack { running: Some(_), .. }) => Told::Held,
+                Some(stack) => {
+                    stack.running = Some(Running { until: now.plus(LEASE), acked: BTreeSet::new() });
+                    self.update = Some((stack.serial, Fate::Running));
+                    Told::Done
+                }
+            },
+            Operation::Append | Operation::Renew => {
+                self.update?;
+                let stack = self.stack.as_mut().filter(|_| is_running);
+                match stack.and_then(|stack| stack.running.as_mut()) {
+                    Some(running) if matches!(operation, Operation::Append) => {
+                        running.acked.insert(number);
+                        Told::Done
+                    }
+                    Some(running) => {
+                        running.until = now.plus(LEASE);
+                        Told::Done
+                    }
+                    None => Told::Fenced,
+                }
+            }
+            Operation::Complete(outcome) => match self.fate()? {
+                Fate::Running => {
+                    self.end(Fate::Completed(outcome));
+                    Told::Done
+                }
+                Fate::Completed(ended) if ended == outcome => Told::Done,
+                Fate::Completed(_) | Fate::Cancelled | Fate::Expired => Told::Fenced,
+            },
+            Operation::Cancel => {
+                let (serial, fate) = self.update?;
+                match (&self.stack, fate) {
+                    (None, _) => Told::Missing,
+                    (Some(stack), _) if stack.serial != serial => Told::NoUpdate,
+                    (Some(_), Fate::Running) => {
+                        self.end(Fate::Cancelled);
+                        Told::Done
+                    }
+                    (Some(_), Fate::Cancelled) => Told::Done,
+                    (Some(_), Fate::Completed(_) | Fate::Expired) => Told::Over,
+                }
+            }
+            Operation::Import => match &mut self.stack {
+                None => Told::Missing,
+                Some(Stack { running: Some(_), .. }) => Told::Held,
+                Some(stack) => {
+                    stack.version += 1;
+                    stack.state.insert(number);
+                    Told::Done
+                }
+            },
+            Operation::Encrypt => self.stack.as_ref().map_or(Told::Missing, |_| Told::Done),
+            Operation::Wait { .. } | Operation::WaitForLease { .. } => Told::Done,
+        };
+        Some(told)
+    }
+}
+
+fn told(result: Result<(), Error>) -> Told {
+    match result {
+        Ok(()) => Told::Done,
+        Err(Error::StackExists(_)) => Told::Exists,
+        Err(Error::NoStack(_)) => Told::Missing,
+        Err(Error::NoUpdate { .. }) => Told::NoUpdate,
+        Err(Error::StackHasResources) => Told::HasResources,
+        Err(Error::Held(_)) => Told::Held,
+        Err(Error::NotNow(NotNow::Over { .. })) => Told::Over,
+        Err(Error::Fenced(_)) => Told::Fenced,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+async fn act(
+    scene: &Scene,
+    ctx: &Context,
+    operation: Operation,
+    number: u64,
+    model: &Model,
+) -> Result<(), Error> {
+    let import = |resources: &BTreeSet<u64>| {
+        let resources: Vec<_> =
+            resources.iter().chain([&number]).map(|n| super::scene::resource(*n)).collect();
+        serde_json::json!({"version": 3, "deployment": {"resources": resources}}).to_string()
+    };
+    match operation {
+        Operation::Create => scene.act(ctx, Step::CreateStack).await,
+        Operation::Remove { force } => stacks::remove(ctx, &scene.caller, &scene.address, force).await,
+        Operation::Begin => scene.act(ctx, Step::Begin).await,
+        Operation::Append => scene.act(ctx, Step::Append(number)).await,
+        Operation::Renew => scene.act(ctx, Step::Renew).await,
+        Operation::Complete(outcome) => updates::complete(ctx, &scene.claims().unwrap(), outcome).await,
+        Operation::Cancel => scene.act(ctx, Step::Cancel).await,
+        Operation::Import => {
+            let before = model.stack.as_ref().map(|stack| stack.state.clone()).unwrap_or_default();
+            let text = import(&before).into();
+            let import =
+                statewright_shared::services::publish::import(ctx, &scene.caller, &scene.address, text);
+            import.await.map(drop)
+        }
+        Operation::Encrypt => scene.act(ctx, Step::Encrypt).await,
+        Operation::Wait { seconds } => {
+            scene.world.clock.advance(Duration::from_secs(seconds));
+            Ok(())
+        }
+        Operation::WaitForLease { ticks_behind } => {
+            let running = model.stack.as_ref().and_then(|stack| stack.running.as_ref());
+            if let Some(Running { until, .. }) = running {
+                let instant = Timestamp(until.0 + i64::from(ticks_behind));
+                scene.world.clock.advance(instant.since(scene.world.now()));
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn compare(scene: &Scene, ctx: &Context, model: &mut Model, place: &str) {
+    model.look(scene.world.now());
+    let view = stacks::get(ctx, &scene.caller, &scene.address).await;
+    let Some(stack) = &model.stack else {
+        assert!(matches!(view, Err(Error::NoStack(_))), "{place}: {view:?}");
+        return;
+    };
+    let view = view.unwrap();
+    assert_eq!(view.head.version, stack.version, "{place}");
+    let claims = scene.claims().map(|claims| claims.update);
+    assert_eq!(view.head.running, claims.filter(|_| stack.running.is_some()), "{place}");
+    let mut state = stack.state.clone();
+    if stack.version > 0 {
+        let export = stacks::export(ctx, &scene.caller, &scene.address, Some(stack.version)).await.unwrap();
+        assert_eq!(numbers(&gunzip(&export.unwrap()).unwrap()), state, "{place}");
+    }
+    state.extend(stack.running.iter().flat_map(|running| &running.acked));
+    assert_eq!(scene.published(ctx).await, state, "{place}: what a running update has saved shows");
+    let history = history::list(ctx, &scene.caller, &scene.address, None).await.unwrap();
+    assert_eq!(history.len() as u64, stack.version, "{place}");
+    if model.fate() != Some(Fate::Running)
+        && let Some(claims) = scene.claims()
+    {
+        let late = log::append_entries(ctx, &claims, bytes::Bytes::new()).await;
+        assert!(matches!(late, Err(Error::Fenced(_))), "{place}: {late:?}");
+    }
+    scene.check().await;
+}
+
+async fn run(operations: Vec<(Operation, bool)>) {
+    let scene = Scene::new(World::memory());
+    let processes = [scene.world.process("first"), scene.world.process("second")];
+    let mut model = Model::default();
+    for (index, (operation, is_second)) in operations.iter().enumerate() {
+        let ctx = &processes[usize::from(*is_second)];
+        let place = format!("{operation:?} as number {index} of {operations:?}");
+        let number = index as u64;
+        if scene.claims().is_none() && needs_update(*operation) {
+            continue;
+        }
+        let answer = told(act(&scene, ctx, *operation, number, &model).await);
+        let expected = model.apply(*operation, number, scene.world.now());
+        assert_eq!(Some(answer), expected, "{place}");
+        // The other process looks, so that neither gets by with what it remembers.
+        compare(&scene, &processes[usize::from(!is_second)], &mut model, &place).await;
+    }
+}
+
+/// Whether a client without an update could not even ask for this.
+fn needs_update(operation: Operation) -> bool {
+    matches!(operation, Operation::Append | Operation::Renew | Operation::Complete(_) | Operation::Cancel)
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        2 => Just(Operation::Create),
+        1 => any::<bool>().prop_map(|force| Operation::Remove { force }),
+        5 => Just(Operation::Begin),
+        9 => Just(Operation::Append),
+        2 => Just(Operation::Renew),
+        2 => prop_oneof![Just(Outcome::Succeeded), Just(Outcome::Failed)].prop_map(Operation::Complete),
+        2 => Just(Operation::Cancel),
+        2 => Just(Operation::Import),
+        1 => Just(Operation::Encrypt),
+        2 => (0..200u64).prop_map(|seconds| Operation::Wait { seconds }),
+        1 => (-1..=1i8).prop_map(|ticks_behind| Operation::WaitForLease { ticks_behind }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 150, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_stack_is_what_the_model_says(operations in prop::collection::vec((operation(), any::<bool>()), 1..40)) {
+        // Without a stack there is little to say, so there mostly is one.
+        let operations = std::iter::once((Operation::Create, false)).chain(operations).collect();
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(operations));
+    }
+}

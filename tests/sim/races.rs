@@ -1,0 +1,255 @@
+//! Goal: whatever two processes do to one stack at once, one of them wins, everything acknowledged is published, and
+//! nothing is written behind a seal.
+//!
+//! Method: tasks over two contexts. In memory all of them share a thread, and seeded pauses around every call of a port
+//! decide who goes on; over SQLite each process has a handle of its own onto one file, and threads decide.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use statewright_shared::adapters::embedded::SqliteLedger;
+use statewright_shared::context::Context;
+use statewright_shared::domain::update::{LEASE, NotNow};
+use statewright_shared::services::accounts::{self, Caller};
+use statewright_shared::services::{Error, secrets, stacks, update_tokens, updates};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::scene::{Scene, Step, new_update};
+use super::world::{Dice, World};
+
+const SEEDS: u64 = 60;
+
+/// A scene with two processes.
+struct Ring {
+    scene: Scene,
+    processes: [Context; 2],
+    dice: Arc<Dice>,
+}
+
+impl Ring {
+    fn in_memory(seed: u64) -> Self {
+        let (scene, dice) = (Scene::new(World::memory()), Arc::new(Dice::new(seed)));
+        let processes = ["first", "second"].map(|name| scene.world.jittery(name, None, &dice));
+        Self { scene, processes, dice }
+    }
+
+    fn on_disk(seed: u64, folder: &TempDir) -> Self {
+        let path = folder.path().join("ledger.sqlite");
+        let one = Arc::new(SqliteLedger::open_or_create(&path).unwrap());
+        let other = Arc::new(SqliteLedger::open_existing(&path).unwrap());
+        let (scene, dice) = (Scene::new(World::over(one.clone())), Arc::new(Dice::new(seed)));
+        let processes = [
+            scene.world.jittery("first", Some(one), &dice),
+            scene.world.jittery("second", Some(other), &dice),
+        ];
+        Self { scene, processes, dice }
+    }
+}
+
+async fn append_until_fenced(ring: Arc<Ring>, process: usize, from: u64) {
+    for number in from..from + 6 {
+        ring.dice.pause(12).await;
+        match ring.scene.act(&ring.processes[process], Step::Append(number)).await {
+            Ok(()) | Err(Error::Contended(_)) => {}
+            Err(Error::Fenced(_)) => return,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn renew_until_fenced(ring: Arc<Ring>, process: usize) {
+    for _ in 0..4 {
+        ring.dice.pause(20).await;
+        match ring.scene.act(&ring.processes[process], Step::Renew).await {
+            Ok(()) => {}
+            Err(Error::Fenced(_)) => return,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn end(ring: Arc<Ring>, process: usize, step: Step) {
+    ring.dice.pause(300).await;
+    if step == Step::Meet && ring.dice.roll(2) == 0 {
+        ring.scene.world.clock.advance(LEASE + Duration::from_nanos(1));
+    }
+    match ring.scene.act(&ring.processes[process], step).await {
+        Ok(()) | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. })) => {}
+        Err(other) => panic!("{step:?}: {other:?}"),
+    }
+}
+
+/// Appends, renewals, a complete, a cancel and takeovers of one update, all at once.
+async fn race_for_one_update(ring: Ring) {
+    let ring = Arc::new(ring);
+    let scene = &ring.scene;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete, Step::Begin] {
+        scene.act(&ring.processes[0], step).await.unwrap();
+    }
+    let update = scene.claims().unwrap();
+    let mut tasks = JoinSet::new();
+    for (process, from) in [(0, 100), (1, 200), (0, 300), (1, 400)] {
+        tasks.spawn(append_until_fenced(Arc::clone(&ring), process, from));
+    }
+    for process in [0, 1] {
+        tasks.spawn(renew_until_fenced(Arc::clone(&ring), process));
+    }
+    for (process, step) in
+        [(0, Step::Complete), (1, Step::Complete), (1, Step::Cancel), (0, Step::Meet), (1, Step::Meet)]
+    {
+        tasks.spawn(end(Arc::clone(&ring), process, step));
+    }
+    tasks.join_all().await;
+
+    assert_eq!(scene.claims().unwrap().update, update.update);
+    scene.check().await;
+    scene.finish().await;
+    let view = stacks::get(&ring.processes[1], &scene.caller, &scene.address).await.unwrap();
+    assert_eq!(view.head.version, 3, "one version for each update");
+}
+
+async fn begin_at_once(ring: Ring) {
+    let scene = &ring.scene;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1)] {
+        scene.act(&ring.processes[0], step).await.unwrap();
+    }
+    // Half of the time the beginners have to end an abandoned update first.
+    if ring.dice.roll(2) == 0 {
+        scene.act(&ring.processes[0], Step::Lapse).await.unwrap();
+    } else {
+        scene.act(&ring.processes[0], Step::Complete).await.unwrap();
+    }
+    let begin = |process: usize| {
+        updates::begin(&ring.processes[process], &scene.caller, &scene.address, new_update(), None, 2)
+    };
+    let begun = join_all([begin(0), begin(1), begin(0), begin(1)]).await;
+    let winners: Vec<_> = begun.iter().filter_map(|begun| begun.as_ref().ok()).collect();
+    assert_eq!(winners.len(), 1, "I1: one wins");
+    for loser in begun.iter().filter_map(|begun| begun.as_ref().err()) {
+        match loser {
+            Error::Held(holder) => {
+                assert_eq!(holder.update, winners[0].started.update, "I1: the loser is told who")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn make_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], .. } = &ring;
+    let Scene { caller, address, .. } = scene;
+
+    // The signing key: both sign, and each opens what the other signed.
+    let (a, b) = futures::join!(update_tokens::prepare(one), update_tokens::prepare(other));
+    (a.unwrap(), b.unwrap());
+
+    // The first user.
+    let (login, org) = (&caller.user.login, caller.user.orgs.first().unwrap());
+    let firsts = futures::join!(accounts::bootstrap(one, login, org), accounts::bootstrap(other, login, org));
+    let shown: Vec<_> = [firsts.0.unwrap(), firsts.1.unwrap()].into_iter().flatten().collect();
+    assert_eq!(shown.len(), 1, "one start shows its token");
+    let by_token: Caller = accounts::authenticate(other, &shown[0].token).await.unwrap();
+    assert_eq!(by_token.user.login, caller.user.login);
+
+    // A token of one name.
+    let name = statewright_shared::domain::names::TokenName::parse("ci").unwrap();
+    let tokens = futures::join!(
+        accounts::create_token(one, login, &name, None),
+        accounts::create_token(other, login, &name, None)
+    );
+    assert!(tokens.0.is_ok() != tokens.1.is_ok(), "{tokens:?}");
+
+    // A stack of one name.
+    let tags = std::collections::BTreeMap::new;
+    let created = futures::join!(
+        stacks::create(one, caller, address, tags(), None),
+        stacks::create(other, caller, address, tags(), None)
+    );
+    let id = match created {
+        (Ok(id), Err(Error::StackExists(_))) | (Err(Error::StackExists(_)), Ok(id)) => id,
+        both => panic!("{both:?}"),
+    };
+
+    // The first secrets.
+    let plain = |text: &str| [text.as_bytes().to_vec()];
+    let (ours, theirs) = (plain("ours"), plain("theirs"));
+    let sealed = futures::join!(secrets::encrypt(one, id, &ours), secrets::encrypt(other, id, &theirs));
+    assert_eq!(secrets::decrypt(other, id, &sealed.0.unwrap()).await.unwrap(), ours);
+    assert_eq!(secrets::decrypt(one, id, &sealed.1.unwrap()).await.unwrap(), theirs);
+    assert_eq!(scene.world.data_keys(id).await, 1);
+
+    // A token that one signed is good for the other.
+    let begun = updates::begin(one, caller, address, new_update(), None, 2).await.unwrap().started;
+    update_tokens::verify(other, &begun.token, address, &begun.update.to_string()).await.unwrap();
+    updates::cancel(other, caller, address, &begun.update.to_string()).await.unwrap();
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn start_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], .. } = &ring;
+    let Scene { caller, address, .. } = scene;
+    scene.act(one, Step::CreateStack).await.unwrap();
+    let id = updates::create(one, caller, address, new_update()).await.unwrap().to_string();
+    // The same update started twice is one start; each gets a token for it.
+    let started = futures::join!(
+        updates::start(one, caller, address, &id, None, 2),
+        updates::start(other, caller, address, &id, None, 2)
+    );
+    for (started, verifier) in [(started.0.unwrap(), other), (started.1.unwrap(), one)] {
+        assert_eq!(started.version, 1);
+        update_tokens::verify(verifier, &started.token, address, &id).await.unwrap();
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn remove_and_begin_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let begin = async {
+        dice.pause(8).await;
+        scene.act(one, Step::Begin).await
+    };
+    let (removed, begun) = futures::join!(scene.act(other, Step::Remove), begin);
+    match (&removed, &begun) {
+        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::Held(_)), Ok(())) => {}
+        both => panic!("a stack is either removed or updated: {both:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+macro_rules! races {
+    ($($name:ident, $name_on_disk:ident: $race:expr;)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            for seed in 0..SEEDS {
+                println!("seed {seed}");
+                Box::pin($race(Ring::in_memory(seed))).await;
+            }
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name_on_disk() {
+            for seed in 0..3 {
+                let folder = TempDir::new().unwrap();
+                Box::pin($race(Ring::on_disk(seed, &folder))).await;
+            }
+        }
+    )*};
+}
+
+races! {
+    an_update_keeps_what_it_acknowledged, an_update_on_disk_keeps_what_it_acknowledged: race_for_one_update;
+    of_several_begins_one_wins, of_several_begins_on_disk_one_wins: begin_at_once;
+    two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one: start_at_once;
+    two_first_callers_agree, two_first_callers_on_disk_agree: make_at_once;
+    a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated: remove_and_begin_at_once;
+}

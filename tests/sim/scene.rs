@@ -1,0 +1,297 @@
+//! One user with one stack, what they do, and what they were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use statewright_shared::context::Context;
+use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
+use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::records::{Detail, Name, Token, User};
+use statewright_shared::services::accounts::{self, Caller};
+use statewright_shared::services::publish::{self, gunzip, gzip};
+use statewright_shared::services::update_tokens::{self, Claims};
+use statewright_shared::services::updates::{self, NewUpdate};
+use statewright_shared::services::{Error, log, secrets, stacks};
+
+use super::world::World;
+
+/// One request of a client, or one command of an operator. The number in a step that saves is that of the resource that
+/// comes into the state with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    CreateStack,
+    CreateAndStart,
+    Begin,
+    Append(u64),
+    Checkpoint(u64),
+    Renew,
+    Complete,
+    Cancel,
+    Import(u64),
+    Remove,
+    Encrypt,
+    /// Looks at the stack, and so ends an update whose lease is over.
+    Meet,
+    /// The lease runs out, and the moment that a publisher has to itself.
+    Lapse,
+    CreateToken,
+    Bootstrap,
+}
+
+pub(crate) struct Scene {
+    pub(crate) world: World,
+    pub(crate) caller: Caller,
+    pub(crate) address: StackAddress,
+    told: Mutex<Told>,
+}
+
+/// What the client sent and was told.
+#[derive(Debug, Default)]
+struct Told {
+    claims: Option<Claims>,
+    sent: BTreeSet<u64>,
+    acked: BTreeSet<u64>,
+    secrets: Vec<Vec<u8>>,
+    tokens: Vec<String>,
+    /// Its removal was asked for.
+    may_be_gone: bool,
+}
+
+const PLAINTEXT: &[u8] = b"hunter2";
+
+impl Scene {
+    pub(crate) fn new(world: World) -> Self {
+        let (login, org) = (Login::parse("alice").unwrap(), OrgName::parse("acme").unwrap());
+        let created = world.now();
+        let token =
+            Token { name: TokenName::parse("laptop").unwrap(), login: login.clone(), created, expires: None };
+        let caller = Caller { user: User { login, created, orgs: vec![org] }, token };
+        let address = StackAddress::parse("acme", "web", "dev").unwrap();
+        Self { world, caller, address, told: Mutex::default() }
+    }
+
+    pub(crate) fn claims(&self) -> Option<Claims> {
+        self.told.lock().unwrap().claims.clone()
+    }
+
+    fn held_claims(&self) -> Claims {
+        self.claims().expect("an update was begun")
+    }
+
+    /// Does a step through a process. What the client is told is remembered.
+    pub(crate) async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
+        let Self { caller, address, .. } = self;
+        match step {
+            Step::CreateStack => {
+                stacks::create(ctx, caller, address, BTreeMap::new(), None).await?;
+            }
+            Step::CreateAndStart => {
+                let id = updates::create(ctx, caller, address, new_update()).await?.to_string();
+                let started = updates::start(ctx, caller, address, &id, None, 2).await?;
+                self.hold(ctx, &started.token, &id).await?;
+            }
+            Step::Begin => {
+                let started = updates::begin(ctx, caller, address, new_update(), None, 2).await?.started;
+                self.hold(ctx, &started.token, &started.update.to_string()).await?;
+            }
+            Step::Append(number) => {
+                self.told.lock().unwrap().sent.insert(number);
+                let body = gzip(batch(number).to_string().as_bytes());
+                log::append_entries(ctx, &self.held_claims(), body).await?;
+                self.told.lock().unwrap().acked.insert(number);
+            }
+            Step::Checkpoint(number) => {
+                let body = gzip(self.whole_with(number).to_string().as_bytes());
+                log::append_checkpoint(ctx, &self.held_claims(), body).await?;
+                self.told.lock().unwrap().acked.insert(number);
+            }
+            Step::Renew => {
+                let claims = self.held_claims();
+                let (token, _) = updates::renew(ctx, address, &claims, 300).await?;
+                self.hold(ctx, &token, &claims.update.to_string()).await?;
+            }
+            Step::Complete => updates::complete(ctx, &self.held_claims(), Outcome::Succeeded).await?,
+            Step::Cancel => {
+                updates::cancel(ctx, caller, address, &self.held_claims().update.to_string()).await?;
+            }
+            Step::Import(number) => {
+                let text = Bytes::from(self.whole_with(number).to_string());
+                publish::import(ctx, caller, address, text).await?;
+                self.told.lock().unwrap().acked.insert(number);
+            }
+            Step::Remove => {
+                self.told.lock().unwrap().may_be_gone = true;
+                stacks::remove(ctx, caller, address, true).await?;
+            }
+            Step::Encrypt => {
+                let stack = stacks::locate(ctx, caller, address).await?.id;
+                let sealed = secrets::encrypt(ctx, stack, &[PLAINTEXT.to_vec()]).await?;
+                self.told.lock().unwrap().secrets.extend(sealed);
+            }
+            Step::Meet => {
+                stacks::get(ctx, caller, address).await?;
+            }
+            Step::Lapse => self.world.clock.advance(LEASE + Duration::from_nanos(1)),
+            Step::CreateToken => {
+                let name = TokenName::parse("ci").unwrap();
+                let token = accounts::create_token(ctx, &caller.user.login, &name, None).await?;
+                self.told.lock().unwrap().tokens.push(token);
+            }
+            Step::Bootstrap => {
+                let org = caller.user.orgs.first().unwrap();
+                let first = accounts::bootstrap(ctx, &caller.user.login, org).await?;
+                self.told.lock().unwrap().tokens.extend(first.map(|first| first.token));
+            }
+        }
+        Ok(())
+    }
+
+    async fn hold(&self, ctx: &Context, token: &str, update: &str) -> Result<(), Error> {
+        let claims = update_tokens::verify(ctx, token, &self.address, update).await?;
+        self.told.lock().unwrap().claims = Some(claims);
+        Ok(())
+    }
+
+    /// A whole deployment: what was acknowledged so far, with one resource more.
+    fn whole_with(&self, number: u64) -> Value {
+        let mut told = self.told.lock().unwrap();
+        told.sent.insert(number);
+        let resources: Vec<Value> =
+            told.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
+        let time = self.world.now().to_rfc3339();
+        json!({"version": 3, "deployment": {"manifest": {"time": time}, "resources": resources}})
+    }
+
+    /// The numbers of the resources in the current deployment.
+    pub(crate) async fn published(&self, ctx: &Context) -> BTreeSet<u64> {
+        let Some(bytes) = stacks::export(ctx, &self.caller, &self.address, None).await.unwrap() else {
+            return BTreeSet::new();
+        };
+        numbers(&gunzip(&bytes).unwrap())
+    }
+
+    /// Asserts what is true of the stack at any moment, if there is one.
+    pub(crate) async fn check(&self) {
+        if let Some(name) = self.world.read::<Name>(&ItemKeys::name(&self.address)).await {
+            self.world.check_stack(name.id).await;
+        }
+    }
+
+    /// Asserts I3: what was acknowledged is in the state, and nothing that was never sent.
+    pub(crate) async fn check_acked(&self, ctx: &Context) {
+        let published = self.published(ctx).await;
+        let told = self.told.lock().unwrap();
+        assert!(
+            published.is_superset(&told.acked),
+            "I3: {:?} were acknowledged, {published:?} published",
+            told.acked
+        );
+        assert!(published.is_subset(&told.sent), "{:?} were sent, {published:?} published", told.sent);
+    }
+
+    /// Asserts that secrets and tokens which were handed out are good for a process that never saw them.
+    pub(crate) async fn check_handed_out(&self, ctx: &Context) {
+        let (sealed, tokens) = {
+            let told = self.told.lock().unwrap();
+            (told.secrets.clone(), told.tokens.clone())
+        };
+        if !sealed.is_empty() {
+            let stack = stacks::locate(ctx, &self.caller, &self.address).await.unwrap().id;
+            for plaintext in secrets::decrypt(ctx, stack, &sealed).await.unwrap() {
+                assert_eq!(plaintext, PLAINTEXT);
+            }
+            assert_eq!(self.world.data_keys(stack).await, 1, "a stack has one data key");
+        }
+        for token in tokens {
+            accounts::authenticate(ctx, &token).await.expect("a token that was shown is valid");
+        }
+    }
+
+    /// Whether the client's update takes writes, as far as its record says.
+    async fn is_open(&self) -> bool {
+        let Some(claims) = self.claims() else { return false };
+        let update = self.world.read::<Update>(&ItemKeys::update(claims.update)).await.unwrap();
+        matches!(update.status, Status::Running { .. })
+    }
+
+    /// Asserts I4: what is sent for an update that is over is refused, by processes that remember it and that do not.
+    pub(crate) async fn check_fenced(&self, ctx: &Context) {
+        let Some(claims) = self.claims() else { return };
+        for process in [ctx, &self.world.process("newer")] {
+            for body in [batch(900), batch(901)] {
+                let refused = log::append_entries(process, &claims, gzip(body.to_string().as_bytes())).await;
+                assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
+            }
+            let refused = updates::renew(process, &self.address, &claims, 300).await;
+            assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
+        }
+    }
+
+    /// Brings the scene to an end through a new process, and asserts on the way that nothing is held for longer than a
+    /// lease (I1), that what was acknowledged is there (I3), that what is over takes no more (I4), and that the stack
+    /// goes on.
+    pub(crate) async fn finish(&self) {
+        let ctx = &self.world.process("last");
+        if matches!(stacks::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
+            let mut told = self.told.lock().unwrap();
+            assert!(told.may_be_gone || told.acked.is_empty(), "I3: the stack is gone");
+            // A new stack of the same name has nothing of the old one.
+            (told.acked, told.sent, told.secrets) = Default::default();
+            drop(told);
+            self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
+        }
+        // Before its token ends by itself, only the log can refuse a client whose update is over.
+        if !self.is_open().await {
+            self.check_fenced(ctx).await;
+        }
+        self.act(ctx, Step::Lapse).await.unwrap();
+        let view = stacks::get(ctx, &self.caller, &self.address).await.unwrap();
+        assert_eq!(view.head.running, None, "I1: nothing is held for longer than a lease");
+        self.check().await;
+        self.check_acked(ctx).await;
+        self.check_handed_out(ctx).await;
+        self.check_fenced(ctx).await;
+        self.act(ctx, Step::Begin).await.unwrap();
+        self.act(ctx, Step::Append(901)).await.unwrap();
+        self.act(ctx, Step::Complete).await.unwrap();
+        let after = stacks::get(ctx, &self.caller, &self.address).await.unwrap();
+        assert_eq!(after.head.version, view.head.version + 1, "I2: versions rise by one");
+        self.check().await;
+        self.check_acked(ctx).await;
+    }
+}
+
+pub(crate) fn new_update() -> NewUpdate {
+    NewUpdate { kind: UpdateKind::Update, dry_run: false, detail: Detail::default() }
+}
+
+/// A resource whose text does not compress to nothing.
+pub(crate) fn resource(number: u64) -> Value {
+    let noise = super::world::sha256(&number.to_be_bytes());
+    json!({"urn": format!("urn:pulumi:dev::web::t:m:T::r{number}"), "custom": false, "type": "t:m:T",
+           "outputs": {"noise": noise}})
+}
+
+/// The journal of one resource that is made.
+pub(crate) fn batch(number: u64) -> Value {
+    json!({"entries": [
+        {"version": 1, "kind": 0, "sequenceID": 2 * number + 1, "operationID": number + 1, "removeOld": null,
+         "removeNew": null, "operation": {"resource": resource(number), "type": "creating"}},
+        {"version": 1, "kind": 1, "sequenceID": 2 * number + 2, "operationID": number + 1, "removeOld": null,
+         "removeNew": null, "state": resource(number)},
+    ]})
+}
+
+/// The numbers of the resources in an untyped deployment.
+pub(crate) fn numbers(text: &[u8]) -> BTreeSet<u64> {
+    let deployment: Value = serde_json::from_slice(text).unwrap();
+    let resources = deployment["deployment"]["resources"].as_array().cloned().unwrap_or_default();
+    resources
+        .iter()
+        .map(|r| r["urn"].as_str().unwrap().rsplit_once("::r").unwrap().1.parse().unwrap())
+        .collect()
+}

@@ -1,0 +1,358 @@
+//! Goal: every log that was acknowledged publishes, however absurd, and the version that it makes can be exported and be
+//! the base of the next update.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use serde_json::{Value, json};
+use statewright_shared::domain::deployment::inspect;
+use statewright_shared::domain::update::Outcome;
+use statewright_shared::journal::parse_batch;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::records::Version;
+use statewright_shared::limits::SKIPPED_NAMED_MAX;
+use statewright_shared::services::events::{self, NewBatch};
+use statewright_shared::services::publish::{self, gunzip, gzip};
+use statewright_shared::services::{Error, log, stacks, updates};
+
+use super::scene::{Scene, Step, new_update};
+use super::world::World;
+
+fn urn() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => (0..5u8).prop_map(|number| format!("urn:pulumi:dev::web::t:m:T::r{number}")),
+        1 => Just("urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev".to_owned()),
+        1 => prop::sample::select(vec!["", "urn:pulumi:", "not a urn", "urn:pulumi:a::b::c$d::", "\u{0}\u{1F600}"])
+            .prop_map(str::to_owned),
+    ]
+}
+
+fn resource() -> impl Strategy<Value = Value> {
+    let references =
+        (prop::option::of(urn()), prop::collection::vec(urn(), 0..3), prop::option::weighted(0.2, urn()));
+    let flags = (
+        any::<bool>(),
+        prop::option::weighted(0.2, any::<bool>()),
+        prop::option::weighted(0.2, any::<bool>()),
+    );
+    let kind = prop::sample::select(vec!["t:m:T", "pulumi:pulumi:Stack", "pulumi:providers:t", "", "$"]);
+    (urn(), kind, references, flags, prop::option::weighted(0.2, urn()), any::<i64>()).prop_map(
+        |(urn, kind, (parent, dependencies, deleted_with), (custom, delete, pending), alias, number)| {
+            json!({
+                "urn": urn, "type": kind, "custom": custom, "delete": delete, "parent": parent,
+                "dependencies": dependencies, "propertyDependencies": {"p": dependencies},
+                "deletedWith": deleted_with, "pendingReplacement": pending, "provider": alias,
+                "aliases": alias.map(|alias| vec![alias]), "outputs": {"n": number, "é\"": "\u{7f}"},
+            })
+        },
+    )
+}
+
+fn operation() -> impl Strategy<Value = Value> {
+    let kinds =
+        prop::sample::select(vec!["creating", "updating", "deleting", "reading", "importing", "else"]);
+    (resource(), kinds).prop_map(|(resource, kind)| json!({"resource": resource, "type": kind}))
+}
+
+fn bare_deployment() -> impl Strategy<Value = Value> {
+    let whole = (
+        prop::collection::vec(resource(), 0..5),
+        prop::collection::vec(operation(), 0..2),
+        prop::option::of(prop::sample::select(vec![
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:01Z",
+            "yesterday",
+            "",
+        ])),
+        prop::option::of(Just(json!({"type": "service", "state": {"url": "x"}}))),
+        prop::option::weighted(
+            0.3,
+            Just(json!({"integrity_error": {"version": "1", "command": "x", "error": "y"}})),
+        ),
+    )
+        .prop_map(|(resources, operations, time, provider, metadata)| {
+            json!({
+                "manifest": {"time": time, "magic": "", "version": ""}, "resources": resources,
+                "pending_operations": operations, "secrets_providers": provider, "metadata": metadata,
+            })
+        });
+    prop_oneof![
+        8 => whole,
+        1 => Just(json!({})),
+        1 => Just(json!(null)),
+        1 => Just(json!({"resources": null, "manifest": null, "metadata": null, "pending_operations": null})),
+        1 => Just(json!({"resources": [], "metadata": {}, "unknown": [1, {"a": null}]})),
+    ]
+}
+
+/// A whole deployment; often enough one that is refused.
+fn whole() -> impl Strategy<Value = String> {
+    let version = prop_oneof![6 => Just(3), 2 => 1..5, 1 => -1..9];
+    let features = prop::option::weighted(0.2, prop::collection::vec("[a-z]{0,6}", 0..3));
+    (version, features, bare_deployment()).prop_map(|(version, features, deployment)| {
+        let mut text = json!({"version": version, "deployment": deployment});
+        if let Some(features) = features {
+            text["features"] = json!(features);
+        }
+        text.to_string()
+    })
+}
+
+fn number() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => 0..6i64, 1 => -2..0i64, 1 => Just(i64::MAX)]
+}
+
+/// An entry of any kind, with members that have little to do with each other.
+fn entry() -> impl Strategy<Value = Value> {
+    let head =
+        (prop_oneof![9 => 0..=10i64, 1 => -1..13i64], prop_oneof![9 => 1..15i64, 1 => -1..2i64], number());
+    let removals = (
+        prop::option::of(number()),
+        prop::option::of(number()),
+        prop::option::weighted(0.2, number()),
+        prop::option::weighted(0.2, number()),
+        prop::option::weighted(0.2, number()),
+        prop::option::weighted(0.2, number()),
+    );
+    let bodies = (
+        prop::option::weighted(0.8, resource()),
+        prop::option::of(operation()),
+        prop::option::weighted(0.8, bare_deployment()),
+        prop::collection::vec((prop::option::of(number()), prop::option::of(number())), 0..4),
+        prop::collection::vec(resource(), 0..3),
+        prop::collection::vec((number(), resource()), 0..2),
+        any::<bool>(),
+    );
+    (head, removals, bodies).prop_map(|((kind, sequence, operation_id), removals, bodies)| {
+        let (remove_old, remove_new, delete_old, delete_new, pending_old, pending_new) = removals;
+        let (state, operation, snapshot, layout, states, patches, flag) = bodies;
+        let mut entry = json!({
+            "version": if kind == 10 { 2 } else { 1 }, "kind": kind, "sequenceID": sequence,
+            "operationID": operation_id, "removeOld": remove_old, "removeNew": remove_new, "isRefresh": flag,
+            "requiresByteString": flag,
+        });
+        let mut set = |name: &str, value: Value| {
+            if !value.is_null() {
+                entry[name] = value;
+            }
+        };
+        set("deleteOld", json!(delete_old));
+        set("deleteNew", json!(delete_new));
+        set("pendingReplacementOld", json!(pending_old));
+        set("pendingReplacementNew", json!(pending_new));
+        set("state", json!(state));
+        set("operation", json!(operation));
+        match kind {
+            5 => set("newSnapshot", json!(snapshot)),
+            6 => set("secretsProvider", json!({"type": "service", "state": {"n": operation_id}})),
+            8 => {
+                set("extensionRef", json!(format!("e{operation_id}")));
+                set("extension", json!({"name": "n", "version": "v", "value": "AA=="}));
+            }
+            10 => {
+                let places =
+                    layout.iter().map(|(base, state)| json!({"baseIndex": base, "stateIndex": state}));
+                set("layout", places.collect());
+                set("states", json!(states));
+                let patch = |name: &str| -> Value {
+                    patches.iter().map(|(number, state)| json!({name: number, "state": state})).collect()
+                };
+                set("baseStatePatches", patch("index"));
+                set("newStatePatches", patch("operationID"));
+            }
+            _ => {}
+        }
+        entry
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Entries(String),
+    Checkpoint(String),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Complete(Outcome),
+    Cancel,
+    Expiry,
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    // Bodies are tried entry by entry before, so that one that is refused does not hide those that are taken.
+    let entries = prop::collection::vec(entry(), 1..6).prop_map(|entries| {
+        let is_taken =
+            |entry: &Value| parse_batch(json!({"entries": [entry]}).to_string().as_bytes()).is_ok();
+        let taken: Vec<Value> = entries.into_iter().filter(is_taken).collect();
+        Part::Entries(json!({"entries": taken}).to_string())
+    });
+    let checkpoint =
+        whole().prop_filter("refused", |text| inspect(text.as_bytes()).is_ok()).prop_map(Part::Checkpoint);
+    prop_oneof![4 => entries, 1 => checkpoint]
+}
+
+fn log_of_parts() -> impl Strategy<Value = Vec<Part>> {
+    let journal =
+        prop::collection::vec(part().prop_filter("a journal", |part| matches!(part, Part::Entries(_))), 0..6);
+    prop_oneof![2 => journal, 1 => prop::collection::vec(part(), 0..6)]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        Just(Ending::Complete(Outcome::Succeeded)),
+        Just(Ending::Complete(Outcome::Failed)),
+        Just(Ending::Cancel),
+        Just(Ending::Expiry),
+    ]
+}
+
+async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    scene.act(&process, Step::CreateStack).await.unwrap();
+    let mut version = 0;
+    if let Some(base) = base {
+        match publish::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
+            Ok(_) => version += 1,
+            Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error:?}"),
+        }
+    }
+    for (parts, ending) in updates {
+        scene.act(&process, Step::Begin).await.unwrap();
+        let claims = scene.claims().unwrap();
+        for part in parts {
+            match part {
+                Part::Entries(text) => {
+                    log::append_entries(&process, &claims, gzip(text.as_bytes())).await.unwrap();
+                }
+                Part::Checkpoint(text) => {
+                    log::append_checkpoint(&process, &claims, gzip(text.as_bytes())).await.unwrap();
+                }
+            }
+        }
+        match ending {
+            Ending::Complete(outcome) => updates::complete(&process, &claims, outcome).await.unwrap(),
+            Ending::Cancel => scene.act(&process, Step::Cancel).await.unwrap(),
+            Ending::Expiry => {
+                scene.act(&process, Step::Lapse).await.unwrap();
+                scene.act(&process, Step::Meet).await.unwrap();
+            }
+        }
+        version += 1;
+        let exported =
+            stacks::export(&process, &scene.caller, &scene.address, Some(version)).await.unwrap().unwrap();
+        let text = gunzip(&exported).unwrap();
+        inspect(&text).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
+        stacks::outputs(&process, &scene.caller, &scene.address).await.unwrap();
+        scene.check().await;
+    }
+}
+
+fn block_on(run: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run);
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn every_log_publishes_and_its_version_is_a_base_for_the_next(
+        base in prop::option::of(whole()),
+        updates in prop::collection::vec((log_of_parts(), ending()), 1..4),
+    ) {
+        block_on(publish_all(base, updates));
+    }
+}
+
+/// What the history keeps of an update is bounded, so that no entry can keep a version from being made.
+#[tokio::test]
+async fn a_log_with_more_faults_than_a_history_entry_can_name_publishes() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    scene.act(&process, Step::CreateStack).await.unwrap();
+    scene.act(&process, Step::Begin).await.unwrap();
+    let claims = scene.claims().unwrap();
+    let faults_total = 60_000;
+    for batch in 0..6 {
+        let entries: Vec<Value> = (1..=10_000)
+            .map(|number| {
+                json!({"version": 1, "kind": 1, "sequenceID": batch * 10_000 + number, "operationID": 1,
+                       "removeOld": 1_000_000, "removeNew": null})
+            })
+            .collect();
+        let text = json!({"entries": entries}).to_string();
+        assert!(parse_batch(text.as_bytes()).is_ok());
+        log::append_entries(&process, &claims, gzip(text.as_bytes())).await.unwrap();
+    }
+    scene.act(&process, Step::Complete).await.unwrap();
+    let version: Version = scene.world.read(&ItemKeys::version(claims.stack, 1)).await.unwrap();
+    assert_eq!((version.skipped_count, version.skipped.len()), (faults_total, SKIPPED_NAMED_MAX));
+    scene.check().await;
+}
+
+#[tokio::test]
+async fn a_fault_that_quotes_a_long_name_publishes() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    scene.act(&process, Step::CreateStack).await.unwrap();
+    scene.act(&process, Step::Begin).await.unwrap();
+    let long = "x".repeat(5_000_000);
+    let state = json!({"urn": format!("urn:pulumi:dev::web::t:m:T::{long}"), "type": "t:m:T", "custom": true,
+                       "parent": format!("urn:pulumi:dev::web::t:m:T::{long}p")});
+    let text = json!({"entries": [
+        {"version": 1, "kind": 1, "sequenceID": 1, "operationID": 1, "removeOld": null, "removeNew": null, "state": state},
+    ]})
+    .to_string();
+    assert!(parse_batch(text.as_bytes()).is_ok());
+    log::append_entries(&process, &scene.claims().unwrap(), gzip(text.as_bytes())).await.unwrap();
+    scene.act(&process, Step::Complete).await.unwrap();
+    scene.check().await;
+}
+
+/// What an update is created with is in its version too, so it is bounded when it is taken.
+#[tokio::test]
+async fn an_update_with_more_detail_than_a_version_can_keep_is_refused_at_once() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    scene.act(&process, Step::CreateStack).await.unwrap();
+    let (mut taken, mut refused) = (0, 0);
+    for bytes in [1_000, 500_000, 1_500_000, 3_900_000, 5_000_000] {
+        let mut new = new_update();
+        new.detail.message = "m".repeat(bytes);
+        match updates::begin(&process, &scene.caller, &scene.address, new, None, 2).await {
+            Ok(begun) => {
+                taken += 1;
+                let id = begun.started.update.to_string();
+                updates::cancel(&process, &scene.caller, &scene.address, &id).await.unwrap();
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(matches!(error, Error::TooLarge { .. }), "{error:?}");
+            }
+        }
+    }
+    assert!(taken > 0 && refused > 0);
+    let mut new = new_update();
+    new.detail.message = "m".repeat(5_000_000);
+    let created = updates::create(&process, &scene.caller, &scene.address, new).await;
+    assert!(matches!(created, Err(Error::TooLarge { .. })), "{created:?}");
+    scene.check().await;
+}
+
+#[tokio::test]
+async fn totals_that_are_too_long_for_a_version_do_not_keep_it_from_being_made() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    scene.act(&process, Step::CreateStack).await.unwrap();
+    scene.act(&process, Step::Begin).await.unwrap();
+    let resource_changes: BTreeMap<String, u64> = (0..100_000).map(|n| (format!("{n:0>37}"), n)).collect();
+    let summary = Some(statewright_shared::layout::records::Summary { resource_changes });
+    let batch = NewBatch { first: 1, last: 1, count: 1, summary, gzip: gzip(b"{}") };
+    events::append(&process, &scene.claims().unwrap(), batch).await.unwrap();
+    scene.act(&process, Step::Append(1)).await.unwrap();
+    scene.act(&process, Step::Complete).await.unwrap();
+    scene.check().await;
+}

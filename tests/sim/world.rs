@@ -1,0 +1,280 @@
+//! Stores that outlive processes, and processes over them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use statewright_shared::adapters::{
+    Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock,
+};
+use statewright_shared::context::Context;
+use statewright_shared::domain::ids::{StackId, UpdateId};
+use statewright_shared::domain::update::{Status, Update};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::Record;
+use statewright_shared::layout::records::{Head, Snapshot, Version};
+use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::ports::{
+    Blob, BlobKey, Blobs, Clock, CommitError, Item, ItemKey, Keys, Ledger, Order, Page, PortError, Query,
+    Timestamp, Write,
+};
+
+/// When every world begins: 2026-01-01T00:00:00Z.
+const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
+
+/// Values over this many bytes go into blobs, so that most batches and every checkpoint meet that path too.
+const INLINE_BYTES_MAX: usize = 220;
+
+/// A ledger behind a pointer, so that any can be wrapped.
+#[derive(Clone)]
+pub(crate) struct AnyLedger(Arc<dyn Ledger>);
+
+#[async_trait]
+impl Ledger for AnyLedger {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        self.0.get(key).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        self.0.query(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        self.0.commit(writes).await
+    }
+    fn inline_bytes_max(&self) -> usize {
+        INLINE_BYTES_MAX
+    }
+}
+
+/// A port whose every call gives others a seeded number of turns, before and after.
+struct Jittery<P> {
+    inner: P,
+    dice: Arc<Dice>,
+}
+
+/// Seeded numbers.
+pub(crate) struct Dice(AtomicU64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// A number below `bound` (SplitMix64).
+    pub(crate) fn roll(&self, bound: u64) -> u64 {
+        let mut z =
+            self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+
+    /// Gives others up to `bound - 1` turns.
+    pub(crate) async fn pause(&self, bound: u64) {
+        for _ in 0..self.roll(bound) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl<P> Jittery<P> {
+    async fn around<T>(&self, call: impl Future<Output = T>) -> T {
+        self.dice.pause(4).await;
+        let answer = call.await;
+        self.dice.pause(4).await;
+        answer
+    }
+}
+
+#[async_trait]
+impl<L: Ledger> Ledger for Jittery<L> {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        self.around(self.inner.get(key)).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        self.around(self.inner.query(query)).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        self.around(self.inner.commit(writes)).await
+    }
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
+#[async_trait]
+impl<B: Blobs> Blobs for Jittery<B> {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        self.around(self.inner.put(key, body)).await
+    }
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        self.around(self.inner.get(key)).await
+    }
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        self.around(self.inner.delete(key)).await
+    }
+}
+
+/// The stores of one installation, with its time.
+pub(crate) struct World {
+    ledger: AnyLedger,
+    pub(crate) blobs: MemoryBlobs,
+    keys: MemoryKeys,
+    pub(crate) clock: SteppingClock,
+    ids: SeededIds,
+    /// Every version that was seen, for I2: it never changes.
+    versions: Mutex<HashMap<(StackId, u64), Version>>,
+}
+
+impl World {
+    pub(crate) fn memory() -> Self {
+        Self::over(Arc::new(MemoryLedger::new()))
+    }
+
+    pub(crate) fn over(ledger: Arc<dyn Ledger>) -> Self {
+        let ids = SeededIds::new(1);
+        Self {
+            ledger: AnyLedger(ledger),
+            blobs: MemoryBlobs::new(),
+            keys: MemoryKeys::new(Arc::new(ids.clone())),
+            clock: SteppingClock::new(START),
+            ids,
+            versions: Mutex::default(),
+        }
+    }
+
+    fn context(
+        &self,
+        name: &str,
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+    ) -> Context {
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        Context::new(ledger, blobs, keys, clock, Arc::new(self.ids.clone()), name.to_owned())
+    }
+
+    /// A process that has just started and remembers nothing.
+    pub(crate) fn process(&self, name: &str) -> Context {
+        self.context(
+            name,
+            Arc::new(self.ledger.clone()),
+            Arc::new(self.blobs.clone()),
+            Arc::new(self.keys.clone()),
+        )
+    }
+
+    /// As [`World::process`], with faults between it and the stores.
+    pub(crate) fn faulty(&self, name: &str, faults: &Faults) -> Context {
+        self.context(
+            name,
+            Arc::new(Faulty::new(self.ledger.clone(), faults.clone())),
+            Arc::new(Faulty::new(self.blobs.clone(), faults.clone())),
+            Arc::new(Faulty::new(self.keys.clone(), faults.clone())),
+        )
+    }
+
+    /// As [`World::process`], over another handle onto the same ledger if one is given, and with seeded pauses.
+    pub(crate) fn jittery(&self, name: &str, ledger: Option<Arc<dyn Ledger>>, dice: &Arc<Dice>) -> Context {
+        let ledger = ledger.map_or_else(|| self.ledger.clone(), AnyLedger);
+        self.context(
+            name,
+            Arc::new(Jittery { inner: ledger, dice: Arc::clone(dice) }),
+            Arc::new(Jittery { inner: self.blobs.clone(), dice: Arc::clone(dice) }),
+            Arc::new(self.keys.clone()),
+        )
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) async fn read<T: Record>(&self, key: &ItemKey) -> Option<T> {
+        self.ledger.get(key).await.unwrap().map(|item| T::decode(&item.value).unwrap())
+    }
+
+    async fn all(&self, partition: String, prefix: String) -> Vec<Item> {
+        let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1_000 };
+        let mut items = Vec::new();
+        loop {
+            let page = self.ledger.query(&query).await.unwrap();
+            query.after = page.items.last().map(|item| item.key.sort.clone());
+            items.extend(page.items);
+            if !page.more {
+                return items;
+            }
+        }
+    }
+
+    /// How many data keys a stack has.
+    pub(crate) async fn data_keys(&self, stack: StackId) -> usize {
+        self.all(ItemKeys::data_key(stack, 1).partition, String::new()).await.len()
+    }
+
+    /// Asserts what has to be true of a stack at any moment, whatever was interrupted.
+    pub(crate) async fn check_stack(&self, stack: StackId) {
+        let head: Head = self.read(&ItemKeys::head(stack)).await.expect("a stack has a head");
+        let (partition, prefix) = ItemKeys::versions(stack);
+        let versions = self.all(partition, prefix).await;
+        let mut publishers = Vec::new();
+        for (number, item) in (1..).zip(&versions) {
+            let version = Version::decode(&item.value).unwrap();
+            assert_eq!(version.version, number, "I2: versions rise by one");
+            assert_eq!(item.key, ItemKeys::version(stack, number));
+            let before = self.versions.lock().unwrap().insert((stack, number), version.clone());
+            assert!(before.is_none_or(|before| before == version), "I2: a published version never changes");
+            self.check_snapshot(&version.snapshot).await;
+            self.check_update(version.update, false).await;
+            publishers.push(version.update);
+        }
+        assert_eq!(head.version, versions.len() as u64, "I2: the head is at the last version");
+        let last = versions.last().map(|item| Version::decode(&item.value).unwrap().snapshot);
+        assert_eq!(head.snapshot, last, "the head shows what was published last");
+        publishers.sort();
+        publishers.dedup();
+        assert_eq!(publishers.len(), versions.len(), "I5: an update publishes once");
+        if let Some(running) = head.running {
+            assert!(!publishers.contains(&running), "I1: what holds the stack has not been published");
+            self.check_update(running, true).await;
+        }
+    }
+
+    async fn check_snapshot(&self, snapshot: &Snapshot) {
+        let blob =
+            self.blobs.get(&snapshot.key().unwrap()).await.unwrap().expect("a version's blob is there");
+        let bytes = blob.into_bytes().await.unwrap();
+        assert_eq!(sha256(&bytes), snapshot.sha256, "I2: a version's bytes are those that were published");
+    }
+
+    /// Asserts that an update's record and log agree. `holds`: whether the head names it.
+    async fn check_update(&self, id: UpdateId, holds: bool) {
+        let update: Update = self.read(&ItemKeys::update(id)).await.expect("an update has a record");
+        let (partition, prefix) = ItemKeys::slots(id);
+        let slots: Vec<Slot> = (1..)
+            .zip(&self.all(partition, prefix).await)
+            .map(|(number, item)| {
+                assert_eq!(item.key, ItemKeys::slot(id, number), "slots are dense");
+                Slot::decode(&item.value).unwrap()
+            })
+            .collect();
+        let seals = slots.iter().filter(|slot| matches!(slot.content, Content::Seal(_))).count();
+        let ends_sealed = matches!(slots.last(), Some(Slot { content: Content::Seal(_), .. }));
+        assert!(seals <= 1, "a log is sealed once");
+        assert_eq!(seals == 1, ends_sealed, "I4: nothing follows a seal");
+        match &update.status {
+            Status::Running { .. } => assert!(holds && !ends_sealed, "{update:?}"),
+            Status::Sealed { .. } => assert!(holds && ends_sealed, "{update:?}"),
+            Status::Ended { .. } => {
+                let is_import = update.kind == statewright_shared::domain::update::UpdateKind::Import;
+                assert!(!holds && (is_import || ends_sealed), "{update:?}");
+            }
+            Status::NotStarted => panic!("an update that never started does not hold or publish: {update:?}"),
+        }
+    }
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
