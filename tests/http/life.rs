@@ -390,6 +390,53 @@ async fn i3_acked_kept_what_is_appended_while_the_update_is_cancelled_is_kept_or
 }
 
 #[tokio::test]
+async fn i1_one_writer_of_many_that_begin_at_once_one_does() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    for _ in 0..10 {
+        let stack = Stack::new(&app).await;
+        let begins = (0..8).map(|number| {
+            let stack = stack.at(if number % 2 == 0 { &app } else { &other });
+            async move { stack.begin_call("update", false).send().await }
+        });
+        let answers = futures::future::join_all(begins).await;
+        let begun = answers.iter().filter(|answer| answer.status == 200).count();
+        assert_eq!(begun, 1);
+        for refused in answers.iter().filter(|answer| answer.status != 200) {
+            refused.refused(409);
+        }
+    }
+}
+
+#[tokio::test]
+async fn i2_versions_many_that_meet_an_update_whose_lease_is_over_publish_it_once() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    for _ in 0..10 {
+        let stack = Stack::new(&app).await;
+        let run = stack.begin().await;
+        run.append(&[stack.made(1, "a")]).await.expect(204);
+        app.advance(LEASE + TICK);
+        // Whoever loses the race to seal leaves the winner a moment to publish, and looks again as time passes.
+        let reads = futures::future::join_all((0..8).map(|number| {
+            let stack = stack.at(if number % 2 == 0 { &app } else { &other });
+            async move { stack.resources().await }
+        }));
+        let mut reads = std::pin::pin!(reads);
+        let reads = loop {
+            tokio::select! {
+                biased;
+                reads = &mut reads => break reads,
+                () = tokio::task::yield_now() => app.advance(Duration::from_millis(1)),
+            }
+        };
+        assert!(reads.iter().all(|names| names == &["a"]));
+        let history = stack.history().await;
+        assert_eq!((history.len(), &history[0]["result"]), (1, &json!("failed")));
+    }
+}
+
+#[tokio::test]
 async fn gaps_in_the_sequence_do_not_matter() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;

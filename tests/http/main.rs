@@ -11,5 +11,6 @@ mod properties;
 mod recorded;
 mod repros;
 mod secrets;
+mod stacks;
 mod table;
 mod world;

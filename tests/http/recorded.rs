@@ -73,9 +73,17 @@ async fn stack_with_base<'a>(app: &'a TestApp, recorded: &Recorded) -> Stack<'a>
 
 #[tokio::test]
 async fn recorded_journals_fold_to_what_the_reference_makes_of_them_however_they_are_delivered() {
-    let app = TestApp::memory().await;
-    for (seed, recorded) in (1..).zip(recorded()) {
-        let stack = stack_with_base(&app, &recorded).await;
+    fold_as_the_reference(&TestApp::memory().await, &recorded()).await;
+}
+
+#[tokio::test]
+async fn recorded_journals_fold_so_on_the_embedded_store_too() {
+    fold_as_the_reference(&TestApp::embedded_on_manual_clock().await, &recorded()[..5]).await;
+}
+
+async fn fold_as_the_reference(app: &TestApp, recorded: &[Recorded]) {
+    for (seed, recorded) in (1..).zip(recorded) {
+        let stack = stack_with_base(app, recorded).await;
         let run = stack.begin().await;
         for batch in Dice(seed).deliver(&recorded.entries) {
             run.append(&batch).await.expect(204);

@@ -87,14 +87,14 @@ async fn entries_of_unknown_kinds_and_versions_are_refused_and_known_ones_are_ta
     }
     let extension =
         json!({ "extensionRef": "r", "extension": { "name": "e", "version": "1.0.0", "value": "" } });
-    let migration = json!({ "version": 2, "operationID": 0, "layout": [], "states": [] });
+    let migration = json!({ "version": 2, "operationID": 0, "layout": [{ "stateIndex": 0 }], "states": [stack.resource("m")] });
     for known in
         [entry(3, 8, &extension), entry(4, 9, &json!({ "operationID": 0 })), entry(5, 10, &migration)]
     {
         run.append(&[known]).await.expect(204);
     }
     run.complete("succeeded").await.expect(204);
-    assert_eq!(stack.resources().await, [""; 0]);
+    assert_eq!(stack.resources().await, ["m"]);
 }
 
 #[tokio::test]

@@ -279,7 +279,7 @@ fn status_fits(wanted: &Value, status: u16) -> bool {
         Value::Array(any) => any.iter().any(|wanted| status_fits(wanted, status)),
         // Such as "4xx".
         Value::String(class) => class.starts_with(&(status / 100).to_string()),
-        exact => *exact == Value::from(status),
+        exact => exact.as_u64() == Some(status.into()),
     }
 }
 

@@ -66,10 +66,14 @@ pub struct Inspection<'a> {
 /// brings it.
 ///
 /// # Errors
-/// If it is not JSON, not of version 1 to 4, or a member that the rules look at is of the wrong kind: refuse it. A
-/// deployment that breaks a rule is no error: see [`Inspection::integrity_error`].
+/// If it is not JSON, not of version 1 to 4, without a deployment, or a member that the rules look at is of the wrong
+/// kind: refuse it. A deployment that breaks a rule is no error: see [`Inspection::integrity_error`].
 pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
-    let Envelope { version, deployment, .. } = read_envelope(text)?;
+    let Envelope { frame, version, deployment, .. } = read_envelope(text)?;
+    // The CLI reads `null`, and stops at an export without the member.
+    if !frame.iter().any(|(member, _)| member.name == "deployment") {
+        return Err(DeploymentError("there is no `deployment` in it".to_owned()));
+    }
     Ok(Inspection {
         version,
         resource_count: deployment.resources.len(),

@@ -1,0 +1,155 @@
+//! Stacks: listing, tags, a first state, a name that is given again.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_tests::app::{ORG, TestApp};
+
+use crate::world::{Stack, deployment, new_project};
+
+/// All pages of a list, as the CLI reads them: it asks on for as long as there is a token, an empty one too.
+async fn list(app: &TestApp, query: &str) -> (Vec<String>, usize) {
+    let (mut found, mut pages, mut token) = (Vec::new(), 0, String::new());
+    loop {
+        let page =
+            app.get(&format!("/api/user/stacks?{query}&continuationToken={token}")).send().await.expect(200);
+        pages += 1;
+        let stacks = page["stacks"].as_array().unwrap().iter();
+        found.extend(stacks.map(|stack| stack["stackName"].as_str().unwrap().to_owned()));
+        match page.get("continuationToken") {
+            None => return (found, pages),
+            Some(next) => {
+                token = next.as_str().unwrap().to_owned();
+                assert!(!token.is_empty());
+                // The client does not escape it.
+                assert!(
+                    token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
+                    "{token}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_many_stacks_is_whole_and_in_order_over_its_pages() {
+    let app = TestApp::memory().await;
+    let project = new_project();
+    for number in 0..1_201 {
+        let tags = json!({ "parity": if number % 2 == 0 { "even" } else { "odd" } });
+        let body = json!({ "stackName": format!("s{number:04}"), "tags": tags });
+        app.post(&format!("/api/stacks/{ORG}/{project}"), &body).send().await.expect(200);
+    }
+    // A project whose name starts alike is another one.
+    Stack::in_project(&app, &format!("{project}x")).await;
+    let expected: Vec<_> = (0..1_201).map(|number| format!("s{number:04}")).collect();
+    let (found, pages) = list(&app, &format!("project={project}")).await;
+    assert_eq!(found, expected);
+    assert_eq!(pages, 3);
+    let (odd, _) = list(&app, &format!("project={project}&tagName=parity&tagValue=odd")).await;
+    assert_eq!(odd.len(), 600);
+    assert_eq!(list(&app, &format!("project={project}&tagName=parity&tagValue=none")).await.0, [""; 0]);
+    assert_eq!(list(&app, "organization=other").await.0, [""; 0]);
+    let (all, _) = list(&app, &format!("organization={ORG}")).await;
+    assert_eq!(all.len(), 1_202);
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 1_202);
+}
+
+#[tokio::test]
+async fn tags_are_replaced_whole_and_left_alone_where_they_are_absent() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let tags = async || stack.get("").send().await.expect(200)["tags"].clone();
+    let set = async |tags: &Value| app.patch(&format!("{}/tags", stack.path), tags).send().await.expect(204);
+    set(&json!({ "a": "1", "b": "2" })).await;
+    set(&json!({ "b": "3" })).await;
+    assert_eq!(tags().await, json!({ "b": "3" }));
+
+    let begin = async |tags: Value| {
+        let mut body = crate::world::begin_body("update", false);
+        body["tags"] = tags;
+        let begun = stack.post("/begin-update", &body).send().await.expect(200);
+        let path = format!("{}/update/{}/complete", stack.path, begun["updateID"].as_str().unwrap());
+        let token = begun["token"].as_str().unwrap();
+        app.post(&path, &json!({ "status": "succeeded" })).update_token(token).send().await.expect(204);
+        begun["stack"]["tags"].clone()
+    };
+    assert_eq!(begin(Value::Null).await, json!({ "b": "3" }));
+    assert_eq!(begin(json!({ "c": "4" })).await, json!({ "c": "4" }));
+    assert_eq!(tags().await, json!({ "c": "4" }));
+    assert_eq!(begin(json!({})).await, json!({}));
+    assert_eq!(tags().await, json!({}));
+}
+
+#[tokio::test]
+async fn a_stack_can_be_made_with_a_first_state() {
+    let app = TestApp::memory().await;
+    let project = new_project();
+    let path = format!("/api/stacks/{ORG}/{project}");
+    let like = Stack::new(&app).await;
+    let state = deployment(&[like.resource("a")]);
+    let body = json!({ "stackName": "dev", "state": state });
+    app.post(&path, &body).send().await.expect(200);
+    let stack = Stack { app: &app, project, path: format!("{path}/dev") };
+    assert_eq!(stack.export().await, state);
+    assert_eq!(stack.version().await, 1);
+    let history = stack.history().await;
+    assert_eq!((history.len(), &history[0]["kind"]), (1, &json!("import")));
+    // A second one changes nothing.
+    let again = json!({ "stackName": "dev", "state": deployment(&[]) });
+    app.post(&path, &again).send().await.refused(409);
+    assert_eq!(stack.export().await, state);
+    for broken in [json!({}), json!(3), json!({ "version": 3 }), json!({ "version": 99, "deployment": {} })] {
+        app.post(&path, &json!({ "stackName": "other", "state": broken })).send().await.refused(400);
+        stack.post("/import", &broken).send().await.refused(400);
+    }
+    assert_eq!(stack.version().await, 1);
+    app.get(&format!("{path}/other")).send().await.refused(404);
+}
+
+#[tokio::test]
+async fn of_many_that_make_the_same_stack_at_once_one_does() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    for _ in 0..10 {
+        let path = format!("/api/stacks/{ORG}/{}", new_project());
+        let calls = (0..8).map(|number| {
+            let app = if number % 2 == 0 { &app } else { &other };
+            app.post(&path, &json!({ "stackName": "dev" })).send()
+        });
+        let answers = futures::future::join_all(calls).await;
+        assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+        for refused in answers.iter().filter(|answer| answer.status != 200) {
+            assert!(refused.refused(409).contains("already exists"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_given_again_is_another_stack_for_every_process() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let never_started = stack.created().await;
+    let preview = stack.preview().await;
+    assert_eq!(stack.at(&other).resources().await, ["a"]);
+
+    app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
+    stack.at(&other).get("").send().await.refused(404);
+    stack.at(&other).get("/export/1").send().await.refused(404);
+    preview.at(&other).start(Some(2)).await.refused(404);
+    assert_eq!(other.get("/api/user/stacks").send().await.expect(200), json!({ "stacks": [] }));
+
+    let again = Stack::in_project(&app, &stack.project).await;
+    for server in [&app, &other] {
+        let again = again.at(server);
+        assert_eq!(again.version().await, 0);
+        assert_eq!(again.resources().await, [""; 0]);
+        again.get("/export/1").send().await.refused(404);
+        assert_eq!(again.history().await, Vec::<Value>::new());
+        never_started.at(server).start(Some(2)).await.refused(404);
+        never_started.at(server).cancel().await.refused(404);
+    }
+}
