@@ -203,6 +203,9 @@ async fn take(
     let Status::Running { until, .. } = update.status else {
         return Err(Error::NotNow(NotNow::NotStarted));
     };
+    // The token is signed after the commit; a signing key that does not open must not leave the stack held by an update
+    // that nobody has a token for.
+    update_tokens::prepare(ctx).await?;
     let revision = ctx.ids.revision();
     if update.dry_run {
         let expires = ctx.now().plus(SCRAP_KEPT_FOR);
@@ -254,8 +257,12 @@ pub async fn renew(
         let record = read_own(ctx, claims).await?;
         let command = Command::Renew(Duration::from_secs(seconds));
         let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
-        let write =
-            put(ItemKeys::update(claims.update), record.unchanged(), ctx.ids.revision(), next.encode());
+        let (key, revision) = (ItemKeys::update(claims.update), ctx.ids.revision());
+        let write = if next.dry_run {
+            put_until(key, record.unchanged(), revision, next.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
+        } else {
+            put(key, record.unchanged(), revision, next.encode())
+        };
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
             let token =
