@@ -69,7 +69,11 @@ fn paths(code: &str, root: &str) -> BTreeSet<String> {
 fn expand<'a>(text: &'a str, prefix: &str, found: &mut BTreeSet<String>) -> &'a str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    let path = if prefix.is_empty() || name.is_empty() { format!("{prefix}{name}") } else { format!("{prefix}::{name}") };
+    let path = if prefix.is_empty() || name.is_empty() {
+        format!("{prefix}{name}")
+    } else {
+        format!("{prefix}::{name}")
+    };
     if let Some(rest) = rest.strip_prefix("::") {
         return expand(rest, &path, found);
     }
@@ -103,7 +107,9 @@ fn every_module_knows_only_what_it_may() {
         let first = place.components().next().unwrap().as_os_str().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
         // Files of tests may know what they test with; the two below are not modules of the program.
-        let is_test = place.file_name().is_some_and(|name| name == "tests.rs" || name == "properties.rs" || name == "formats.rs");
+        let is_test = place
+            .file_name()
+            .is_some_and(|name| name == "tests.rs" || name == "properties.rs" || name == "formats.rs");
         if is_test || module == "lib" || module == "arrows" {
             continue;
         }

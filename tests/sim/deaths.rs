@@ -54,7 +54,8 @@ async fn end(scene: &Scene) -> End {
     let stack = scene.claims().unwrap().stack;
     let head: Head = scene.world.read(&ItemKeys::head(stack)).await.unwrap();
     let version = scene.world.read(&ItemKeys::version(stack, head.version)).await.unwrap();
-    let snapshots = scene.world.blobs.keys().into_iter().filter(|key| key.as_str().starts_with("snap/")).collect();
+    let snapshots =
+        scene.world.blobs.keys().into_iter().filter(|key| key.as_str().starts_with("snap/")).collect();
     End { head, version, snapshots }
 }
 
@@ -109,7 +110,11 @@ async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_versio
                         assert_eq!(end, whole, "{place}");
                         let waited = scene.world.now().since(died_at).as_secs();
                         // Not to disturb a publisher that may be alive; a restart in its place is no other publisher.
-                        assert_eq!(waited >= 15, successor == Successor::Another, "{place}: waited {waited} s");
+                        assert_eq!(
+                            waited >= 15,
+                            successor == Successor::Another,
+                            "{place}: waited {waited} s"
+                        );
                     }
                     Status::Ended { .. } => {
                         died_ended += 1;
@@ -123,7 +128,10 @@ async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_versio
             }
         }
     }
-    assert!(died_sealed > 0 && died_running > 0 && died_ended > 0, "{died_running}, {died_sealed}, {died_ended}");
+    assert!(
+        died_sealed > 0 && died_running > 0 && died_ended > 0,
+        "{died_running}, {died_sealed}, {died_ended}"
+    );
 }
 
 /// Both found the update sealed, and both do all of the work.

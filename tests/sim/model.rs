@@ -20,7 +20,9 @@ use super::world::World;
 #[derive(Debug, Clone, Copy)]
 enum Operation {
     Create,
-    Remove { force: bool },
+    Remove {
+        force: bool,
+    },
     Begin,
     Append,
     Renew,
@@ -28,9 +30,13 @@ enum Operation {
     Cancel,
     Import,
     Encrypt,
-    Wait { seconds: u64 },
+    Wait {
+        seconds: u64,
+    },
     /// To one tick before the end of the lease, to it, or behind it.
-    WaitForLease { ticks_behind: i8 },
+    WaitForLease {
+        ticks_behind: i8,
+    },
 }
 
 /// What a client is told.
@@ -195,9 +201,16 @@ fn told(result: Result<(), Error>) -> Told {
     }
 }
 
-async fn act(scene: &Scene, ctx: &Context, operation: Operation, number: u64, model: &Model) -> Result<(), Error> {
+async fn act(
+    scene: &Scene,
+    ctx: &Context,
+    operation: Operation,
+    number: u64,
+    model: &Model,
+) -> Result<(), Error> {
     let import = |resources: &BTreeSet<u64>| {
-        let resources: Vec<_> = resources.iter().chain([&number]).map(|n| super::scene::resource(*n)).collect();
+        let resources: Vec<_> =
+            resources.iter().chain([&number]).map(|n| super::scene::resource(*n)).collect();
         serde_json::json!({"version": 3, "deployment": {"resources": resources}}).to_string()
     };
     match operation {
@@ -211,7 +224,8 @@ async fn act(scene: &Scene, ctx: &Context, operation: Operation, number: u64, mo
         Operation::Import => {
             let before = model.stack.as_ref().map(|stack| stack.state.clone()).unwrap_or_default();
             let text = import(&before).into();
-            let import = statewright_shared::services::publish::import(ctx, &scene.caller, &scene.address, text);
+            let import =
+                statewright_shared::services::publish::import(ctx, &scene.caller, &scene.address, text);
             import.await.map(drop)
         }
         Operation::Encrypt => scene.act(ctx, Step::Encrypt).await,

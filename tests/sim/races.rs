@@ -40,8 +40,10 @@ impl Ring {
         let one = Arc::new(SqliteLedger::open_or_create(&path).unwrap());
         let other = Arc::new(SqliteLedger::open_existing(&path).unwrap());
         let (scene, dice) = (Scene::new(World::over(one.clone())), Arc::new(Dice::new(seed)));
-        let processes =
-            [scene.world.jittery("first", Some(one), &dice), scene.world.jittery("second", Some(other), &dice)];
+        let processes = [
+            scene.world.jittery("first", Some(one), &dice),
+            scene.world.jittery("second", Some(other), &dice),
+        ];
         Self { scene, processes, dice }
     }
 }
@@ -127,7 +129,9 @@ async fn begin_at_once(ring: Ring) {
     assert_eq!(winners.len(), 1, "I1: one wins");
     for loser in begun.iter().filter_map(|begun| begun.as_ref().err()) {
         match loser {
-            Error::Held(holder) => assert_eq!(holder.update, winners[0].started.update, "I1: the loser is told who"),
+            Error::Held(holder) => {
+                assert_eq!(holder.update, winners[0].started.update, "I1: the loser is told who")
+            }
             other => panic!("{other:?}"),
         }
     }

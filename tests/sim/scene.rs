@@ -39,6 +39,7 @@ pub(crate) enum Step {
     /// The lease runs out, and the moment that a publisher has to itself.
     Lapse,
     CreateToken,
+    RevokeToken,
     Bootstrap,
 }
 
@@ -57,6 +58,8 @@ struct Told {
     acked: BTreeSet<u64>,
     secrets: Vec<Vec<u8>>,
     tokens: Vec<String>,
+    /// The token whose revocation was asked for.
+    revoked: Option<String>,
     /// Its removal was asked for.
     may_be_gone: bool,
 }
@@ -67,7 +70,8 @@ impl Scene {
     pub(crate) fn new(world: World) -> Self {
         let (login, org) = (Login::parse("alice").unwrap(), OrgName::parse("acme").unwrap());
         let created = world.now();
-        let token = Token { name: TokenName::parse("laptop").unwrap(), login: login.clone(), created, expires: None };
+        let token =
+            Token { name: TokenName::parse("laptop").unwrap(), login: login.clone(), created, expires: None };
         let caller = Caller { user: User { login, created, orgs: vec![org] }, token };
         let address = StackAddress::parse("acme", "web", "dev").unwrap();
         Self { world, caller, address, told: Mutex::default() }
@@ -140,6 +144,19 @@ impl Scene {
                 let token = accounts::create_token(ctx, &caller.user.login, &name, None).await?;
                 self.told.lock().unwrap().tokens.push(token);
             }
+            Step::RevokeToken => {
+                let name = TokenName::parse("ci").unwrap();
+                let revoked = {
+                    let mut told = self.told.lock().unwrap();
+                    told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
+                    told.revoked.clone()
+                };
+                accounts::revoke_token(ctx, &caller.user.login, &name).await?;
+                if let Some(revoked) = revoked {
+                    let shown = accounts::authenticate(ctx, &revoked).await;
+                    assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
+                }
+            }
             Step::Bootstrap => {
                 let org = caller.user.orgs.first().unwrap();
                 let first = accounts::bootstrap(ctx, &caller.user.login, org).await?;
@@ -159,7 +176,8 @@ impl Scene {
     fn whole_with(&self, number: u64) -> Value {
         let mut told = self.told.lock().unwrap();
         told.sent.insert(number);
-        let resources: Vec<Value> = told.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
+        let resources: Vec<Value> =
+            told.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
         let time = self.world.now().to_rfc3339();
         json!({"version": 3, "deployment": {"manifest": {"time": time}, "resources": resources}})
     }
@@ -183,7 +201,11 @@ impl Scene {
     pub(crate) async fn check_acked(&self, ctx: &Context) {
         let published = self.published(ctx).await;
         let told = self.told.lock().unwrap();
-        assert!(published.is_superset(&told.acked), "I3: {:?} were acknowledged, {published:?} published", told.acked);
+        assert!(
+            published.is_superset(&told.acked),
+            "I3: {:?} were acknowledged, {published:?} published",
+            told.acked
+        );
         assert!(published.is_subset(&told.sent), "{:?} were sent, {published:?} published", told.sent);
     }
 
@@ -284,5 +306,8 @@ pub(crate) fn batch(number: u64) -> Value {
 pub(crate) fn numbers(text: &[u8]) -> BTreeSet<u64> {
     let deployment: Value = serde_json::from_slice(text).unwrap();
     let resources = deployment["deployment"]["resources"].as_array().cloned().unwrap_or_default();
-    resources.iter().map(|r| r["urn"].as_str().unwrap().rsplit_once("::r").unwrap().1.parse().unwrap()).collect()
+    resources
+        .iter()
+        .map(|r| r["urn"].as_str().unwrap().rsplit_once("::r").unwrap().1.parse().unwrap())
+        .collect()
 }

@@ -29,8 +29,13 @@ fn urn() -> impl Strategy<Value = String> {
 }
 
 fn resource() -> impl Strategy<Value = Value> {
-    let references = (prop::option::of(urn()), prop::collection::vec(urn(), 0..3), prop::option::weighted(0.2, urn()));
-    let flags = (any::<bool>(), prop::option::weighted(0.2, any::<bool>()), prop::option::weighted(0.2, any::<bool>()));
+    let references =
+        (prop::option::of(urn()), prop::collection::vec(urn(), 0..3), prop::option::weighted(0.2, urn()));
+    let flags = (
+        any::<bool>(),
+        prop::option::weighted(0.2, any::<bool>()),
+        prop::option::weighted(0.2, any::<bool>()),
+    );
     let kind = prop::sample::select(vec!["t:m:T", "pulumi:pulumi:Stack", "pulumi:providers:t", "", "$"]);
     (urn(), kind, references, flags, prop::option::weighted(0.2, urn()), any::<i64>()).prop_map(
         |(urn, kind, (parent, dependencies, deleted_with), (custom, delete, pending), alias, number)| {
@@ -45,7 +50,8 @@ fn resource() -> impl Strategy<Value = Value> {
 }
 
 fn operation() -> impl Strategy<Value = Value> {
-    let kinds = prop::sample::select(vec!["creating", "updating", "deleting", "reading", "importing", "else"]);
+    let kinds =
+        prop::sample::select(vec!["creating", "updating", "deleting", "reading", "importing", "else"]);
     (resource(), kinds).prop_map(|(resource, kind)| json!({"resource": resource, "type": kind}))
 }
 
@@ -53,9 +59,17 @@ fn bare_deployment() -> impl Strategy<Value = Value> {
     let whole = (
         prop::collection::vec(resource(), 0..5),
         prop::collection::vec(operation(), 0..2),
-        prop::option::of(prop::sample::select(vec!["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "yesterday", ""])),
+        prop::option::of(prop::sample::select(vec![
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T00:00:01Z",
+            "yesterday",
+            "",
+        ])),
         prop::option::of(Just(json!({"type": "service", "state": {"url": "x"}}))),
-        prop::option::weighted(0.3, Just(json!({"integrity_error": {"version": "1", "command": "x", "error": "y"}}))),
+        prop::option::weighted(
+            0.3,
+            Just(json!({"integrity_error": {"version": "1", "command": "x", "error": "y"}})),
+        ),
     )
         .prop_map(|(resources, operations, time, provider, metadata)| {
             json!({
@@ -91,7 +105,8 @@ fn number() -> impl Strategy<Value = i64> {
 
 /// An entry of any kind, with members that have little to do with each other.
 fn entry() -> impl Strategy<Value = Value> {
-    let head = (prop_oneof![9 => 0..=10i64, 1 => -1..13i64], prop_oneof![9 => 1..15i64, 1 => -1..2i64], number());
+    let head =
+        (prop_oneof![9 => 0..=10i64, 1 => -1..13i64], prop_oneof![9 => 1..15i64, 1 => -1..2i64], number());
     let removals = (
         prop::option::of(number()),
         prop::option::of(number()),
@@ -136,7 +151,8 @@ fn entry() -> impl Strategy<Value = Value> {
                 set("extension", json!({"name": "n", "version": "v", "value": "AA=="}));
             }
             10 => {
-                let places = layout.iter().map(|(base, state)| json!({"baseIndex": base, "stateIndex": state}));
+                let places =
+                    layout.iter().map(|(base, state)| json!({"baseIndex": base, "stateIndex": state}));
                 set("layout", places.collect());
                 set("states", json!(states));
                 let patch = |name: &str| -> Value {
@@ -167,7 +183,8 @@ enum Ending {
 fn part() -> impl Strategy<Value = Part> {
     // Bodies are tried entry by entry before, so that one that is refused does not hide those that are taken.
     let entries = prop::collection::vec(entry(), 1..6).prop_map(|entries| {
-        let is_taken = |entry: &Value| parse_batch(json!({"entries": [entry]}).to_string().as_bytes()).is_ok();
+        let is_taken =
+            |entry: &Value| parse_batch(json!({"entries": [entry]}).to_string().as_bytes()).is_ok();
         let taken: Vec<Value> = entries.into_iter().filter(is_taken).collect();
         Part::Entries(json!({"entries": taken}).to_string())
     });
@@ -177,10 +194,8 @@ fn part() -> impl Strategy<Value = Part> {
 }
 
 fn log_of_parts() -> impl Strategy<Value = Vec<Part>> {
-    let journal = prop::collection::vec(
-        part().prop_filter("a journal", |part| matches!(part, Part::Entries(_))),
-        0..6,
-    );
+    let journal =
+        prop::collection::vec(part().prop_filter("a journal", |part| matches!(part, Part::Entries(_))), 0..6);
     prop_oneof![2 => journal, 1 => prop::collection::vec(part(), 0..6)]
 }
 
@@ -226,7 +241,8 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
             }
         }
         version += 1;
-        let exported = stacks::export(&process, &scene.caller, &scene.address, Some(version)).await.unwrap().unwrap();
+        let exported =
+            stacks::export(&process, &scene.caller, &scene.address, Some(version)).await.unwrap().unwrap();
         let text = gunzip(&exported).unwrap();
         inspect(&text).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
         stacks::outputs(&process, &scene.caller, &scene.address).await.unwrap();

@@ -17,7 +17,8 @@ use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{
-    Blob, BlobKey, Blobs, Clock, CommitError, Item, ItemKey, Keys, Ledger, Order, Page, PortError, Query, Timestamp, Write,
+    Blob, BlobKey, Blobs, Clock, CommitError, Item, ItemKey, Keys, Ledger, Order, Page, PortError, Query,
+    Timestamp, Write,
 };
 
 /// When every world begins: 2026-01-01T00:00:00Z.
@@ -62,7 +63,8 @@ impl Dice {
 
     /// A number below `bound` (SplitMix64).
     pub(crate) fn roll(&self, bound: u64) -> u64 {
-        let mut z = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed).wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z =
+            self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed).wrapping_add(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z ^ (z >> 31)) % bound
@@ -142,14 +144,25 @@ impl World {
         }
     }
 
-    fn context(&self, name: &str, ledger: Arc<dyn Ledger>, blobs: Arc<dyn Blobs>, keys: Arc<dyn Keys>) -> Context {
+    fn context(
+        &self,
+        name: &str,
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+    ) -> Context {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         Context::new(ledger, blobs, keys, clock, Arc::new(self.ids.clone()), name.to_owned())
     }
 
     /// A process that has just started and remembers nothing.
     pub(crate) fn process(&self, name: &str) -> Context {
-        self.context(name, Arc::new(self.ledger.clone()), Arc::new(self.blobs.clone()), Arc::new(self.keys.clone()))
+        self.context(
+            name,
+            Arc::new(self.ledger.clone()),
+            Arc::new(self.blobs.clone()),
+            Arc::new(self.keys.clone()),
+        )
     }
 
     /// As [`World::process`], with faults between it and the stores.
@@ -160,6 +173,12 @@ impl World {
             Arc::new(Faulty::new(self.blobs.clone(), faults.clone())),
             Arc::new(Faulty::new(self.keys.clone(), faults.clone())),
         )
+    }
+
+    /// As [`World::process`], with faults between it and its master key.
+    pub(crate) fn without_keys(&self, name: &str, faults: &Faults) -> Context {
+        let keys = Faulty::new(self.keys.clone(), faults.clone());
+        self.context(name, Arc::new(self.ledger.clone()), Arc::new(self.blobs.clone()), Arc::new(keys))
     }
 
     /// As [`World::process`], over another handle onto the same ledger if one is given, and with seeded pauses.
@@ -192,6 +211,11 @@ impl World {
                 return items;
             }
         }
+    }
+
+    /// Whether the store may drop an update's record some day.
+    pub(crate) async fn expires(&self, id: UpdateId) -> bool {
+        self.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap().expires.is_some()
     }
 
     /// How many data keys a stack has.
@@ -228,7 +252,8 @@ impl World {
     }
 
     async fn check_snapshot(&self, snapshot: &Snapshot) {
-        let blob = self.blobs.get(&snapshot.key().unwrap()).await.unwrap().expect("a version's blob is there");
+        let blob =
+            self.blobs.get(&snapshot.key().unwrap()).await.unwrap().expect("a version's blob is there");
         let bytes = blob.into_bytes().await.unwrap();
         assert_eq!(sha256(&bytes), snapshot.sha256, "I2: a version's bytes are those that were published");
     }

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    ConfigValue, Detail, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer, Snapshot, Summary, Token,
-    TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    ConfigValue, Detail, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer, Snapshot,
+    Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -36,12 +36,17 @@ struct Read {
 impl Read {
     /// Reads an example and compares it. Where it is of the format that is written now, it is written again too.
     fn is<T: Record + PartialEq + Debug>(&mut self, file: &str, expected: &T, tail: &[u8]) {
-        let bytes = Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
+        let bytes =
+            Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
         let (value, found) = T::decode_with(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!((&value, found.as_ref()), (expected, tail), "{file}");
         if bytes.first() == Some(&T::FORMAT) {
             let again = String::from_utf8_lossy(&expected.encode_with(tail)).into_owned();
-            assert_eq!(again, String::from_utf8_lossy(&bytes), "{file}: what is written changed, so its format must");
+            assert_eq!(
+                again,
+                String::from_utf8_lossy(&bytes),
+                "{file}: what is written changed, so its format must"
+            );
         }
         assert!(self.files.insert(file.to_owned()), "{file} twice");
         let name = std::any::type_name::<T>();
@@ -201,7 +206,9 @@ fn every_record_has_an_example() {
     for file in ["records.rs", "slot.rs"] {
         let text = fs::read_to_string(source.join(file)).unwrap();
         records.extend(text.lines().filter_map(|line| {
-            line.strip_prefix("impl Record for ").and_then(|rest| rest.split_whitespace().next()).map(str::to_owned)
+            line.strip_prefix("impl Record for ")
+                .and_then(|rest| rest.split_whitespace().next())
+                .map(str::to_owned)
         }));
     }
     assert!(records.len() > 10, "the records are not found any more: {records:?}");
@@ -217,7 +224,11 @@ fn records_are_declared_in_two_files_only() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 search(&path, found);
-            } else if fs::read_to_string(&path).unwrap().lines().any(|line| line.starts_with("impl Record for ")) {
+            } else if fs::read_to_string(&path)
+                .unwrap()
+                .lines()
+                .any(|line| line.starts_with("impl Record for "))
+            {
                 found.push(path.file_name().unwrap().to_string_lossy().into_owned());
             }
         }

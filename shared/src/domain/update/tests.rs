@@ -12,7 +12,10 @@ fn update(status: Status) -> Update {
         stack: StackId::new(Uuid::from_u128(1)),
         kind: UpdateKind::Update,
         dry_run: false,
-        requester: Requester { login: Login::parse("alice").unwrap(), token: TokenName::parse("laptop").unwrap() },
+        requester: Requester {
+            login: Login::parse("alice").unwrap(),
+            token: TokenName::parse("laptop").unwrap(),
+        },
         created: CREATED,
         base_version: 0,
         journal_version: 0,
@@ -148,8 +151,12 @@ ended | publish | refused: the update's lease ran out and it was ended as failed
 #[test]
 fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a_new_one_does() {
     let (within, behind) = (table(Duration::from_secs(60)), table(Duration::from_secs(2 * 3600)));
-    let changed: Vec<&str> =
-        within.lines().zip(behind.lines()).filter(|(one, other)| one != other).map(|(_, other)| other).collect();
+    let changed: Vec<&str> = within
+        .lines()
+        .zip(behind.lines())
+        .filter(|(one, other)| one != other)
+        .map(|(_, other)| other)
+        .collect();
     assert_eq!(
         changed,
         [
@@ -183,14 +190,16 @@ fn at_no_instant_can_a_client_go_on_while_another_takes_over() {
     for ticks in -3..=3 {
         let now = Timestamp(CREATED.plus(LEASE).0 + ticks);
         let goes_on = running().decide(Command::Renew(LEASE), now).is_ok();
-        let taken_over = running().decide(Command::Expire(seal(Outcome::Failed, SealedBy::Expiry)), now).is_ok();
+        let taken_over =
+            running().decide(Command::Expire(seal(Outcome::Failed, SealedBy::Expiry)), now).is_ok();
         assert_ne!(goes_on, taken_over, "{ticks} ticks behind the end");
     }
 }
 
 #[test]
 fn an_update_starts_to_the_last_tick_of_its_hour_and_not_one_later() {
-    let start = |now| update(Status::NotStarted).decide(Command::Start { base_version: 7, journal_version: 2 }, now);
+    let start =
+        |now| update(Status::NotStarted).decide(Command::Start { base_version: 7, journal_version: 2 }, now);
     let last = CREATED.plus(START_WITHIN);
     let started = start(before(last)).unwrap();
     assert_eq!((started.base_version, started.journal_version), (7, 2));
@@ -216,7 +225,8 @@ fn a_lease_is_never_longer_than_the_longest() {
 fn a_cancel_needs_no_lease() {
     let bob = SealedBy::Cancel(Login::parse("bob").unwrap());
     for after in [Duration::ZERO, LEASE, LEASE + TICK, 10 * LEASE] {
-        let sealed = running().decide(Command::Seal(seal(Outcome::Cancelled, bob.clone())), CREATED.plus(after));
+        let sealed =
+            running().decide(Command::Seal(seal(Outcome::Cancelled, bob.clone())), CREATED.plus(after));
         assert!(matches!(sealed.unwrap().status, Status::Sealed { .. }));
     }
 }
@@ -224,7 +234,8 @@ fn a_cancel_needs_no_lease() {
 #[test]
 fn a_published_update_ends_at_the_instant_of_its_seal_whoever_publishes_and_when() {
     let sealed = update(Status::Sealed { since: CREATED, seal: seal(Outcome::Succeeded, SealedBy::Client) });
-    let ends = [Duration::ZERO, LEASE, 100 * LEASE].map(|after| sealed.decide(Command::Publish, CREATED.plus(after)));
+    let ends = [Duration::ZERO, LEASE, 100 * LEASE]
+        .map(|after| sealed.decide(Command::Publish, CREATED.plus(after)));
     assert!(ends.iter().all(|end| *end == ends[0] && end.is_ok()));
 }
 
