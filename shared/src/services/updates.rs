@@ -221,6 +221,9 @@ async fn take(
     let Status::Running { until, .. } = update.status else {
         return Err(Error::NotNow(NotNow::NotStarted));
     };
+    // The token is signed after the commit; a signing key that does not open must not leave the stack held by an update
+    // that nobody has a token for.
+    update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     if !update.dry_run {
         publish::check_free(ctx, &located.head.value).await?;
