@@ -112,6 +112,8 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken REQUEST_BYTES_MAX, Head head::complete;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken BATCH_BYTES_MAX, Log log::journal_entries;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken BATCH_BYTES_MAX, Log log::checkpoint_delta;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
     GET "/healthz" Nobody 0, Admin admin::health;

@@ -30,23 +30,29 @@ type Parameters = Query<HashMap<String, String>>;
 
 /// What this server offers beyond the oldest protocol. Asked up to three times by each command.
 ///
-/// The upload of deltas is left out: clients that use it lose pending operations (pulumi v3.274.1,
+/// Deltas are offered where the operator chose so: clients that use them lose pending operations (pulumi v3.274.1,
 /// `pkg/backend/httpstate/diffs.go`).
-pub(crate) async fn capabilities() -> Answer {
+pub(crate) async fn capabilities(State(app): State<App>) -> Answer {
     let plain = |capability, version| Capability { capability, version, configuration: None };
-    json(&Capabilities {
-        capabilities: vec![
-            plain("batch-encrypt", None),
-            plain("begin-update", Some(1)),
-            plain("stack-outputs", Some(1)),
-            plain("stack-policy-packs", Some(1)),
-            Capability {
-                capability: "deployment-schema-version",
-                version: Some(1),
-                configuration: Some(serde_json::json!({ "version": 4 })),
-            },
-        ],
-    })
+    let mut capabilities = vec![
+        plain("batch-encrypt", None),
+        plain("begin-update", Some(1)),
+        plain("stack-outputs", Some(1)),
+        plain("stack-policy-packs", Some(1)),
+        Capability {
+            capability: "deployment-schema-version",
+            version: Some(1),
+            configuration: Some(serde_json::json!({ "version": 4 })),
+        },
+    ];
+    if let Some(bytes) = app.settings.delta_cutoff_bytes {
+        capabilities.push(Capability {
+            capability: "delta-checkpoint-uploads-v2",
+            version: Some(2),
+            configuration: Some(serde_json::json!({ "checkpointCutoffSizeBytes": bytes })),
+        });
+    }
+    json(&Capabilities { capabilities })
 }
 
 /// The CLI asks this of Pulumi's own service only.
