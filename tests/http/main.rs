@@ -10,6 +10,7 @@ mod life;
 mod properties;
 mod recorded;
 mod repros;
+mod saves;
 mod secrets;
 mod stacks;
 mod table;
