@@ -1,6 +1,7 @@
 //! The ways in which clients talk: the modern one, and what older ones and settings turn it into.
 
 use bytes::Bytes;
+use statewright_shared::context::Settings;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
@@ -9,7 +10,7 @@ use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{Order, Query};
 use statewright_tests::app::TestApp;
 
-use crate::support::{DESTROY, UP, bench, export, names, resources, stack, state};
+use crate::support::{DESTROY, UP, assert_says, bench, export, names, pending, resources, stack, state};
 
 const SETTINGS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("secretEvery", "2")];
 
@@ -107,7 +108,7 @@ async fn a_client_without_a_journal_sends_whole_checkpoints() {
 async fn a_client_that_is_offered_deltas_sends_them() {
     let settings = Settings { delta_cutoff_bytes: Some(2_000) };
     let app = TestApp::embedded_with(settings).await;
-    let unicode = [("count", "6"), ("chain", "true"), ("value", "日本 naïve 🦀"), ("secret", "true")];
+    let unicode = [("count", "6"), ("chain", "true"), ("value", "日本 naïve 🦀"), ("secretEvery", "2")];
     let cli = bench(&app, "deltas", &unicode).await.env("PULUMI_DISABLE_JOURNALING", "true");
     app.take_requests();
     cli.run(UP).await.assert_success();
