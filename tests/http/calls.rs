@@ -14,7 +14,7 @@ use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack, deployment};
 
-async fn counted() -> (TestApp, Counter) {
+pub(crate) async fn counted() -> (TestApp, Counter) {
     let counter = Counter::new();
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let app = TestApp::memory_with(
