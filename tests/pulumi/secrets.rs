@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use statewright_tests::app::TestApp;
 
-use crate::support::{assert_says, export, resources, yaml};
+use crate::support::{assert_says, client, export, resources, yaml};
 
 const PROGRAM: &str = "config:
   password:
@@ -58,6 +58,26 @@ async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
     assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
     let encoded = app.get("/api/stacks/acme/hidden/dev/export").send().await.text();
     assert!(!encoded.contains(PLAINTEXT));
+}
+
+/// Who does not want to leave secrets to the server need not: then it never sees one, and is not asked.
+#[tokio::test]
+async fn secrets_may_be_kept_under_a_passphrase() {
+    let app = TestApp::embedded().await;
+    let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the user alone");
+    cli.yaml_project("own", PROGRAM);
+    cli.run(["stack", "init", "dev", "--secrets-provider", "passphrase"]).await.assert_success();
+    cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
+    cli.run(["up", "--yes"]).await.assert_success();
+    let shown = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
+    assert_eq!(shown, serde_json::json!({"open": "in-the-open", "hidden": PLAINTEXT}));
+    let asked: Vec<_> =
+        app.take_requests().into_iter().filter(|request| request.ends_with("crypt")).collect();
+    assert_eq!(asked, Vec::<String>::new());
+
+    let wrong = cli.env("PULUMI_CONFIG_PASSPHRASE", "of somebody else");
+    let refused = wrong.run(["stack", "output", "--show-secrets"]).await.assert_failure();
+    assert_says(&refused, &["incorrect passphrase"]);
 }
 
 /// The files below a folder in which this is: as they lie, or in what is compressed within them.

@@ -217,7 +217,7 @@ async fn a_missing_or_wrong_master_key_is_refused_and_nothing_changes() {
 
 /// The client tries again for a few seconds: long enough for a server that a service manager starts again.
 #[tokio::test]
-async fn an_up_survives_the_death_of_its_server() {
+async fn an_up_survives_the_end_of_its_server() {
     let (_parent, folder) = folder();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let token = server.token.clone().unwrap();
@@ -225,8 +225,13 @@ async fn an_up_survives_the_death_of_its_server() {
         bench(&server, &token, "survivor", &[("count", "8"), ("chain", "true"), ("delayMs", "250")]).await;
 
     let up = cli.spawn(UP);
-    up.says("item-00002 creating").await;
+    // Once it is asked to stop, as for a new version of it; then it dies.
     let address = server.address();
+    up.says("item-00001 creating").await;
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().await.0, Some(0));
+    let server = Server::start(&folder, &address).await;
+    up.says("item-00004 creating").await;
     server.signal(Signal::KILL);
     assert_eq!(server.ended().await.0, None);
     let _server = Server::start(&folder, &address).await;
@@ -252,7 +257,7 @@ async fn tokens_are_made_and_ended_beside_a_running_server() {
     let made = told(&folder, &["token", "create", "ci", "--expires-in", "12h"]).await;
     let ci = PulumiCli::new().backend(&server.url).token(made.trim());
     let whoami = ci.run(["whoami", "--verbose"]).await.assert_success();
-    assert_says(&whoami, &["User: admin", "ci"]);
+    assert_says(&whoami, &["User: admin", "Token type: personal"]);
     up.wait().await.assert_success();
 
     let again = refused(&folder, &["token", "create", "ci"]).await;

@@ -199,6 +199,8 @@ async fn a_broken_import_is_undone_by_another() {
     let refused = cli.run(UP).await.assert_failure();
     assert_says(&refused, &["refers to missing parent"]);
     // The client gives up without ending the update that it began.
+    let held = cli.run(UP).await.assert_failure();
+    assert_says(&held, &["it has not written anything yet", "run `pulumi cancel`"]);
     cli.run(["cancel", "--yes"]).await.assert_success();
     let marked = app.get("/api/stacks/acme/broken/dev/export").send().await.expect(200);
     assert!(marked["deployment"]["metadata"]["integrity_error"].is_object(), "{marked}");

@@ -6,9 +6,12 @@
 //! one that the CLI repeats; or it is gone and its lease runs out. A request is then delivered once more.
 
 use statewright_shared::adapters::{Fault, Faults};
-use statewright_shared::services::Error;
+use statewright_shared::context::Context;
+use statewright_shared::domain::update::Outcome;
+use statewright_shared::services::publish::gzip;
+use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
 
-use super::scene::{Scene, Step};
+use super::scene::{Scene, Step, batch, new_update};
 use super::world::World;
 
 /// A request under test.
@@ -45,7 +48,7 @@ const RUNNING: [Step; 7] = [
     Step::Append(3),
 ];
 
-async fn scene_before(case: &Case, is_warm: bool) -> (Scene, Faults, statewright_shared::context::Context) {
+async fn scene_before(case: &Case, is_warm: bool) -> (Scene, Faults, Context) {
     let scene = Scene::new(World::memory());
     let faults = Faults::none();
     let process = scene.world.faulty("first", &faults);
@@ -71,6 +74,7 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
+        Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
         Step::Append(_)
         | Step::Checkpoint(_)
@@ -173,5 +177,55 @@ cases! {
     takeover_survives_every_fault:
         [Step::CreateStack, Step::Begin, Step::Append(1), Step::Append(2), Step::Lapse] => Step::Meet, true;
     create_token_survives_every_fault: [Step::Bootstrap] => Step::CreateToken, false;
+    revoke_token_survives_every_fault: [Step::Bootstrap, Step::CreateToken] => Step::RevokeToken, false;
     bootstrap_survives_every_fault: [] => Step::Bootstrap, false;
+}
+
+/// The one answer that a client does not ask for again is that of a begin: where it cannot be made, nothing may be held.
+#[tokio::test]
+async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
+    let scene = Scene::new(World::memory());
+    for step in A_VERSION {
+        scene.act(&scene.world.process("first"), step).await.unwrap();
+    }
+    let faults = Faults::none();
+    let process = scene.world.without_keys("second", &faults);
+    for step in [Step::Begin, Step::CreateAndStart] {
+        faults.fail_from(1, 1_000, Fault::Before);
+        let refused = scene.act(&process, step).await;
+        assert!(matches!(refused, Err(Error::Port(_))), "{refused:?}");
+        faults.heal();
+        let stack = stacks::locate(&process, &scene.caller, &scene.address).await.unwrap();
+        assert_eq!(stack.head.value.running, None);
+    }
+    scene.act(&process, Step::Begin).await.unwrap();
+    scene.finish().await;
+}
+
+/// A preview renews its lease too, and is scrap all the same.
+#[tokio::test]
+async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    for step in A_VERSION {
+        scene.act(&process, step).await.unwrap();
+    }
+    let mut new = new_update();
+    new.dry_run = true;
+    let begun = updates::begin(&process, &scene.caller, &scene.address, new, None, 2).await.unwrap();
+    assert_eq!((begun.located.head.value.running, begun.started.version), (None, 1));
+    let id = begun.started.update;
+    let claims =
+        update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
+    assert!(scene.world.expires(id).await);
+    updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
+    assert!(scene.world.expires(id).await);
+    let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
+    assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");
+    for _ in 0..2 {
+        updates::complete(&process, &claims, Outcome::Succeeded).await.unwrap();
+        assert!(scene.world.expires(id).await);
+    }
+    assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
+    scene.finish().await;
 }

@@ -39,6 +39,7 @@ pub(crate) enum Step {
     /// The lease runs out, and the moment that a publisher has to itself.
     Lapse,
     CreateToken,
+    RevokeToken,
     Bootstrap,
 }
 
@@ -57,6 +58,8 @@ struct Told {
     acked: BTreeSet<u64>,
     secrets: Vec<Vec<u8>>,
     tokens: Vec<String>,
+    /// The token whose revocation was asked for.
+    revoked: Option<String>,
     /// Its removal was asked for.
     may_be_gone: bool,
 }
@@ -140,6 +143,19 @@ impl Scene {
                 let name = TokenName::parse("ci").unwrap();
                 let token = accounts::create_token(ctx, &caller.user.login, &name, None).await?;
                 self.told.lock().unwrap().tokens.push(token);
+            }
+            Step::RevokeToken => {
+                let name = TokenName::parse("ci").unwrap();
+                let revoked = {
+                    let mut told = self.told.lock().unwrap();
+                    told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
+                    told.revoked.clone()
+                };
+                accounts::revoke_token(ctx, &caller.user.login, &name).await?;
+                if let Some(revoked) = revoked {
+                    let shown = accounts::authenticate(ctx, &revoked).await;
+                    assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
+                }
             }
             Step::Bootstrap => {
                 let org = caller.user.orgs.first().unwrap();

@@ -175,6 +175,12 @@ impl World {
         )
     }
 
+    /// As [`World::process`], with faults between it and its master key.
+    pub(crate) fn without_keys(&self, name: &str, faults: &Faults) -> Context {
+        let keys = Faulty::new(self.keys.clone(), faults.clone());
+        self.context(name, Arc::new(self.ledger.clone()), Arc::new(self.blobs.clone()), Arc::new(keys))
+    }
+
     /// As [`World::process`], over another handle onto the same ledger if one is given, and with seeded pauses.
     pub(crate) fn jittery(&self, name: &str, ledger: Option<Arc<dyn Ledger>>, dice: &Arc<Dice>) -> Context {
         let ledger = ledger.map_or_else(|| self.ledger.clone(), AnyLedger);
@@ -205,6 +211,11 @@ impl World {
                 return items;
             }
         }
+    }
+
+    /// Whether the store may drop an update's record some day.
+    pub(crate) async fn expires(&self, id: UpdateId) -> bool {
+        self.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap().expires.is_some()
     }
 
     /// How many data keys a stack has.

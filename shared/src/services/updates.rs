@@ -12,7 +12,7 @@ use super::{Error, RACES_MAX, publish, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::update::{Command, NotNow, Outcome, Seal, SealedBy, Status, Update, UpdateKind};
+use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, UpdateKind};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put, put_until};
 use crate::layout::records::{Detail, Head, Name};
@@ -221,6 +221,9 @@ async fn take(
     let Status::Running { until, .. } = update.status else {
         return Err(Error::NotNow(NotNow::NotStarted));
     };
+    // The token is signed after the commit; a signing key that does not open must not leave the stack held by an update
+    // that nobody has a token for.
+    update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     if !update.dry_run {
         publish::check_free(ctx, &located.head.value).await?;
@@ -310,41 +313,11 @@ pub(crate) fn fenced(why: NotNow) -> Error {
 /// # Errors
 /// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
 pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
-    let id = claims.update;
-    for _ in 0..RACES_MAX {
-        let record = read_own(ctx, claims).await?;
-        match &record.value.status {
-            // The same end, asked for again.
-            Status::Sealed { seal, .. } if seal.outcome == outcome && seal.by == SealedBy::Client => {
-                return publish::publish(ctx, id).await;
-            }
-            Status::Ended { outcome: ended, by: SealedBy::Client, .. } if *ended == outcome => return Ok(()),
-            Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
-        }
-        if record.value.dry_run {
-            let next = record
-                .value
-                .decide(Command::EndDryRun(outcome, SealedBy::Client), ctx.now())
-                .map_err(fenced)?;
-            let write = update_write(ctx, id, record.unchanged(), &next);
-            if store::commit(ctx, vec![write]).await?.is_ok() {
-                return Ok(());
-            }
-            continue;
-        }
-        let command = |seal: Seal| Command::Seal(seal);
-        if publish::seal(ctx, id, &record, outcome, SealedBy::Client, command).await.map_err(as_fence)? {
-            return publish::publish(ctx, id).await;
-        }
-    }
-    Err(Error::Contended("the update"))
-}
-
-fn as_fence(error: Error) -> Error {
-    match error {
+    let record = read_own(ctx, claims).await?;
+    end(ctx, claims.update, record, outcome, SealedBy::Client).await.map_err(|error| match error {
         Error::NotNow(why) => fenced(why),
         other => other,
-    }
+    })
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
@@ -358,30 +331,42 @@ pub async fn cancel(
     address: &StackAddress,
     update: &str,
 ) -> Result<(), Error> {
+    let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
+    end(ctx, id, record, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
+}
+
+async fn end(
+    ctx: &Context,
+    id: UpdateId,
+    mut record: Stored<Update>,
+    outcome: Outcome,
+    by: SealedBy,
+) -> Result<(), Error> {
+    // The client's own end and everybody else's are told apart: a client must learn that it was fenced out.
+    let is_same = |ended: Outcome, who: &SealedBy| {
+        ended == outcome && (*who == SealedBy::Client) == (by == SealedBy::Client)
+    };
     for _ in 0..RACES_MAX {
-        let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
-        let by = SealedBy::Cancel(caller.user.login.clone());
         match &record.value.status {
-            Status::Sealed { seal, .. } if seal.outcome == Outcome::Cancelled => {
+            Status::Sealed { seal, .. } if is_same(seal.outcome, &seal.by) => {
                 return publish::publish(ctx, id).await;
             }
-            Status::Ended { outcome: Outcome::Cancelled, .. } => return Ok(()),
+            Status::Ended { outcome, by, .. } if is_same(*outcome, by) => return Ok(()),
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
         }
         if record.value.dry_run {
-            let next = record
-                .value
-                .decide(Command::EndDryRun(Outcome::Cancelled, by), ctx.now())
-                .map_err(Error::NotNow)?;
+            let command = Command::EndDryRun(outcome, by.clone());
+            let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
             let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
             }
-            continue;
-        }
-        if publish::seal(ctx, id, &record, Outcome::Cancelled, by, Command::Seal).await? {
+        } else if publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await? {
             return publish::publish(ctx, id).await;
         }
+        record = store::read::<Update>(ctx, &ItemKeys::update(id))
+            .await?
+            .ok_or_else(|| Error::Broken(format!("the update {id} lost its record")))?;
     }
     Err(Error::Contended("the update"))
 }
