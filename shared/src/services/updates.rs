@@ -247,10 +247,12 @@ async fn take(
             }
         }
     }
-    match store::commit(ctx, writes).await? {
-        Ok(()) => started(ctx, address, id, located, &update, until).await.map(Some),
-        Err(_) => Ok(None),
+    if store::commit(ctx, writes).await?.is_err() {
+        return Ok(None);
     }
+    // The log is empty, so the first append need not ask for its tail.
+    ctx.memory.tails.put(id, ctx.now(), 0);
+    started(ctx, address, id, located, &update, until).await.map(Some)
 }
 
 async fn started(
@@ -349,7 +351,7 @@ async fn end(
     for _ in 0..RACES_MAX {
         match &record.value.status {
             Status::Sealed { seal, .. } if is_same(seal.outcome, &seal.by) => {
-                return publish::publish(ctx, id).await;
+                return publish::publish(ctx, id, record).await;
             }
             Status::Ended { outcome, by, .. } if is_same(*outcome, by) => return Ok(()),
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
@@ -361,8 +363,10 @@ async fn end(
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
             }
-        } else if publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await? {
-            return publish::publish(ctx, id).await;
+        } else if let Some(sealed) =
+            publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await?
+        {
+            return publish::publish(ctx, id, sealed).await;
         }
         record = store::read::<Update>(ctx, &ItemKeys::update(id))
             .await?
