@@ -5,7 +5,10 @@
 //! client does what the real one does: it repeats the request, on the process that failed or on a new one, if it is
 //! one that the CLI repeats; or it is gone and its lease runs out. A request is then delivered once more.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use statewright_shared::adapters::{Fault, Faults};
@@ -15,7 +18,7 @@ use statewright_shared::services::publish::gzip;
 use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
-use super::world::World;
+use super::world::{Delay, World};
 
 /// A request under test.
 struct Case {
@@ -236,4 +239,76 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     }
     assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
     scene.finish().await;
+}
+
+/// A renewal whose answer was lost must not end an update, and a lease that is over ends it before anybody meets it.
+#[tokio::test]
+async fn past_its_tokens_end_an_update_is_open_as_long_as_the_lease_on_record() {
+    let scene = Scene::new(World::memory());
+    let process = scene.world.process("first");
+    for step in RUNNING {
+        scene.act(&process, step).await.unwrap();
+    }
+    let old = scene.claims().unwrap();
+    let append =
+        async |number| log::append_entries(&process, &old, gzip(batch(number).to_string().as_bytes())).await;
+    scene.world.clock.advance(Duration::from_secs(200));
+    scene.act(&process, Step::Renew).await.unwrap();
+    scene.world.clock.advance(Duration::from_secs(150));
+    assert!(scene.world.now() > old.expires);
+    append(10).await.unwrap();
+    scene.world.clock.advance(Duration::from_secs(150));
+    append(11).await.unwrap();
+    scene.world.clock.advance(Duration::from_nanos(1));
+    let late = append(12).await;
+    assert!(matches!(late, Err(Error::Fenced(_))), "{late:?}");
+    scene.act(&process, Step::Meet).await.unwrap();
+    assert_eq!(scene.published(&process).await, BTreeSet::from([1, 2, 3, 10, 11]));
+}
+
+/// A commit that comes to its effect late: after its failure was told, between the calls that follow.
+async fn commit_belatedly(case: &Case) {
+    let mut belated = 0;
+    for nth in 1.. {
+        for calls_later in 1..=4 {
+            let scene = Scene::new(World::memory());
+            let process = scene.world.process("first");
+            for step in case.prior {
+                scene.act(&process, *step).await.unwrap();
+            }
+            let delay = Arc::new(Delay::new(nth, calls_later));
+            let process = scene.world.belated("first", &delay);
+            let done = scene.act(&process, case.step).await;
+            if !delay.was_met() {
+                done.unwrap();
+                assert!(belated > 0, "a use case without a commit has nothing to delay");
+                return;
+            }
+            belated += 1;
+            let place = format!("{:?}, commit {nth}, {calls_later} calls later", case.step);
+            done.unwrap_or_else(|error| panic!("{place}: {error:?}"));
+            scene.check().await;
+            scene.finish().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
+    for (prior, step) in [
+        (&[][..], Step::CreateStack),
+        (&A_VERSION, Step::CreateAndStart),
+        (&A_VERSION, Step::Begin),
+        (&RUNNING, Step::Append(4)),
+        (&RUNNING, Step::Renew),
+        (&RUNNING, Step::Complete),
+        (&RUNNING, Step::Cancel),
+        (&A_VERSION, Step::Import(2)),
+        (&[Step::CreateStack], Step::Encrypt),
+        (&[Step::Bootstrap], Step::CreateToken),
+        (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),
+        (&[], Step::Bootstrap),
+    ] {
+        Box::pin(commit_belatedly(&Case { prior, step, is_retried: false })).await;
+    }
 }
