@@ -43,7 +43,9 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
     };
     let until = match update.value.status {
         Status::Running { until, .. } => Some(until),
-        Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+        Status::NotStarted | Status::Sealed { .. } => None,
+        // The head moved with it, so what the caller is about to commit on the old one is refused and tried again.
+        Status::Ended { .. } => return Ok(()),
     };
     let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
     let now = ctx.now();
