@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_input;
+mod beyond;
 mod calls;
 mod cases;
 mod life;

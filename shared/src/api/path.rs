@@ -83,3 +83,15 @@ impl FromRequestParts<App> for ProjectPath {
         Ok(Self(OrgName::parse(&path.org)?, ProjectName::parse(&path.project)?))
     }
 }
+
+/// `{org}` of a path.
+#[derive(Debug)]
+pub(super) struct OrgPath(pub(super) OrgName);
+
+impl FromRequestParts<App> for OrgPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+        Ok(Self(OrgName::parse(&path.org)?))
+    }
+}

@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::error::{OperatorNote, refusal};
-use super::handlers::{admin, head, log, read, secrets};
+use super::handlers::{admin, head, log, nothing, read, secrets};
 use super::{App, auth};
 use crate::limits::{BATCH_BYTES_MAX, DEPLOYMENT_BYTES_MAX, REQUEST_BYTES_MAX, SECRETS_BYTES_MAX};
 
@@ -82,6 +82,12 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/user" Token 0, Read read::user;
     GET "/api/user/organizations/default" Token 0, Read read::default_organization;
     GET "/api/user/stacks" Token 0, Read read::list_stacks;
+    GET "/api/orgs/{org}/members" Token 0, Read read::members;
+    GET "/api/orgs/{org}/templates" Token 0, Read nothing::templates;
+    GET "/api/orgs/{org}/policypacks" Token 0, Read nothing::policy_packs;
+    GET "/api/orgs/{org}/policygroups" Token 0, Read nothing::policy_groups;
+    GET "/api/registry/packages" Token 0, Read nothing::packages;
+    GET "/api/registry/templates" Token 0, Read nothing::registry_templates;
     HEAD "/api/stacks/{org}/{project}" Token 0, Read read::project_exists;
     POST "/api/stacks/{org}/{project}" Token DEPLOYMENT_BYTES_MAX, Head head::create_stack;
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
@@ -97,7 +103,8 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token 0, Read read::export_version;
     POST "/api/stacks/{org}/{project}/{stack}/import" Token DEPLOYMENT_BYTES_MAX, Head head::import;
     GET "/api/stacks/{org}/{project}/{stack}/outputs" Token 0, Read read::outputs;
-    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read read::policy_packs;
+    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read nothing::required_policies;
+    GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
     GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read read::history;
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read read::latest_update;
     POST "/api/stacks/{org}/{project}/{stack}/update" Token REQUEST_BYTES_MAX, Head head::create_update;
@@ -137,9 +144,47 @@ pub fn router(app: App, groups: &[Group]) -> Router {
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.
 async fn not_supported(request: Request) -> Response {
-    let message =
-        format!("Not Found: {} {} is not supported by this backend", request.method(), request.uri().path());
-    refusal(StatusCode::NOT_FOUND, message)
+    let (method, path) = (request.method(), request.uri().path());
+    let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);
+    refusal(StatusCode::NOT_FOUND, format!("Not Found: {what} is not supported by this backend"))
+}
+
+/// What the CLI's user knows a path as that this server does not have.
+fn feature(path: &str) -> Option<&'static str> {
+    let mut parts = path.strip_prefix("/api/")?.split('/');
+    // Behind what is named by people, who may name it as they like.
+    let names = match parts.next()? {
+        "esc" | "change-requests" => return Some("Pulumi ESC (environments)"),
+        "ai" | "agents" => return Some("Pulumi AI"),
+        "registry" => return Some("publishing to a registry"),
+        "oauth" => return Some("the exchange of tokens"),
+        "log-encryption-session" => return Some("sharing logs"),
+        "preview" if parts.next()? == "insights" => return Some("Pulumi Insights"),
+        "preview" => return Some("Pulumi AI"),
+        "console" => return Some("an integration"),
+        "orgs" => 1,
+        "stacks" => 3,
+        _ => return None,
+    };
+    let rest: Vec<&str> = parts.skip(names).take(2).collect();
+    // `deployments/drift` is about drift.
+    rest.iter().rev().find_map(|part| match *part {
+        "deployments" => Some("Pulumi Deployments"),
+        "schedules" | "ttl" => Some("scheduling"),
+        "drift" => Some("drift detection"),
+        "hooks" => Some("sending webhooks"),
+        "policypacks" | "policygroups" | "policyresults" | "policy" => Some("managing policies"),
+        "members" => Some("managing members"),
+        "roles" => Some("managing roles"),
+        "teams" => Some("managing teams"),
+        "auditlogs" => Some("an audit log"),
+        "search" => Some("searching resources"),
+        "templates" | "template" => Some("publishing templates"),
+        "transfer" => Some("transferring stacks"),
+        "config" => Some("remote configuration"),
+        "logs" => Some("collecting logs"),
+        _ => None,
+    })
 }
 
 /// One log line a request; failures of ours also get their story, and an ID that the CLI shows.
