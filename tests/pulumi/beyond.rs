@@ -13,7 +13,7 @@ async fn commands_for_what_is_not_there_say_so_and_fail() {
         (&["env", "ls"][..], "Pulumi ESC (environments) is not supported by this backend"),
         (&["env", "get", "acme/env"], "Pulumi ESC (environments) is not supported by this backend"),
         (
-            &["deployment", "settings", "pull", "-s", &stack],
+            &["deployment", "settings", "pull", "--stack", &stack],
             "Pulumi Deployments is not supported by this backend",
         ),
         (&["org", "role", "list"], "managing roles is not supported by this backend"),

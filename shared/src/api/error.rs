@@ -52,7 +52,8 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoProject(_)
         | Error::NoVersion { .. }
         | Error::NeverUpdated(_)
-        | Error::NoUpdate { .. } => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
+        | Error::NoUpdate { .. }
+        | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
         Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))

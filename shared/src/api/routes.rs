@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::error::{OperatorNote, refusal};
+use super::error::{Failure, OperatorNote};
 use super::handlers::{admin, head, log, nothing, read, secrets};
+use super::unsupported::unsupported;
 use super::{App, auth};
 use crate::limits::{BATCH_BYTES_MAX, DEPLOYMENT_BYTES_MAX, REQUEST_BYTES_MAX, SECRETS_BYTES_MAX};
 
@@ -143,48 +144,8 @@ pub fn router(app: App, groups: &[Group]) -> Router {
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.
-async fn not_supported(request: Request) -> Response {
-    let (method, path) = (request.method(), request.uri().path());
-    let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);
-    refusal(StatusCode::NOT_FOUND, format!("Not Found: {what} is not supported by this backend"))
-}
-
-/// What the CLI's user knows a path as that this server does not have.
-fn feature(path: &str) -> Option<&'static str> {
-    let mut parts = path.strip_prefix("/api/")?.split('/');
-    // Behind what is named by people, who may name it as they like.
-    let names = match parts.next()? {
-        "esc" | "change-requests" => return Some("Pulumi ESC (environments)"),
-        "ai" | "agents" => return Some("Pulumi AI"),
-        "registry" => return Some("publishing to a registry"),
-        "oauth" => return Some("the exchange of tokens"),
-        "log-encryption-session" => return Some("sharing logs"),
-        "preview" if parts.next()? == "insights" => return Some("Pulumi Insights"),
-        "preview" => return Some("Pulumi AI"),
-        "console" => return Some("an integration"),
-        "orgs" => 1,
-        "stacks" => 3,
-        _ => return None,
-    };
-    let rest: Vec<&str> = parts.skip(names).take(2).collect();
-    // `deployments/drift` is about drift.
-    rest.iter().rev().find_map(|part| match *part {
-        "deployments" => Some("Pulumi Deployments"),
-        "schedules" | "ttl" => Some("scheduling"),
-        "drift" => Some("drift detection"),
-        "hooks" => Some("sending webhooks"),
-        "policypacks" | "policygroups" | "policyresults" | "policy" => Some("managing policies"),
-        "members" => Some("managing members"),
-        "roles" => Some("managing roles"),
-        "teams" => Some("managing teams"),
-        "auditlogs" => Some("an audit log"),
-        "search" => Some("searching resources"),
-        "templates" | "template" => Some("publishing templates"),
-        "transfer" => Some("transferring stacks"),
-        "config" => Some("remote configuration"),
-        "logs" => Some("collecting logs"),
-        _ => None,
-    })
+async fn not_supported(request: Request) -> Failure {
+    unsupported(request.method(), request.uri().path())
 }
 
 /// One log line a request; failures of ours also get their story, and an ID that the CLI shows.

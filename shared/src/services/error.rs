@@ -62,6 +62,9 @@ pub enum Error {
         /// What was asked for.
         update: String,
     },
+    /// There is nothing of this kind here.
+    #[error("{0} is not supported by this backend")]
+    NotSupported(String),
     /// A stack of this name exists.
     #[error("stack {0} already exists")]
     StackExists(StackAddress),
