@@ -12,5 +12,6 @@ mod recorded;
 mod repros;
 mod secrets;
 mod stacks;
+mod sweep;
 mod table;
 mod world;

@@ -10,6 +10,7 @@ pub mod publish;
 pub mod secrets;
 pub mod stacks;
 mod store;
+pub mod sweep;
 pub mod update_tokens;
 pub mod updates;
 
