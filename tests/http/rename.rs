@@ -61,7 +61,12 @@ async fn a_renamed_stack_has_its_state_under_the_new_name_and_its_past_as_it_was
     let ciphertext = seal(&stack, "hunter2").await;
     assert_eq!(stack.at(&other).version().await, 1);
 
+    let preview = stack.preview().await;
     let answer = rename(&stack, "prod", "").await.expect(200);
+    // A preview holds nothing, and its own calls name what it was begun under.
+    preview.event(1).await.expect(204);
+    preview.renew(300).await.expect(200);
+    preview.complete("succeeded").await.expect(204);
     let renamed = at(&stack, ORG, &stack.project, "prod");
     for server in [&app, &other] {
         let renamed = renamed.at(server);
