@@ -108,6 +108,24 @@ async fn a_renamed_stack_has_its_state_under_the_new_name_and_its_past_as_it_was
 }
 
 #[tokio::test]
+async fn i6_whole_a_broken_state_is_marked_as_broken_under_its_new_name() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let mut child = stack.resource("child");
+    child["parent"] = stack.urn("lost").into();
+    stack.import(&deployment(&[child])).await;
+    let mark = async |stack: &Stack<'_>| {
+        let export = stack.export().await;
+        export["deployment"]["metadata"]["integrity_error"]["error"].as_str().unwrap_or_default().to_owned()
+    };
+    let before = mark(&stack).await;
+    assert!(before.contains(&stack.urn("lost")), "{before}");
+    rename(&stack, "prod", "").await.expect(200);
+    let after = mark(&at(&stack, ORG, &stack.project, "prod")).await;
+    assert_eq!(after, before.replace("urn:pulumi:dev::", "urn:pulumi:prod::"));
+}
+
+#[tokio::test]
 async fn a_new_stack_of_an_old_name_is_the_one_that_the_name_means() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
