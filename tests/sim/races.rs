@@ -227,7 +227,7 @@ async fn remove_and_begin_at_once(ring: Ring) {
     scene.finish().await;
 }
 
-async fn rename_and_use_at_once(ring: Ring) {
+async fn rename_and_begin_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
     for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
         scene.act(one, step).await.unwrap();
@@ -236,21 +236,30 @@ async fn rename_and_use_at_once(ring: Ring) {
         dice.pause(8).await;
         scene.act(one, Step::Begin).await
     };
+    match futures::join!(scene.leave(other), begin) {
+        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::Held(_)), Ok(())) => {}
+        both => panic!("a stack is either renamed or updated: {both:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn rename_and_tag_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
     let tags = BTreeMap::from([("team".to_owned(), "storage".to_owned())]);
     let tag = async {
-        dice.pause(8).await;
+        dice.pause(30).await;
         stacks::set_tags(one, &scene.caller, &scene.address, tags.clone()).await
     };
-    let (renamed, begun, tagged) = futures::join!(scene.leave(other), begin, tag);
-    let address = match (&renamed, &begun) {
-        (Ok(()), Err(Error::NoStack(_))) => &scene.away,
-        (Err(Error::Held(_)), Ok(())) => &scene.address,
-        both => panic!("a stack is either renamed or updated: {both:?}"),
-    };
-    let view = stacks::get(one, &scene.caller, address).await.unwrap();
+    let (renamed, tagged) = futures::join!(scene.leave(other), tag);
+    renamed.unwrap();
+    let view = stacks::get(one, &scene.caller, &scene.away).await.unwrap();
     match tagged {
         Ok(()) => assert_eq!(view.tags, tags, "what was tagged moves along"),
-        Err(Error::NoStack(_)) => assert_eq!((&view.tags, renamed.is_ok()), (&BTreeMap::new(), true)),
+        Err(Error::NoStack(_)) => assert_eq!(view.tags, BTreeMap::new()),
         Err(other) => panic!("{other:?}"),
     }
     scene.check().await;
@@ -299,7 +308,8 @@ races! {
     of_several_begins_one_wins, of_several_begins_on_disk_one_wins: begin_at_once;
     two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one: start_at_once;
     two_first_callers_agree, two_first_callers_on_disk_agree: make_at_once;
-    a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated: rename_and_use_at_once;
+    a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated: rename_and_begin_at_once;
+    tags_move_along, tags_on_disk_move_along: rename_and_tag_at_once;
     a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed: rename_and_remove_at_once;
     a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated: remove_and_begin_at_once;
 }
