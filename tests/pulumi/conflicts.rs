@@ -8,7 +8,7 @@ use statewright_tests::cli::PulumiCli;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state, state_once};
 
 /// Slow enough to be met in the middle.
-const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "600")];
+const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "1200")];
 
 /// Another person on another machine, with the same program.
 async fn colleague(app: &TestApp, project: &str, settings: &[(&str, &str)]) -> PulumiCli {
@@ -27,8 +27,8 @@ async fn a_second_up_is_told_who_holds_the_stack_and_a_preview_is_let_through() 
     // Held for as long as this test likes: nothing is made until the client is let go on.
     let up = cli.spawn(UP);
     up.says("item-00000 creating").await;
+    state_once(&app, "busy", |state| !pending(state).is_empty()).await;
     up.pause();
-    state_once(&app, "busy", |state| !names(state).is_empty()).await;
 
     let refused = colleague.run(UP).await.assert_failure();
     colleague.snapshots().bind(|| {
@@ -43,7 +43,9 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
 "#)
     });
     let older = colleague.clone().env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
-    let refused = older.run(UP).await.assert_failure();
+    // Its preview is let through, only what comes after it is refused.
+    let refused = older.run(["up", "--yes"]).await.assert_failure();
+    assert_says(&refused, &["Previewing update (dev)", "to create"]);
     assert_says(
         &refused,
         &["[409] Conflict: Another update is currently in progress: alice (token \"first-start\")"],

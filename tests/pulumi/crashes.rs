@@ -106,7 +106,7 @@ async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() 
 #[tokio::test]
 async fn an_interrupted_client_leaves_nothing_open() {
     let app = TestApp::embedded().await;
-    let cli = bench(&app, "halted", &[("count", "4"), ("chain", "true"), ("delayMs", "600")]).await;
+    let cli = bench(&app, "halted", &[("count", "4"), ("chain", "true"), ("delayMs", "1200")]).await;
     let up = cli.spawn(UP);
     up.says("item-00001 creating").await;
     up.interrupt();

@@ -146,7 +146,8 @@ async fn make_at_once(ring: Ring) {
 
     // The signing key: both sign, and each opens what the other signed.
     let (a, b) = futures::join!(update_tokens::prepare(one), update_tokens::prepare(other));
-    (a.unwrap(), b.unwrap());
+    a.unwrap();
+    b.unwrap();
 
     // The first user.
     let (login, org) = (&caller.user.login, caller.user.orgs.first().unwrap());

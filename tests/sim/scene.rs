@@ -65,6 +65,7 @@ struct Told {
     tokens: Vec<String>,
     /// The token whose revocation was asked for.
     revoked: Option<String>,
+    revocation_acked: bool,
     /// Its removal was asked for.
     may_be_gone: bool,
     /// Its renaming was asked for.
@@ -158,16 +159,12 @@ impl Scene {
             }
             Step::RevokeToken => {
                 let name = TokenName::parse("ci").unwrap();
-                let revoked = {
+                {
                     let mut told = self.told.lock().unwrap();
                     told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
-                    told.revoked.clone()
-                };
-                accounts::revoke_token(ctx, &caller.user.login, &name).await?;
-                if let Some(revoked) = revoked {
-                    let shown = accounts::authenticate(ctx, &revoked).await;
-                    assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
                 }
+                accounts::revoke_token(ctx, &caller.user.login, &name).await?;
+                self.told.lock().unwrap().revocation_acked = true;
             }
             Step::Bootstrap => {
                 let org = caller.user.orgs.first().unwrap();
@@ -246,9 +243,10 @@ impl Scene {
 
     /// Asserts that secrets and tokens which were handed out are good for a process that never saw them.
     pub(crate) async fn check_handed_out(&self, ctx: &Context) {
-        let (sealed, tokens) = {
+        let (sealed, tokens, revoked) = {
             let told = self.told.lock().unwrap();
-            (told.secrets.clone(), told.tokens.clone())
+            let revoked = told.revoked.clone().filter(|_| told.revocation_acked);
+            (told.secrets.clone(), told.tokens.clone(), revoked)
         };
         if !sealed.is_empty() {
             let stack = stacks::locate(ctx, &self.caller, &self.address).await.unwrap().id;
@@ -260,6 +258,17 @@ impl Scene {
         for token in tokens {
             accounts::authenticate(ctx, &token).await.expect("a token that was shown is valid");
         }
+        if let Some(token) = revoked {
+            let shown = accounts::authenticate(ctx, &token).await;
+            assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
+        }
+    }
+
+    /// The stack is gone, and a new one of the same name has nothing of it.
+    fn forget_state(&self) {
+        let mut told = self.told.lock().unwrap();
+        assert!(told.may_be_gone || told.acked.is_empty(), "I3: the stack is gone");
+        (told.acked, told.sent, told.secrets) = Default::default();
     }
 
     /// Whether the client's update takes writes, as far as its record says.
@@ -296,11 +305,7 @@ impl Scene {
             }
         }
         if matches!(stacks::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
-            let mut told = self.told.lock().unwrap();
-            assert!(told.may_be_gone || told.acked.is_empty(), "I3: the stack is gone");
-            // A new stack of the same name has nothing of the old one.
-            (told.acked, told.sent, told.secrets) = Default::default();
-            drop(told);
+            self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }
         // Before its token ends by itself, only the log can refuse a client whose update is over.

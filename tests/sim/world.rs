@@ -116,6 +116,94 @@ impl<B: Blobs> Blobs for Jittery<B> {
     }
 }
 
+/// Which commit takes effect late, and how many calls later.
+pub(crate) struct Delay(Mutex<Delayed>);
+
+struct Delayed {
+    commits_before: u64,
+    calls_left: u64,
+    writes: Option<Vec<Write>>,
+    was_met: bool,
+}
+
+impl Delay {
+    pub(crate) fn new(nth: u64, calls_later: u64) -> Self {
+        Self(Mutex::new(Delayed {
+            commits_before: nth - 1,
+            calls_left: calls_later,
+            writes: None,
+            was_met: false,
+        }))
+    }
+
+    pub(crate) fn was_met(&self) -> bool {
+        self.0.lock().unwrap().was_met
+    }
+
+    /// Takes these writes, if they are of the commit that is to be late.
+    fn keeps(&self, writes: &[Write]) -> bool {
+        let mut delayed = self.0.lock().unwrap();
+        if delayed.was_met {
+            return false;
+        }
+        if delayed.commits_before > 0 {
+            delayed.commits_before -= 1;
+            return false;
+        }
+        delayed.was_met = true;
+        delayed.writes = Some(writes.to_vec());
+        true
+    }
+
+    /// The writes whose time has come with this call.
+    fn due(&self) -> Option<Vec<Write>> {
+        let mut delayed = self.0.lock().unwrap();
+        delayed.writes.as_ref()?;
+        delayed.calls_left -= 1;
+        if delayed.calls_left == 0 { delayed.writes.take() } else { None }
+    }
+}
+
+/// A ledger one of whose commits is late.
+struct Belated {
+    inner: AnyLedger,
+    delay: Arc<Delay>,
+}
+
+impl Belated {
+    async fn catch_up(&self) {
+        if let Some(writes) = self.delay.due() {
+            // Refused, if a repeat has overtaken it.
+            let _ = self.inner.commit(writes).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Ledger for Belated {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        let item = self.inner.get(key).await;
+        self.catch_up().await;
+        item
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        let page = self.inner.query(query).await;
+        self.catch_up().await;
+        page
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        if self.delay.keeps(&writes) {
+            return Err(PortError::unknown("a commit", "it is late, by script").into());
+        }
+        let done = self.inner.commit(writes).await;
+        self.catch_up().await;
+        done
+    }
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
 /// The stores of one installation, with its time.
 pub(crate) struct World {
     ledger: AnyLedger,
@@ -179,6 +267,12 @@ impl World {
     pub(crate) fn without_keys(&self, name: &str, faults: &Faults) -> Context {
         let keys = Faulty::new(self.keys.clone(), faults.clone());
         self.context(name, Arc::new(self.ledger.clone()), Arc::new(self.blobs.clone()), Arc::new(keys))
+    }
+
+    /// As [`World::process`], over a ledger one of whose commits is late.
+    pub(crate) fn belated(&self, name: &str, delay: &Arc<Delay>) -> Context {
+        let ledger = Belated { inner: self.ledger.clone(), delay: Arc::clone(delay) };
+        self.context(name, Arc::new(ledger), Arc::new(self.blobs.clone()), Arc::new(self.keys.clone()))
     }
 
     /// As [`World::process`], over another handle onto the same ledger if one is given, and with seeded pauses.

@@ -293,6 +293,10 @@ impl Update {
                 return Err(NotNow::LeaseHeld { until: *until });
             }
             (Status::Running { since, .. }, Command::Expire(seal)) => Status::Sealed { since: *since, seal },
+            // What a real update saved is published, and for that its log has to be sealed.
+            (Status::Running { .. }, Command::EndDryRun(..)) if !self.dry_run => {
+                return Err(NotNow::NotSealed);
+            }
             (Status::Running { since, .. }, Command::EndDryRun(outcome, by)) => {
                 Status::Ended { since: *since, at: now, outcome, by }
             }

@@ -131,6 +131,15 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
     }
 }
 
+/// The number of the last slot, 0 for an empty log: what this process remembers of the last second, or else asked for. Only
+/// a guess either way, which the condition on the next slot decides about.
+pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
+    match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
+        Some(tail) => Ok(tail),
+        None => Ok(last_slot(ctx, id).await?.map_or(0, |last| last.number)),
+    }
+}
+
 /// The last slot of a log.
 pub(crate) struct LastSlot {
     pub(crate) number: u64,

@@ -44,7 +44,9 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
     };
     let until = match update.value.status {
         Status::Running { until, .. } => Some(until),
-        Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+        Status::NotStarted | Status::Sealed { .. } => None,
+        // The head moved with it, so what the caller is about to commit on the old one is refused and tried again.
+        Status::Ended { .. } => return Ok(()),
     };
     let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
     let now = ctx.now();
@@ -75,11 +77,12 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
             Status::Running { until, .. } if ctx.now() <= *until => return Ok(located),
             Status::Running { .. } => {
                 tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
-                if seal(ctx, id, &record, Outcome::Failed, SealedBy::Expiry, Command::Expire).await? {
-                    publish(ctx, id).await?;
+                let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
+                if let Some(sealed) = seal(ctx, id, &record, outcome, by, Command::Expire).await? {
+                    publish(ctx, id, sealed).await?;
                 }
             }
-            Status::Sealed { .. } => publish(ctx, id).await?,
+            Status::Sealed { .. } => publish(ctx, id, record).await?,
             // The head moves with the update, so it has moved since it was read.
             Status::NotStarted | Status::Ended { .. } => {}
         }
@@ -92,7 +95,8 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
     Err(Error::Contended("the stack"))
 }
 
-/// Seals an update's log. False when the update changed since `record` was read: the caller reads and decides again.
+/// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads
+/// and decides again. Where this process appended a moment ago, the seal's slot is known without a question.
 ///
 /// # Errors
 /// [`Error::NotNow`] when the update cannot be sealed.
@@ -103,14 +107,15 @@ pub(crate) async fn seal(
     outcome: Outcome,
     by: SealedBy,
     command: impl Fn(Seal) -> Command,
-) -> Result<bool, Error> {
+) -> Result<Option<Stored<Update>>, Error> {
     for _ in 0..RACES_MAX {
-        let slot = log::last_slot(ctx, id).await?.map_or(0, |last| last.number) + 1;
+        let slot = log::tail(ctx, id).await? + 1;
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal) };
         let expires = at.plus(log::LOG_KEPT_FOR);
+        let revision = ctx.ids.revision();
         let writes = vec![
             put_until(
                 ItemKeys::slot(id, slot),
@@ -119,42 +124,54 @@ pub(crate) async fn seal(
                 content.encode(),
                 expires,
             ),
-            update_write(ctx, id, record.unchanged(), &next),
+            put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
         ];
+        ctx.memory.tails.forget(&id);
         match store::commit(ctx, writes).await? {
-            Ok(()) => return Ok(true),
+            Ok(()) => return Ok(Some(Stored { value: next, revision })),
             // An append took the slot: the seal takes the next one.
             Err(refusal) if refusal.index == 0 => {}
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(None),
         }
     }
     Err(Error::Contended("the update's log"))
 }
 
-/// Publishes a sealed update. Whoever comes second waits for the first, in this process or another, and finds it done.
+/// Publishes an update that was sealed when it was read. Whoever comes second waits for the first, in this process or another, and finds it done.
 ///
 /// # Errors
 /// [`Error::Broken`] when the log or the base does not read back.
-pub(crate) async fn publish(ctx: &Context, id: UpdateId) -> Result<(), Error> {
+pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>) -> Result<(), Error> {
     let turn = {
         let mut publishing = ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(publishing.entry(id).or_default())
     };
     let result = {
-        let _turn = turn.lock().await;
-        publish_alone(ctx, id).await
+        let mut known = Some(sealed);
+        let _turn = match turn.try_lock() {
+            Ok(turn) => turn,
+            // Somebody else has it, so what was read is old by the time that they are done.
+            Err(_) => {
+                known = None;
+                turn.lock().await
+            }
+        };
+        publish_alone(ctx, id, known).await
     };
     // Whoever waits holds the turn itself; whoever comes later finds the update ended.
     ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     result
 }
 
-async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
+async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Update>>) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let (record, seal) = loop {
-            let record = store::read::<Update>(ctx, &ItemKeys::update(id))
-                .await?
-                .ok_or_else(|| Error::Broken(format!("the update {id} has no record")))?;
+            let record = match known.take() {
+                Some(record) => record,
+                None => store::read::<Update>(ctx, &ItemKeys::update(id))
+                    .await?
+                    .ok_or_else(|| Error::Broken(format!("the update {id} has no record")))?,
+            };
             let seal = match &record.value.status {
                 Status::Ended { .. } => return Ok(()),
                 Status::Sealed { seal, .. } => seal.clone(),
@@ -168,7 +185,6 @@ async fn publish_alone(ctx: &Context, id: UpdateId) -> Result<(), Error> {
             ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
         };
         if publish_once(ctx, id, &record, &seal).await? {
-            ctx.memory.tails.forget(&id);
             return Ok(());
         }
     }
@@ -217,8 +233,10 @@ async fn publish_once(
         resource_changes: summary.map(|summary| summary.value.resource_changes),
         detail: detail.map(|detail| detail.value).unwrap_or_default(),
     };
-    let next = store_version(ctx, stack, &head.value, version, folded).await?;
-    let name = stacks::read_name(ctx, &head.value.address).await?;
+    let (next, name) = futures::try_join!(
+        store_version(ctx, stack, &head.value, version, folded),
+        stacks::read_name(ctx, &head.value.address),
+    )?;
     let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
     advance(&mut new_head, &mut new_name, &next);
     let ended = update.decide(Command::Publish, seal.at).map_err(Error::NotNow)?;

@@ -38,8 +38,12 @@ pub struct Located {
 /// # Errors
 /// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization.
 pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
-    let found = find(ctx, address).await?;
-    found.filter(|_| caller.may_see(&address.org)).ok_or_else(|| Error::NoStack(address.clone()))
+    let missing = || Error::NoStack(address.clone());
+    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    if !caller.may_see(&address.org) {
+        return Err(missing());
+    }
+    find(ctx, address).await?.ok_or_else(missing)
 }
 
 /// As [`locate`], and a stack whose running update is over is first brought to what that update saved.

@@ -16,7 +16,7 @@ use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, 
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put, put_until};
 use crate::layout::records::{Detail, Head, Name};
-use crate::limits::UPDATE_DETAIL_BYTES_MAX;
+use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
 
 /// The newest journal version that this server replays.
@@ -101,6 +101,7 @@ pub async fn start(
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
         let expect = record.unchanged();
+        check_takeable(ctx, &located, &next).await?;
         if let Some(started) =
             take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await?
         {
@@ -119,12 +120,15 @@ pub struct Begun {
     pub located: Located,
     /// The stack's tags.
     pub tags: BTreeMap<String, String>,
+    /// The gzip of the base deployment's text; `None` for a stack without one, or one so long that the
+    /// client has to export it.
+    pub base: Option<Bytes>,
 }
 
 /// Creates and starts an update at once.
 ///
 /// # Errors
-/// As [`create`] and [`start`].
+/// As [`create`] and [`start`]; [`Error::Broken`] when the base is missing or altered, and then nothing is held.
 pub async fn begin(
     ctx: &Context,
     caller: &Caller,
@@ -143,6 +147,8 @@ pub async fn begin(
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        check_takeable(ctx, &located, &next).await?;
+        let base = small_base(ctx, &located).await?;
         let writes = vec![detail_write(ctx, id, detail.clone())];
         if let Some(started) =
             take(ctx, address, &located, id, next, Expect::Absent, writes, tags.as_ref()).await?
@@ -155,7 +161,7 @@ pub async fn begin(
             if !new.dry_run {
                 (located.head.value.running, located.head.value.last) = (Some(id), Some(id));
             }
-            return Ok(Begun { started, located, tags });
+            return Ok(Begun { started, located, tags, base });
         }
     }
     Err(Error::Contended("the stack"))
@@ -206,6 +212,11 @@ fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
     put_until(key, Expect::Any, ctx.ids.revision(), detail, ctx.now().plus(SCRAP_KEPT_FOR))
 }
 
+/// A dry run takes nothing, so nothing stands in its way.
+async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Result<(), Error> {
+    if update.dry_run { Ok(()) } else { publish::check_free(ctx, &located.head.value).await }
+}
+
 /// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.
 #[expect(clippy::too_many_arguments, reason = "one call for both ways to start, each with its own writes")]
 async fn take(
@@ -226,7 +237,6 @@ async fn take(
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     if !update.dry_run {
-        publish::check_free(ctx, &located.head.value).await?;
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),
@@ -247,10 +257,12 @@ async fn take(
             }
         }
     }
-    match store::commit(ctx, writes).await? {
-        Ok(()) => started(ctx, address, id, located, &update, until).await.map(Some),
-        Err(_) => Ok(None),
+    if store::commit(ctx, writes).await?.is_err() {
+        return Ok(None);
     }
+    // The log is empty, so the first append need not ask for its tail.
+    ctx.memory.tails.put(id, ctx.now(), 0);
+    started(ctx, address, id, located, &update, until).await.map(Some)
 }
 
 async fn started(
@@ -349,7 +361,7 @@ async fn end(
     for _ in 0..RACES_MAX {
         match &record.value.status {
             Status::Sealed { seal, .. } if is_same(seal.outcome, &seal.by) => {
-                return publish::publish(ctx, id).await;
+                return publish::publish(ctx, id, record).await;
             }
             Status::Ended { outcome, by, .. } if is_same(*outcome, by) => return Ok(()),
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
@@ -361,8 +373,10 @@ async fn end(
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());
             }
-        } else if publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await? {
-            return publish::publish(ctx, id).await;
+        } else if let Some(sealed) =
+            publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await?
+        {
+            return publish::publish(ctx, id, sealed).await;
         }
         record = store::read::<Update>(ctx, &ItemKeys::update(id))
             .await?
@@ -371,13 +385,9 @@ async fn end(
     Err(Error::Contended("the update"))
 }
 
-/// The base deployment for the answer to a begin: the gzip of its text, unless it is longer than `bytes_max`.
-///
-/// # Errors
-/// [`Error::Broken`] for a blob that is missing or altered.
-pub async fn small_base(ctx: &Context, located: &Located, bytes_max: u64) -> Result<Option<Bytes>, Error> {
+async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {
     match &located.head.value.snapshot {
-        Some(snapshot) if snapshot.bytes_gzip <= bytes_max => {
+        Some(snapshot) if snapshot.bytes_gzip <= BEGIN_DEPLOYMENT_BYTES_MAX => {
             stacks::fetch_snapshot(ctx, snapshot).await.map(Some)
         }
         Some(_) | None => Ok(None),

@@ -15,7 +15,6 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::Detail;
-use crate::limits::BEGIN_DEPLOYMENT_BYTES_MAX;
 use crate::services::accounts::Caller;
 use crate::services::publish::{gunzip, gzip};
 use crate::services::rename::{self as rename_service, NewAddress};
@@ -239,7 +238,7 @@ pub(crate) async fn begin_update(
     let new = new_update(begin.update_kind, begin.program);
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
-    let base = updates::small_base(&app, &begun.located, BEGIN_DEPLOYMENT_BYTES_MAX).await?;
+    let base = begun.base;
     let has_base = begun.located.head.value.snapshot.is_some();
     let view =
         StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };

@@ -127,7 +127,7 @@ running | renew | running since 0 s until 360 s
 running | seal by its client | sealed, succeeded by Client
 running | seal by cancel | sealed, cancelled by Cancel(Login(\"bob\"))
 running | expire | refused: the update's lease runs until 2026-01-01T00:05:00Z
-running | end dry run | ended at 60 s, succeeded by Client
+running | end dry run | refused: the update is still running
 running | publish | refused: the update is still running
 sealed | start | refused: the update ended as succeeded at 2026-01-01T00:05:00Z
 sealed | renew | refused: the update ended as succeeded at 2026-01-01T00:05:00Z
@@ -166,9 +166,19 @@ fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a
             "running | renew | refused: the update's lease ran out at 2026-01-01T00:05:00Z",
             "running | seal by its client | refused: the update's lease ran out at 2026-01-01T00:05:00Z",
             "running | expire | sealed, failed by Expiry",
-            "running | end dry run | ended at 7200 s, succeeded by Client",
         ]
     );
+}
+
+/// A dry run has no log that could be sealed; whoever ends a real update without a seal would lose what it saved.
+#[test]
+fn only_a_dry_run_ends_without_a_seal() {
+    let end = || Command::EndDryRun(Outcome::Succeeded, SealedBy::Client);
+    let at = CREATED.plus(10 * LEASE);
+    assert_eq!(running().decide(end(), at), Err(NotNow::NotSealed));
+    let ended = Update { dry_run: true, ..running() }.decide(end(), at).unwrap();
+    let by = SealedBy::Client;
+    assert_eq!(ended.status, Status::Ended { since: CREATED, at, outcome: Outcome::Succeeded, by });
 }
 
 #[test]
