@@ -308,6 +308,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Complete),
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
+        (&A_VERSION, Step::Rename),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),
