@@ -166,7 +166,7 @@ async fn make_at_once(ring: Ring) {
     assert!(tokens.0.is_ok() != tokens.1.is_ok(), "{tokens:?}");
 
     // A stack of one name.
-    let tags = std::collections::BTreeMap::new;
+    let tags = BTreeMap::new;
     let created = futures::join!(
         stacks::create(one, caller, address, tags(), None),
         stacks::create(other, caller, address, tags(), None)

@@ -573,6 +573,27 @@ mod tests {
     }
 
     #[test]
+    fn a_walk_tells_of_objects_and_of_the_strings_in_them() {
+        const TEXT: &str = r#" ["no", {"a": "x", "b": [{}, "no", {"\u0063" : "\"}"}], "d": 1, "e":"y"}]"#;
+        struct Told(Vec<String>);
+        impl<'a> Visitor<'a> for Told {
+            fn object_begins(&mut self) {
+                self.0.push("{".to_owned());
+            }
+            fn object_ends(&mut self) {
+                self.0.push("}".to_owned());
+            }
+            fn text_member(&mut self, name: &'a str, value: &'a str, start: usize) {
+                assert!(TEXT[start..].starts_with(value), "{value} is not at {start}");
+                self.0.push(format!("{name} {value}"));
+            }
+        }
+        let mut told = Told(Vec::new());
+        Reader::new(TEXT).walk(&mut told).unwrap();
+        assert_eq!(told.0, ["{", r#""a" "x""#, "{", "}", "{", r#""\u0063" "\"}""#, "}", r#""e" "y""#, "}"]);
+    }
+
+    #[test]
     fn nesting_of_a_million_levels_is_skipped() {
         let depth = 1_000_000;
         let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
