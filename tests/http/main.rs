@@ -9,6 +9,7 @@ mod cases;
 mod life;
 mod properties;
 mod recorded;
+mod rename;
 mod repros;
 mod secrets;
 mod stacks;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
+mod backends;
 mod conflicts;
 mod crashes;
 mod failures;
@@ -10,6 +11,7 @@ mod login;
 mod main_job;
 mod protocol;
 mod references;
+mod renames;
 mod secrets;
 mod server;
 mod stacks;

@@ -29,6 +29,11 @@ impl ItemKeys {
         ItemKey::new(format!("ORG#{}", address.org), format!("STACK#{}/{}", address.project, address.stack))
     }
 
+    /// A name that a stack had before: the ciphertexts of its old versions are to be opened under it.
+    pub fn alias(address: &StackAddress) -> ItemKey {
+        ItemKey::new(format!("ORG#{}", address.org), format!("ALIAS#{}/{}", address.project, address.stack))
+    }
+
     /// The partition and the sort prefix of an organization's stack names, of one project or of all.
     pub fn names(org: &OrgName, project: Option<&ProjectName>) -> (String, String) {
         let prefix = project.map_or_else(|| "STACK#".to_owned(), |project| format!("STACK#{project}/"));

@@ -104,6 +104,17 @@ impl Record for Name {
     const NAME: &'static str = "stack name";
 }
 
+/// A name that a stack had before. Where a stack has that name now, it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alias {
+    /// The stack that had it last.
+    pub id: StackId,
+}
+
+impl Record for Alias {
+    const NAME: &'static str = "former stack name";
+}
+
 /// Where a published deployment lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {

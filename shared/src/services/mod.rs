@@ -7,6 +7,7 @@ pub mod events;
 pub mod history;
 pub mod log;
 pub mod publish;
+pub mod rename;
 pub mod secrets;
 pub mod stacks;
 mod store;

@@ -3,6 +3,7 @@
 //! Everything here may be done twice, by anybody, after a crash at any line: sealing takes a slot that only one can
 //! take, publishing makes the same bytes again and moves the head on the condition that it has not moved.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -347,14 +348,14 @@ struct NewVersion {
     requester: Requester,
     started: Timestamp,
     ended: Timestamp,
-    resource_changes: Option<std::collections::BTreeMap<String, u64>>,
+    resource_changes: Option<BTreeMap<String, u64>>,
     detail: Detail,
 }
 
 /// A version whose blobs are stored, with the writes that make it one.
 pub(crate) struct StoredVersion {
     pub(crate) writes: Vec<Write>,
-    update: UpdateId,
+    pub(crate) update: UpdateId,
     version: u64,
     snapshot: Snapshot,
     ended: Timestamp,
@@ -430,27 +431,65 @@ pub(crate) async fn prepare_import(
     head: &Head,
     text: Bytes,
 ) -> Result<StoredVersion, Error> {
-    let id = UpdateId::new(ctx.ids.uuid());
-    let now = ctx.now();
     let base = match &head.snapshot {
         Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
         None => None,
     };
     let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
+    store_at_once(ctx, caller, stack, head, UpdateKind::Import, Detail::default(), folded).await
+}
+
+/// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
+/// stack without one.
+pub(crate) async fn prepare_rename(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    to: &StackAddress,
+) -> Result<Option<StoredVersion>, Error> {
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        stacks::fetch_snapshot(ctx, snapshot),
+        stacks::read_version(ctx, stack, &head.address, head.version),
+    )?;
+    let addresses = (head.address.clone(), to.clone());
+    let folded = in_background(move || fold::fold_rename(&base, &addresses.0, &addresses.1)).await?;
+    let detail = Detail {
+        message: format!("Rename {} to {to}", head.address),
+        environment: BTreeMap::new(),
+        // `pulumi config refresh` takes the configuration from the newest entry of the history.
+        config: last.detail.config,
+    };
+    store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores a version that is made by one request, without a log.
+async fn store_at_once(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    kind: UpdateKind,
+    detail: Detail,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let id = UpdateId::new(ctx.ids.uuid());
+    let now = ctx.now();
     let version = NewVersion {
         update: id,
-        kind: UpdateKind::Import,
+        kind,
         outcome: Outcome::Succeeded,
         requester: caller.requester(),
         started: now,
         ended: now,
         resource_changes: None,
-        detail: Detail::default(),
+        detail,
     };
     let mut stored = store_version(ctx, stack, head, version, folded).await?;
     let update = Update {
         stack,
-        kind: UpdateKind::Import,
+        kind,
         dry_run: false,
         requester: caller.requester(),
         created: now,
