@@ -1,12 +1,13 @@
 //! The bundle of ports that a use case gets, with what a process remembers between requests.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
+use crate::domain::saves::Saved;
 use crate::layout::records::{Token, User};
 use crate::ports::{Blobs, Clock, DataKey, Ids, Keys, Ledger, Timestamp};
 
@@ -18,6 +19,18 @@ pub const DATA_KEY_REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
 /// A remembered tail of a log older than this is checked beside the append that relies on it.
 pub const TAIL_REMEMBERED_FOR: Duration = Duration::from_secs(1);
+
+/// So many bytes of texts that running updates saved last are remembered, so that a delta need not read the log: those of
+/// a dozen updates of large stacks. A longer one is read from the log for each delta.
+const TEXTS_BYTES_MAX: usize = 128 << 20;
+
+/// What the operator chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// Clients without a journal are offered to send deltas between texts of at least so many bytes; `None` for no
+    /// offer. See decision 4.
+    pub delta_cutoff_bytes: Option<u64>,
+}
 
 /// What every use case works with.
 pub struct Context {
@@ -34,11 +47,13 @@ pub struct Context {
     /// Names this process where it publishes. A process that takes the place of one that is surely dead (the one
     /// server on a data folder) has the same name, so it need not wait for it.
     pub publisher: String,
+    /// What the operator chose.
+    pub settings: Settings,
     pub(crate) memory: Memory,
 }
 
 impl Context {
-    /// A context over these ports.
+    /// A context over these ports, with the default settings.
     pub fn new(
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
@@ -47,7 +62,16 @@ impl Context {
         ids: Arc<dyn Ids>,
         publisher: String,
     ) -> Self {
-        Self { ledger, blobs, keys, clock, ids, publisher, memory: Memory::default() }
+        Self {
+            ledger,
+            blobs,
+            keys,
+            clock,
+            ids,
+            publisher,
+            settings: Settings::default(),
+            memory: Memory::default(),
+        }
     }
 
     /// Now.
@@ -65,6 +89,8 @@ pub(crate) struct Memory {
     pub(crate) names: Remembered<StackAddress, StackId>,
     /// Tails of logs: the number of the last slot.
     pub(crate) tails: Remembered<UpdateId, u64>,
+    /// The texts that running updates saved last.
+    pub(crate) texts: Texts,
     /// Unwrapped data keys, by stack and key number.
     pub(crate) data_keys: Remembered<(StackId, u32), DataKey>,
     /// The newest data key number of a stack.
@@ -108,5 +134,79 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
 
     pub(crate) fn forget(&self, key: &K) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+/// The last text of a log, and the number of the slot up to which that is so.
+#[derive(Debug, Clone)]
+pub(crate) struct LastText {
+    pub(crate) slot: u64,
+    pub(crate) saved: Option<Saved>,
+}
+
+impl LastText {
+    fn bytes(&self) -> usize {
+        // An entry costs something even without a text, so that their number is bounded too.
+        4096 + self.saved.as_ref().map_or(0, |saved| saved.text.len())
+    }
+}
+
+/// The last texts of logs, those that were used longest ago forgotten first.
+#[derive(Default)]
+pub(crate) struct Texts(Mutex<VecDeque<(UpdateId, LastText)>>);
+
+impl Texts {
+    /// Takes out what is remembered of a log: whoever appends puts back what it is after that.
+    pub(crate) fn take(&self, id: UpdateId) -> Option<LastText> {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = texts.iter().position(|(known, _)| *known == id)?;
+        texts.remove(index).map(|(_, text)| text)
+    }
+
+    pub(crate) fn put(&self, id: UpdateId, text: LastText) {
+        let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        texts.retain(|(known, _)| *known != id);
+        texts.push_back((id, text));
+        let mut bytes: usize = texts.iter().map(|(_, text)| text.bytes()).sum();
+        while bytes > TEXTS_BYTES_MAX {
+            let Some((_, oldest)) = texts.pop_front() else { return };
+            bytes -= oldest.bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn text(bytes: usize) -> LastText {
+        LastText { slot: 1, saved: Some(Saved { sequence: 1, text: vec![b' '; bytes].into() }) }
+    }
+
+    fn id(number: u128) -> UpdateId {
+        UpdateId::new(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn texts_are_bounded_by_their_bytes_and_the_oldest_goes_first() {
+        let texts = Texts::default();
+        let third = TEXTS_BYTES_MAX / 3 - 4096;
+        for number in 1..=4 {
+            texts.put(id(number), text(third));
+        }
+        assert!(texts.take(id(1)).is_none());
+        for number in 2..=4 {
+            let taken = texts.take(id(number)).and_then(|text| text.saved).map(|saved| saved.text.len());
+            assert_eq!(taken, Some(third), "{number}");
+        }
+        texts.put(id(5), text(TEXTS_BYTES_MAX));
+        assert!(texts.take(id(5)).is_none(), "one that is too long is not kept");
+        texts.put(id(6), LastText { slot: 1, saved: None });
+        texts.put(id(6), LastText { slot: 2, saved: Some(Saved { sequence: 1, text: Bytes::new() }) });
+        assert_eq!(texts.take(id(6)).map(|text| text.slot), Some(2));
+        assert!(texts.take(id(6)).is_none(), "the last put counts");
     }
 }

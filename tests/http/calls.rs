@@ -126,6 +126,25 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     note("complete again");
     let run = stack.begin().await;
     counter.take();
+    let text = |name: &str| deployment(&[stack.resource(name)]).to_string();
+    run.save(1, &text("s")).await.expect(204);
+    note("first save");
+    run.delta(2, &text("s"), &text("t")).await.expect(204);
+    note("delta");
+    run.delta(2, &text("s"), &text("t")).await.expect(204);
+    note("delta again");
+    run.append(&[stack.made(1, "x")]).await.expect(204);
+    counter.take();
+    run.delta(3, &text("t"), &text("u")).await.expect(204);
+    note("delta after others");
+    run.delta(4, &text("longer"), &text("v")).await.refused(409);
+    note("delta refused");
+    run.save(4, &text("v")).await.expect(204);
+    note("save");
+    run.complete("succeeded").await.expect(204);
+    note("complete saves");
+    let run = stack.begin().await;
+    counter.take();
     run.cancel().await.expect(204);
     note("cancel");
     stack.import(&deployment(&[stack.resource("a")])).await;
@@ -151,10 +170,11 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;
     // A get on its own is the head, or the record of the update: the strongly consistent read on which all else
-    // stands. An append asks for the tail beside its write where it has not written for a second. A complete reads the record and
-    // seals behind the tail that it remembers; then head, log, summary and detail at once, the base, the name beside the
-    // new state, and publishes. Its blobs: the base and the large append are read, the new state is put; where nothing
-    // changed, nothing is.
+    // stands. An append asks for the tail beside its write where it has not written for a second. A save reads the log
+    // where this process does not remember the text before, and whatever stores nothing goes by the log itself. A
+    // complete reads the record and seals behind the tail that it remembers; then head, log, summary and detail at once,
+    // the base, the name beside the new state, and publishes. Its blobs: the base and the large append are read, the new
+    // state is put; where nothing changed, nothing is.
     insta::assert_snapshot!(costs(&app, &counter, &stack).await, @r"
     capabilities        nothing
     user                nothing
@@ -186,6 +206,13 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     renew               1 get, 1 commit
     complete            5 get, 1 query, 2 joint commit, 2 blob get, 1 blob put
     complete again      1 get
+    first save          1 query, 1 commit
+    delta               1 commit
+    delta again         1 query
+    delta after others  1 query, 2 commit
+    delta refused       1 query
+    save                1 commit
+    complete saves      5 get, 1 query, 2 joint commit, 1 blob get, 1 blob put
     cancel              6 get, 1 query, 2 joint commit, 1 blob get
     import              2 get, 1 joint commit, 1 blob get, 1 blob put
     create stack        1 joint commit

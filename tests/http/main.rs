@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_input;
+mod beyond;
 mod calls;
 mod cases;
 mod life;
@@ -11,6 +12,7 @@ mod properties;
 mod recorded;
 mod rename;
 mod repros;
+mod saves;
 mod secrets;
 mod stacks;
 mod sweep;

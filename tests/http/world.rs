@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use statewright_tests::app::{Answer, Call, ORG, TestApp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -152,6 +153,30 @@ pub(crate) fn begin_body(kind: &str, dry_run: bool) -> Value {
     json!({ "updateKind": kind, "program": program(dry_run), "journalVersion": 2 })
 }
 
+/// One edit from one text to another: what lies between what they have in common at both ends.
+pub(crate) fn delta_body(sequence: u64, before: &str, after: &str) -> Value {
+    let common = |pairs: &mut dyn Iterator<Item = (char, char)>| {
+        pairs.take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum::<usize>()
+    };
+    let start = common(&mut before.chars().zip(after.chars()));
+    let end = common(&mut before[start..].chars().rev().zip(after[start..].chars().rev()));
+    json!({
+        "version": 3, "checkpointHash": hex(after), "sequenceNumber": sequence,
+        "deploymentDelta": [edit(start, before.len() - end, &after[start..after.len() - end])],
+    })
+}
+
+/// An edit as the client writes it.
+pub(crate) fn edit(start: usize, end: usize, new_text: &str) -> Value {
+    let point = |offset: usize| json!({ "line": 1, "column": 1, "offset": offset });
+    json!({ "Span": { "uri": "", "start": point(start), "end": point(end) }, "NewText": new_text })
+}
+
+/// The hex SHA-256 of a text.
+pub(crate) fn hex(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn names(resources: &Value) -> Vec<String> {
     let name = |resource: &Value| {
         let urn = resource["urn"].as_str().unwrap();
@@ -176,6 +201,10 @@ impl<'a> Run<'a> {
     fn new(stack: &Stack<'a>, id: &str, token: &str) -> Self {
         let path = format!("{}/update/{id}", stack.path);
         Self { app: stack.app, id: id.to_owned(), token: token.to_owned(), path }
+    }
+
+    pub(crate) fn of(app: &'a TestApp, id: &str, token: &str, path: &str) -> Self {
+        Self { app, id: id.to_owned(), token: token.to_owned(), path: path.to_owned() }
     }
 
     /// The same update as another process serves it.
@@ -207,6 +236,26 @@ impl<'a> Run<'a> {
     pub(crate) async fn checkpoint_text(&self, untyped: &[u8]) -> Answer {
         let call = self.app.request(reqwest::Method::PATCH, &format!("{}/checkpoint", self.path));
         call.update_token(&self.token).gzip(untyped).send().await
+    }
+
+    /// Saves a whole text under a number.
+    pub(crate) async fn save(&self, sequence: u64, text: &str) -> Answer {
+        let body = format!(r#"{{"version":3,"untypedDeployment":{text},"sequenceNumber":{sequence}}}"#);
+        self.patch_gzip("checkpointverbatim", body.as_bytes()).await
+    }
+
+    /// Saves what differs between two texts under a number.
+    pub(crate) async fn delta(&self, sequence: u64, before: &str, after: &str) -> Answer {
+        self.delta_text(&delta_body(sequence, before, after).to_string()).await
+    }
+
+    pub(crate) async fn delta_text(&self, body: &str) -> Answer {
+        self.patch_gzip("checkpointdelta", body.as_bytes()).await
+    }
+
+    async fn patch_gzip(&self, tail: &str, body: &[u8]) -> Answer {
+        let call = self.app.request(reqwest::Method::PATCH, &format!("{}/{tail}", self.path));
+        call.update_token(&self.token).gzip(body).send().await
     }
 
     pub(crate) async fn event(&self, sequence: u64) -> Answer {

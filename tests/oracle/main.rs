@@ -3,7 +3,8 @@
 //! Each test puts journals to both and compares the deployments after every prefix. `cargo run -p statewright-tests
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
-use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate};
+use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};
+use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate, save_requests, texts};
 
 /// 40 journals of the real engine on random programs: `base`, `entries` and, as `expect`, what the reference made of
 /// them when they were recorded.
@@ -58,4 +59,37 @@ fn stacks_are_renamed_as_the_reference_does() {
     cases.extend(generate(&["gen", "-profile", "engine"], 7, 150).expect("the oracle writes cases"));
     let compared = check_renames(&cases).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(compared > 400, "{compared}");
+}
+
+/// The client's own differences are cut at odd places here: after every comma and bracket.
+#[test]
+fn deltas_make_the_text_that_the_client_has() {
+    let mut series: Vec<Vec<String>> =
+        RECORDED.lines().map(|case| texts(case).expect("a recorded case replays")).collect();
+    for texts in &mut series {
+        for (index, text) in texts.iter_mut().enumerate() {
+            // Characters of every length, which come and go.
+            *text = text.replace("res-", ["ré-", "資-", "🦀-", "r-"][index % 4]);
+        }
+    }
+    let answers = save_requests(&series).expect("the oracle writes requests");
+    assert_eq!(answers.len(), series.len());
+    let mut deltas = 0;
+    for requests in &answers {
+        let mut last: Option<Saved> = None;
+        for request in requests {
+            let body = request.body.as_bytes();
+            let outcome = if request.endpoint == "checkpointverbatim" {
+                serde_json::from_slice::<Whole<'_>>(body).expect("a request").onto(last.as_ref())
+            } else {
+                deltas += 1;
+                let delta: Delta<'_> = serde_json::from_slice(body).expect("a request");
+                delta.onto(last.as_ref(), 1 << 30).unwrap_or_else(|error| panic!("{error}: {}", request.body))
+            };
+            let Outcome::Next(saved) = outcome else { panic!("{} was taken before", request.body) };
+            assert_eq!(saved.text, request.text);
+            last = Some(saved);
+        }
+    }
+    assert!(deltas > 400, "{deltas}");
 }

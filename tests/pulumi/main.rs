@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 mod backends;
+mod beyond;
 mod conflicts;
 mod crashes;
 mod failures;

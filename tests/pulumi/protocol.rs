@@ -1,6 +1,7 @@
 //! The ways in which clients talk: the modern one, and what older ones and settings turn it into.
 
 use bytes::Bytes;
+use statewright_shared::context::Settings;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
@@ -9,7 +10,7 @@ use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{Order, Query};
 use statewright_tests::app::TestApp;
 
-use crate::support::{DESTROY, UP, bench, export, names, resources, stack, state};
+use crate::support::{DESTROY, UP, assert_says, bench, export, names, pending, resources, stack, state};
 
 const SETTINGS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("secretEvery", "2")];
 
@@ -35,6 +36,8 @@ async fn last_update(app: &TestApp, project: &str) -> (Update, Vec<&'static str>
     let kind = |value: &Bytes| match Slot::decode(value).unwrap().content {
         Content::Entries(_) => "entries",
         Content::Checkpoint(_) => "checkpoint",
+        Content::Verbatim(_) => "verbatim",
+        Content::Delta(_) => "delta",
         Content::Seal(_) => "seal",
     };
     let kinds = slots.iter().map(|slot| kind(&slot.value)).collect();
@@ -98,4 +101,59 @@ async fn a_client_without_a_journal_sends_whole_checkpoints() {
 
     cli.run(DESTROY).await.assert_success();
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
+}
+
+/// The text is the client's own, and so is every offset: what does not fit would be refused, and sent whole.
+#[tokio::test]
+async fn a_client_that_is_offered_deltas_sends_them() {
+    let settings = Settings { delta_cutoff_bytes: Some(2_000) };
+    let app = TestApp::embedded_with(settings).await;
+    let unicode = [("count", "6"), ("chain", "true"), ("value", "日本 naïve 🦀"), ("secretEvery", "2")];
+    let cli = bench(&app, "deltas", &unicode).await.env("PULUMI_DISABLE_JOURNALING", "true");
+    app.take_requests();
+    cli.run(UP).await.assert_success();
+    let first = saves(&app, "deltas", 6).await;
+    assert!(first.0 >= 1 && first.1 >= 6, "whole and deltas: {first:?}");
+    let made = export(&cli).await;
+    let items = (0..6).map(|item| format!("item-0000{item}"));
+    let expected: Vec<String> =
+        ["deltas-dev".to_owned(), "default".to_owned()].into_iter().chain(items).collect();
+    assert_eq!(names(&made), expected);
+    assert_eq!(resources(&made)[7]["inputs"]["value"], "日本 naïve 🦀");
+    assert_eq!(pending(&made), Vec::<String>::new());
+
+    cli.bench_project("deltas", &[("count", "5"), ("chain", "true"), ("value", "öther")]);
+    app.take_requests();
+    let changed = cli.run(UP).await.assert_success();
+    assert_says(&changed, &["~ 5 updated", "- 1 deleted"]);
+    let second = saves(&app, "deltas", 6).await;
+    assert!(second.1 > second.0, "more deltas than whole texts: {second:?}");
+    let changed = export(&cli).await;
+    assert_eq!(names(&changed), expected[..7]);
+    assert!(resources(&changed)[2..].iter().all(|item| item["inputs"]["value"] == "öther"));
+
+    // What the journal makes of the same is the same.
+    let journaling = cli.clone().env("PULUMI_DISABLE_JOURNALING", "false");
+    let same = journaling.run(UP).await.assert_success();
+    assert_says(&same, &["6 unchanged"]);
+    assert_eq!(resources(&export(&cli).await), resources(&changed));
+
+    cli.run(DESTROY).await.assert_success();
+    assert_eq!(names(&export(&cli).await), Vec::<String>::new());
+}
+
+/// How many whole texts and how many deltas the last update saved, none of which was refused.
+async fn saves(app: &TestApp, project: &str, steps: usize) -> (usize, usize) {
+    let (update, mut log) = last_update(app, project).await;
+    assert_eq!(update.journal_version, 0);
+    assert_eq!(log.pop(), Some("seal"));
+    let count = |kind: &str| log.iter().filter(|found| **found == kind).count();
+    let (whole, deltas) = (count("verbatim"), count("delta"));
+    assert_eq!(whole + deltas, log.len(), "{log:?}");
+    assert!(whole + deltas >= steps, "{log:?}");
+    let requests = app.take_requests();
+    let asked = |tail: &str| requests.iter().filter(|request| request.ends_with(tail)).count();
+    assert_eq!((asked("/checkpointverbatim"), asked("/checkpointdelta")), (whole, deltas));
+    assert_eq!(asked("/checkpoint"), 0);
+    (whole, deltas)
 }

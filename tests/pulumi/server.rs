@@ -30,8 +30,20 @@ struct Server {
 impl Server {
     /// Starts it on a data folder, and waits until it listens.
     async fn start(folder: &Path, listen: &str) -> Self {
+        Self::start_with(folder, listen, &[], &[]).await
+    }
+
+    /// The same with more arguments and variables.
+    async fn start_with(
+        folder: &Path,
+        listen: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let is_first = !folder.join("ledger.sqlite").exists();
         let mut child = statewright(folder, &["serve", "--listen", listen])
+            .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
@@ -173,6 +185,31 @@ async fn the_help_says_where_it_listens() {
     let help = told(&folder, &["serve", "--help"]).await;
     assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
     assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn deltas_are_offered_on_request_only() {
+    let (_parent, folder) = folder();
+    let variable = [("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", "3000")];
+    for (arguments, environment, cutoff) in [
+        (&[][..], &[][..], None),
+        (&["--offer-delta-checkpoints"], &[], Some(1_048_576)),
+        (&["--offer-delta-checkpoints=2000"], &variable[..], Some(2_000)),
+        (&[], &variable[..], Some(3_000)),
+    ] {
+        let server = Server::start_with(&folder, "127.0.0.1:0", arguments, environment).await;
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = http.get(format!("{}/api/capabilities", server.url)).send().await.unwrap();
+        let answer: serde_json::Value = answer.json().await.unwrap();
+        let offered = answer["capabilities"].as_array().unwrap().iter();
+        let mut offered = offered.filter(|offered| offered["capability"] == "delta-checkpoint-uploads-v2");
+        let offer = offered.next();
+        assert_eq!(offer.map(|offer| offer["version"].clone()), cutoff.map(|_| 2.into()));
+        let bytes = offer.and_then(|offer| offer["configuration"]["checkpointCutoffSizeBytes"].as_u64());
+        assert_eq!(bytes, cutoff);
+        server.signal(Signal::TERM);
+        assert_eq!(server.ended().await.0, Some(0));
+    }
 }
 
 #[tokio::test]

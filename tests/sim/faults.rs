@@ -94,6 +94,8 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
         Step::Append(_)
         | Step::Checkpoint(_)
+        | Step::Save(_)
+        | Step::Delta(_)
         | Step::Renew
         | Step::Complete
         | Step::Cancel
@@ -180,6 +182,9 @@ cases! {
     append_survives_every_fault: RUNNING => Step::Append(4), true;
     checkpoint_survives_every_fault:
         [Step::CreateStack, Step::Begin, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
+    save_survives_every_fault: [Step::CreateStack, Step::Begin, Step::Save(1)] => Step::Save(2), true;
+    delta_survives_every_fault:
+        [Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)] => Step::Delta(3), true;
     renew_survives_every_fault: RUNNING => Step::Renew, true;
     complete_survives_every_fault: RUNNING => Step::Complete, true;
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;

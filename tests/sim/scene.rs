@@ -14,6 +14,7 @@ use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
 use statewright_shared::services::accounts::{self, Caller};
 use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::rename::{self, NewAddress};
+use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::update_tokens::{self, Claims};
 use statewright_shared::services::updates::{self, NewUpdate};
 use statewright_shared::services::{Error, log, secrets, stacks};
@@ -29,6 +30,10 @@ pub(crate) enum Step {
     Begin,
     Append(u64),
     Checkpoint(u64),
+    /// A whole text under this number.
+    Save(u64),
+    /// What differs from the text saved last, under this number.
+    Delta(u64),
     Renew,
     Complete,
     Cancel,
@@ -61,6 +66,10 @@ struct Told {
     claims: Option<Claims>,
     sent: BTreeSet<u64>,
     acked: BTreeSet<u64>,
+    /// The requests that saved a text, by their number, each with the text: a repeat is the same to the byte.
+    saves: BTreeMap<u64, (String, String)>,
+    /// The text that was saved last.
+    saved: String,
     secrets: Vec<Vec<u8>>,
     tokens: Vec<String>,
     /// The token whose revocation was asked for.
@@ -120,6 +129,15 @@ impl Scene {
                 let body = gzip(self.whole_with(number).to_string().as_bytes());
                 log::append_checkpoint(ctx, &self.held_claims(), body).await?;
                 self.told.lock().unwrap().acked.insert(number);
+            }
+            Step::Save(number) | Step::Delta(number) => {
+                let kind = if matches!(step, Step::Save(_)) { Kind::Whole } else { Kind::Delta };
+                let (body, text) = self.save(kind, number);
+                let gzip = gzip(body.as_bytes());
+                saves::save(ctx, &self.held_claims(), kind, body.into(), gzip).await?;
+                let mut told = self.told.lock().unwrap();
+                told.acked.insert(number);
+                told.saved = text;
             }
             Step::Renew => {
                 let claims = self.held_claims();
@@ -207,6 +225,26 @@ impl Scene {
         json!({"version": 3, "deployment": {"manifest": {"time": time}, "resources": resources}})
     }
 
+    /// The body of a request that saves, and the text that it makes.
+    fn save(&self, kind: Kind, number: u64) -> (String, String) {
+        let text = self.whole_with(number).to_string();
+        let mut told = self.told.lock().unwrap();
+        let body = match kind {
+            Kind::Whole => {
+                format!(r#"{{"version":3,"untypedDeployment":{text},"sequenceNumber":{number}}}"#)
+            }
+            Kind::Delta => {
+                let point = |offset: usize| json!({"line": 1, "column": 1, "offset": offset});
+                let span = json!({"uri": "", "start": point(1), "end": point(told.saved.len())});
+                json!({"version": 3, "checkpointHash": super::world::sha256(text.as_bytes()),
+                       "sequenceNumber": number,
+                       "deploymentDelta": [{"Span": span, "NewText": text.get(1..).unwrap()}]})
+                .to_string()
+            }
+        };
+        told.saves.entry(number).or_insert((body, text)).clone()
+    }
+
     /// The numbers of the resources in the current deployment.
     pub(crate) async fn published(&self, ctx: &Context) -> BTreeSet<u64> {
         let Some(bytes) = stacks::export(ctx, &self.caller, &self.address, None).await.unwrap() else {
@@ -286,6 +324,10 @@ impl Scene {
                 let refused = log::append_entries(process, &claims, gzip(body.to_string().as_bytes())).await;
                 assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             }
+            let body = json!({"untypedDeployment": self.whole_with(900), "sequenceNumber": 900}).to_string();
+            let refused =
+                saves::save(process, &claims, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+            assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             let refused = updates::renew(process, &self.address, &claims, 300).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
         }

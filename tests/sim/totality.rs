@@ -7,6 +7,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
+use statewright_shared::context::Context;
 use statewright_shared::domain::deployment::inspect;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::journal::parse_batch;
@@ -15,6 +16,8 @@ use statewright_shared::layout::records::Version;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
 use statewright_shared::services::events::{self, NewBatch};
 use statewright_shared::services::publish::{self, gunzip, gzip};
+use statewright_shared::services::saves::{self, Kind};
+use statewright_shared::services::update_tokens::Claims;
 use statewright_shared::services::{Error, log, stacks, updates};
 
 use super::scene::{Scene, Step, new_update};
@@ -172,6 +175,13 @@ fn entry() -> impl Strategy<Value = Value> {
 enum Part {
     Entries(String),
     Checkpoint(String),
+    /// A text under a number, whole or as the delta from what was saved last; the second flag makes it a bad one.
+    Save {
+        sequence: u64,
+        text: String,
+        as_delta: bool,
+        is_bad: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -191,13 +201,18 @@ fn part() -> impl Strategy<Value = Part> {
     });
     let checkpoint =
         whole().prop_filter("refused", |text| inspect(text.as_bytes()).is_ok()).prop_map(Part::Checkpoint);
-    prop_oneof![4 => entries, 1 => checkpoint]
+    let text = whole().prop_filter("refused", |text| inspect(text.as_bytes()).is_ok());
+    let save = (0..9u64, text, prop::bool::weighted(0.6), prop::bool::weighted(0.2))
+        .prop_map(|(sequence, text, as_delta, is_bad)| Part::Save { sequence, text, as_delta, is_bad });
+    prop_oneof![4 => entries, 1 => checkpoint, 2 => save]
 }
 
 fn log_of_parts() -> impl Strategy<Value = Vec<Part>> {
     let journal =
         prop::collection::vec(part().prop_filter("a journal", |part| matches!(part, Part::Entries(_))), 0..6);
-    prop_oneof![2 => journal, 1 => prop::collection::vec(part(), 0..6)]
+    let saves =
+        prop::collection::vec(part().prop_filter("a save", |part| matches!(part, Part::Save { .. })), 0..8);
+    prop_oneof![2 => journal, 1 => saves, 1 => prop::collection::vec(part(), 0..6)]
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
@@ -223,13 +238,21 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
     for (parts, ending) in updates {
         scene.act(&process, Step::Begin).await.unwrap();
         let claims = scene.claims().unwrap();
-        for part in parts {
+        let other = scene.world.process("other");
+        // The last text that was acknowledged, by the rules of the protocol.
+        let mut last: Option<(u64, String)> = None;
+        let only_saves = parts.iter().all(|part| matches!(part, Part::Save { .. }));
+        for (index, part) in parts.into_iter().enumerate() {
             match part {
                 Part::Entries(text) => {
                     log::append_entries(&process, &claims, gzip(text.as_bytes())).await.unwrap();
                 }
                 Part::Checkpoint(text) => {
                     log::append_checkpoint(&process, &claims, gzip(text.as_bytes())).await.unwrap();
+                }
+                Part::Save { sequence, text, as_delta, is_bad } => {
+                    let process = [&process, &other][index % 2];
+                    save(process, &claims, &mut last, Save { sequence, text, as_delta, is_bad }).await;
                 }
             }
         }
@@ -246,8 +269,63 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
             stacks::export(&process, &scene.caller, &scene.address, Some(version)).await.unwrap().unwrap();
         let text = gunzip(&exported).unwrap();
         inspect(&text).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
+        if let Some((_, last)) = last.filter(|_| only_saves) {
+            assert_eq!(state(&text), state(last.as_bytes()), "what was saved last is published");
+        }
         stacks::outputs(&process, &scene.caller, &scene.address).await.unwrap();
         scene.check().await;
+    }
+}
+
+/// What is left of a deployment without what a publish may mark or what a repeat of the same state leaves as it was.
+fn state(text: &[u8]) -> [Value; 3] {
+    let untyped: Value = serde_json::from_slice(text).unwrap();
+    let list = |name: &str| match &untyped["deployment"][name] {
+        Value::Null => json!([]),
+        list => list.clone(),
+    };
+    [untyped["version"].clone(), list("resources"), list("pending_operations")]
+}
+
+#[derive(Debug)]
+struct Save {
+    sequence: u64,
+    text: String,
+    as_delta: bool,
+    is_bad: bool,
+}
+
+/// Sends a save, and expects what the protocol says of it.
+async fn save(process: &Context, claims: &Claims, last: &mut Option<(u64, String)>, save: Save) {
+    let Save { sequence, text, as_delta, is_bad } = save;
+    let number = last.as_ref().map(|(number, _)| *number);
+    if !as_delta {
+        let body = format!(r#"{{"version":3,"untypedDeployment":{text},"sequenceNumber":{sequence}}}"#);
+        let body = if is_bad { body.replacen("untyped", "un", 1) } else { body };
+        let saved =
+            saves::save(process, claims, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+        assert_eq!(saved.is_ok(), !is_bad, "{saved:?}");
+        if !is_bad && number.is_none_or(|number| sequence >= number) {
+            *last = Some((sequence, text));
+        }
+        return;
+    }
+    let base = last.as_ref().map(|(_, text)| text.as_str()).unwrap_or_default();
+    let point = |offset: usize| json!({"line": 1, "column": 1, "offset": offset});
+    let edit = json!({"Span": {"uri": "", "start": point(0), "end": point(base.len())}, "NewText": text});
+    let hash = super::world::sha256(if is_bad { b"" } else { text.as_bytes() });
+    let body =
+        json!({"version": 3, "checkpointHash": hash, "sequenceNumber": sequence, "deploymentDelta": [edit]});
+    let body = body.to_string();
+    let saved = saves::save(process, claims, Kind::Delta, body.clone().into(), gzip(body.as_bytes())).await;
+    match number {
+        Some(number) if sequence < number => saved.unwrap(),
+        Some(number) if sequence == number && text == base && !is_bad => saved.unwrap(),
+        Some(number) if sequence > number && !is_bad => {
+            saved.unwrap();
+            *last = Some((sequence, text));
+        }
+        _ => assert!(matches!(saved, Err(Error::NoFit(_))), "{saved:?}"),
     }
 }
 

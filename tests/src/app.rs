@@ -15,7 +15,7 @@ use statewright_shared::adapters::{
     ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
 };
 use statewright_shared::api::{self, routes::Group};
-use statewright_shared::context::Context;
+use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, put};
@@ -60,10 +60,15 @@ impl Drop for TestApp {
 impl TestApp {
     /// On the embedded store with the system's clock: what a user has. For journeys of real clients.
     pub async fn embedded() -> Self {
+        Self::embedded_with(Settings::default()).await
+    }
+
+    /// As [`TestApp::embedded`], with settings of an operator.
+    pub async fn embedded_with(settings: Settings) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let data =
             DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
-        let context = Context::new(
+        let mut context = Context::new(
             Arc::new(data.ledger.clone()),
             Arc::new(data.blobs.clone()),
             Arc::new(data.keys.clone()),
@@ -71,6 +76,7 @@ impl TestApp {
             Arc::new(SystemIds),
             "server".to_owned(),
         );
+        context.settings = settings;
         Self::start(context, None, Some(folder)).await
     }
 

@@ -256,6 +256,56 @@ fn ask_renames(questions: String) -> io::Result<Vec<Value>> {
     Ok(serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?)
 }
 
+/// A request with which a client saves a text, and the text that a server has to hold after it.
+#[derive(Debug, Deserialize)]
+pub struct SaveRequest {
+    /// `checkpointverbatim` or `checkpointdelta`.
+    pub endpoint: String,
+    /// The body.
+    pub body: String,
+    /// The text.
+    pub text: String,
+}
+
+/// For each of these series of texts, the requests with which a client saves one after the other.
+///
+/// # Errors
+/// If the process fails.
+pub fn save_requests(series: &[Vec<String>]) -> io::Result<Vec<Vec<SaveRequest>>> {
+    #[derive(Deserialize)]
+    struct Requests {
+        requests: Vec<SaveRequest>,
+    }
+    let mut file = tempfile::NamedTempFile::new()?;
+    for texts in series {
+        writeln!(file, "{}", serde_json::json!({ "checkpoints": texts }))?;
+    }
+    let output = Command::new(tools::replay_oracle()).args(["delta", "-lines"]).arg(file.path()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr)));
+    }
+    let read = |line: &[u8]| Ok(serde_json::from_slice::<Requests>(line)?.requests);
+    output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(read).collect()
+}
+
+/// The deployment of a case after each prefix of its journal, as text.
+///
+/// # Errors
+/// In words, if the case does not replay.
+pub fn texts(line: &str) -> Result<Vec<String>, String> {
+    let case: Case = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let base = format!(r#"{{"version":3,"deployment":{}}}"#, case.base.get());
+    let body = format!(r#"{{"entries":{}}}"#, case.entries.get());
+    let entries = in_order(read_batch(body.as_bytes()));
+    let after = |length: usize| {
+        let prefix = entries.iter().take(length).cloned();
+        let replayed =
+            replay(Some(base.as_bytes()), prefix, Timestamp(0)).map_err(|error| error.to_string())?;
+        String::from_utf8(replayed.text).map_err(|error| error.to_string())
+    };
+    (0..=entries.len()).map(after).collect()
+}
+
 fn compare(case: &Case, answer: &Answer, source: Source) -> Result<Tally, String> {
     let base = case.base.get();
     let base = (base != "null").then(|| format!(r#"{{"version":3,"deployment":{base}}}"#));

@@ -25,6 +25,10 @@ pub(crate) enum Command {
     Token(Token),
 }
 
+/// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
+/// above that does it pay to compare two texts on one side and to put them together on the other.
+const DELTA_CUTOFF_BYTES: &str = "1048576";
+
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
@@ -46,6 +50,17 @@ pub(crate) struct Serve {
     /// The organization that the first start makes; it owns stacks that are named without one.
     #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
     pub(crate) organization: OrgName,
+    /// Offer clients without a journal to send deltas between states of at least so many bytes [1 MiB if no number is
+    /// given; default: no offer]. They send less then, and leave pending operations out of what they save.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "STATEWRIGHT_OFFER_DELTA_CHECKPOINTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = DELTA_CUTOFF_BYTES
+    )]
+    pub(crate) offer_delta_checkpoints: Option<u64>,
     /// How log lines are written, to stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
@@ -131,6 +146,19 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
+        let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
+            Command::Serve(serve) => serve.offer_delta_checkpoints,
+            Command::Token(_) => panic!("that was no serve"),
+        };
+        assert_eq!(cutoff(&["statewright", "serve"]), None);
+        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
+        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
+        let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
+        assert!(Args::try_parse_from(negative).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use statewright_shared::api::{self, routes::Group};
-use statewright_shared::context::Context;
+use statewright_shared::context::{Context, Settings};
 use statewright_shared::services::accounts::{self, FirstUser};
 use statewright_shared::services::sweep::{self, Swept};
 use statewright_shared::services::update_tokens;
@@ -24,7 +24,8 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
     log_to_stderr(args.log_format);
     // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
     let asked_to_stop = asked_to_stop()?;
-    let (folder, ctx) = data::open_server(&args.data).await?;
+    let (folder, mut ctx) = data::open_server(&args.data).await?;
+    ctx.settings = Settings { delta_cutoff_bytes: args.offer_delta_checkpoints };
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;

@@ -52,9 +52,10 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoProject(_)
         | Error::NoVersion { .. }
         | Error::NeverUpdated(_)
-        | Error::NoUpdate { .. } => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
+        | Error::NoUpdate { .. }
+        | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
-        Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) => {
+        Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         // A client that gets 403 for its update stops, as it must; nothing else may answer so.

@@ -6,6 +6,7 @@ mod error;
 mod handlers;
 mod path;
 pub mod routes;
+mod unsupported;
 
 use std::sync::Arc;
 

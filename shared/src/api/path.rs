@@ -5,6 +5,7 @@ use axum::http::request::Parts;
 
 use super::App;
 use super::error::Failure;
+use super::unsupported::unsupported;
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::services::{Error, stacks};
 
@@ -29,7 +30,7 @@ const UPDATE_KINDS: [&str; 4] = ["update", "preview", "refresh", "destroy"];
 impl FromRequestParts<App> for UpdatePath {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let uri = parts.uri.path().to_owned();
+        let refused = unsupported(&parts.method, parts.uri.path());
         let mut path = Self::default();
         for (name, value) in &RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)? {
             match name {
@@ -37,7 +38,7 @@ impl FromRequestParts<App> for UpdatePath {
                 "project" => path.stack.project = value.to_owned(),
                 "stack" => path.stack.stack = value.to_owned(),
                 "update" => path.update = value.to_owned(),
-                "kind" if !UPDATE_KINDS.contains(&value) => return Err(Failure(Error::NoProject(uri))),
+                "kind" if !UPDATE_KINDS.contains(&value) => return Err(refused),
                 _ => {}
             }
         }
@@ -81,5 +82,17 @@ impl FromRequestParts<App> for ProjectPath {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
         let path = UpdatePath::from_request_parts(parts, app).await?.stack;
         Ok(Self(OrgName::parse(&path.org)?, ProjectName::parse(&path.project)?))
+    }
+}
+
+/// `{org}` of a path.
+#[derive(Debug)]
+pub(super) struct OrgPath(pub(super) OrgName);
+
+impl FromRequestParts<App> for OrgPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+        Ok(Self(OrgName::parse(&path.org)?))
     }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::error::{OperatorNote, refusal};
-use super::handlers::{admin, head, log, read, secrets};
+use super::error::{Failure, OperatorNote};
+use super::handlers::{admin, head, log, nothing, read, secrets};
+use super::unsupported::unsupported;
 use super::{App, auth};
 use crate::limits::{BATCH_BYTES_MAX, DEPLOYMENT_BYTES_MAX, REQUEST_BYTES_MAX, SECRETS_BYTES_MAX};
 
@@ -82,6 +83,12 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/user" Token 0, Read read::user;
     GET "/api/user/organizations/default" Token 0, Read read::default_organization;
     GET "/api/user/stacks" Token 0, Read read::list_stacks;
+    GET "/api/orgs/{org}/members" Token 0, Read read::members;
+    GET "/api/orgs/{org}/templates" Token 0, Read nothing::templates;
+    GET "/api/orgs/{org}/policypacks" Token 0, Read nothing::policy_packs;
+    GET "/api/orgs/{org}/policygroups" Token 0, Read nothing::policy_groups;
+    GET "/api/registry/packages" Token 0, Read nothing::packages;
+    GET "/api/registry/templates" Token 0, Read nothing::registry_templates;
     HEAD "/api/stacks/{org}/{project}" Token 0, Read read::project_exists;
     POST "/api/stacks/{org}/{project}" Token DEPLOYMENT_BYTES_MAX, Head head::create_stack;
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
@@ -99,7 +106,8 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token 0, Read read::export_version;
     POST "/api/stacks/{org}/{project}/{stack}/import" Token DEPLOYMENT_BYTES_MAX, Head head::import;
     GET "/api/stacks/{org}/{project}/{stack}/outputs" Token 0, Read read::outputs;
-    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read read::policy_packs;
+    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read nothing::required_policies;
+    GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
     GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read read::history;
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read read::latest_update;
     POST "/api/stacks/{org}/{project}/{stack}/update" Token REQUEST_BYTES_MAX, Head head::create_update;
@@ -114,6 +122,8 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken REQUEST_BYTES_MAX, Head head::complete;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken BATCH_BYTES_MAX, Log log::journal_entries;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken BATCH_BYTES_MAX, Log log::checkpoint_delta;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
     GET "/healthz" Nobody 0, Admin admin::health;
@@ -136,10 +146,8 @@ pub fn router(app: App, groups: &[Group]) -> Router {
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.
-async fn not_supported(request: Request) -> Response {
-    let message =
-        format!("Not Found: {} {} is not supported by this backend", request.method(), request.uri().path());
-    refusal(StatusCode::NOT_FOUND, message)
+async fn not_supported(request: Request) -> Failure {
+    unsupported(request.method(), request.uri().path())
 }
 
 /// One log line a request; failures of ours also get their story, and an ID that the CLI shows.

@@ -9,6 +9,7 @@ pub mod integrity;
 pub(crate) mod json;
 pub mod names;
 pub(crate) mod resource;
+pub mod saves;
 pub mod secret;
 pub mod update;
 pub mod urn;

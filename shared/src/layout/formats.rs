@@ -13,7 +13,7 @@ use super::records::{
     Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
     Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
-use super::slot::{Content, Slot};
+use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
@@ -182,6 +182,11 @@ fn read_all() -> Read {
     read.is("slot-entries.v1", &slot(Content::Entries(Payload::Inline)), b"\x1f\x8b\x00gzip");
     let checkpoint = Content::Checkpoint(blob(format!("log/{}/00000000000000ff", update_id(2))));
     read.is("slot-checkpoint.v1", &slot(checkpoint), b"");
+    let numbered = |sequence, payload| Numbered { sequence, payload };
+    let verbatim = Content::Verbatim(numbered(1, blob(format!("log/{}/00000000000000fe", update_id(2)))));
+    read.is("slot-verbatim.v1", &slot(verbatim), b"");
+    let delta = Content::Delta(numbered(2, Payload::Inline));
+    read.is("slot-delta.v1", &slot(delta), b"\x1f\x8b\x00gzip");
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();

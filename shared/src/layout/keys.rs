@@ -24,6 +24,16 @@ impl ItemKeys {
         ItemKey::new(format!("ORG#{org}"), format!("MEMBER#{login}"))
     }
 
+    /// The partition and the sort prefix of an organization's memberships.
+    pub fn members(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "MEMBER#".to_owned())
+    }
+
+    /// The login in a membership's sort key.
+    pub fn parse_member_sort(sort: &str) -> Option<Login> {
+        Login::parse(sort.strip_prefix("MEMBER#")?).ok()
+    }
+
     /// A stack's name, which leads to its id, with what lists show of it.
     pub fn name(address: &StackAddress) -> ItemKey {
         ItemKey::new(format!("ORG#{}", address.org), format!("STACK#{}/{}", address.project, address.stack))

@@ -10,7 +10,7 @@ use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
 use crate::layout::records::{Member, Org, Role, Token, TokenEntry, User};
-use crate::ports::{Expect, Timestamp};
+use crate::ports::{Expect, Item, Timestamp};
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
@@ -39,6 +39,22 @@ impl Caller {
     pub fn check_org(&self, org: &OrgName) -> Result<(), Error> {
         if self.may_see(org) { Ok(()) } else { Err(Error::NoOrg(org.clone())) }
     }
+}
+
+/// The members of an organization with their roles, by login. One query, whoever asks.
+///
+/// # Errors
+/// [`Error::NoOrg`] unless the caller is one of them.
+pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::members(org);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let member = |item: &Item| {
+        let login = ItemKeys::parse_member_sort(&item.key.sort)
+            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a member", item.key.sort)))?;
+        Ok((login, Member::decode(&item.value)?.role))
+    };
+    items.iter().map(member).collect()
 }
 
 /// Every access token starts with this, so that scanners for leaked secrets can find it.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{InvalidName, OrgName, StackAddress};
+use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Requester, UpdateKind};
 use crate::layout::Broken;
 use crate::ports::{KeysError, PortError, Timestamp};
@@ -61,6 +62,9 @@ pub enum Error {
         /// What was asked for.
         update: String,
     },
+    /// There is nothing of this kind here.
+    #[error("{0} is not supported by this backend")]
+    NotSupported(String),
     /// A stack of this name exists.
     #[error("stack {0} already exists")]
     StackExists(StackAddress),
@@ -76,6 +80,9 @@ pub enum Error {
     /// The update takes no more of this client's writes: it has to stop.
     #[error("{0}")]
     Fenced(String),
+    /// A delta does not fit what was saved before it; the client sends the whole text.
+    #[error("{0}; send the whole text")]
+    NoFit(#[from] DeltaError),
     /// Something changed at every attempt.
     #[error("{0} was changed by others at every attempt; try again")]
     Contended(&'static str),

@@ -47,10 +47,7 @@ async fn append(
     gzip: Bytes,
     content: impl Fn(Payload) -> Content,
 ) -> Result<(), Error> {
-    if claims.dry_run {
-        return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
-    }
-    check_lease(ctx, claims).await?;
+    check_may_append(ctx, claims).await?;
     let id = claims.update;
     let part = ctx.ids.revision().0;
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
@@ -100,12 +97,20 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
     !asked || tail == guessed
 }
 
-fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
+/// Refuses what can be refused before the log is asked.
+pub(super) async fn check_may_append(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+    if claims.dry_run {
+        return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+    }
+    check_lease(ctx, claims).await
+}
+
+pub(super) fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
     match &slot.content {
         Content::Seal(seal) => {
             Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by.clone(), at: seal.at }))
         }
-        Content::Entries(_) | Content::Checkpoint(_) => Ok(()),
+        Content::Entries(_) | Content::Checkpoint(_) | Content::Verbatim(_) | Content::Delta(_) => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod history;
 pub mod log;
 pub mod publish;
 pub mod rename;
+pub mod saves;
 pub mod secrets;
 pub mod stacks;
 mod store;

@@ -12,10 +12,11 @@ use bytes::Bytes;
 use super::accounts::Caller;
 use super::stacks::{self, Located};
 use super::updates::update_write;
-use super::{Error, Holder, RACES_MAX, log, store};
+use super::{Error, Holder, RACES_MAX, log, saves, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
+use crate::domain::saves::last_chain;
 use crate::domain::update::{
     Command, Outcome, PUBLISHER_HEAD_START, Requester, Seal, SealedBy, Status, Update, UpdateKind,
 };
@@ -151,6 +152,7 @@ pub(crate) async fn seal(
             put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
         ];
         ctx.memory.tails.forget(&id);
+        drop(ctx.memory.texts.take(id));
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(Some(Stored { value: next, revision })),
             // An append took the slot: the seal takes the next one.
@@ -290,24 +292,33 @@ async fn read_log(ctx: &Context, id: UpdateId) -> Result<Log, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     let mut log = Log { parts: Vec::with_capacity(items.len()), last: None, seal: None };
+    let mut slots = Vec::with_capacity(items.len());
     for (expected, item) in (1..).zip(&items) {
         if log::slot_number(item)? != expected {
             return Err(Error::Broken(format!("the log of update {id} lacks slot {expected}")));
         }
         let (slot, tail) = Slot::decode_with(&item.value)?;
         log.last = Some(slot.at);
-        match slot.content {
-            Content::Entries(payload) => {
-                log.parts.push(fold::LogPart::Entries(store::fetch(ctx, &payload, tail).await?));
-            }
-            Content::Checkpoint(payload) => {
-                log.parts.push(fold::LogPart::Checkpoint(store::fetch(ctx, &payload, tail).await?));
-            }
-            Content::Seal(seal) => {
-                log.seal = Some(seal);
-                break;
-            }
+        if let Content::Seal(seal) = slot.content {
+            log.seal = Some(seal);
+            break;
         }
+        slots.push((slot.content, tail));
+    }
+    // Of texts that were saved one over the other, only those are fetched that the last one is made of.
+    let chain = last_chain(slots.iter().map(|(content, _)| content.save()));
+    for (index, (content, tail)) in slots.into_iter().enumerate() {
+        if content.save().is_some() && !chain.contains(&index) {
+            continue;
+        }
+        let Some(payload) = content.payload() else { continue };
+        let gzip = store::fetch(ctx, payload, tail).await?;
+        log.parts.push(match content {
+            Content::Checkpoint(_) => fold::LogPart::Checkpoint(gzip),
+            Content::Verbatim(_) => fold::LogPart::Save(saves::Kind::Whole, gzip),
+            Content::Delta(_) => fold::LogPart::Save(saves::Kind::Delta, gzip),
+            Content::Entries(_) | Content::Seal(_) => fold::LogPart::Entries(gzip),
+        });
     }
     Ok(log)
 }
@@ -332,7 +343,7 @@ pub(crate) async fn progress(
 }
 
 /// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.
-async fn in_background<T: Send + 'static>(
+pub(super) async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::domain::update::UpdateKind;
-use crate::layout::records::ConfigValue;
+use crate::layout::records::{ConfigValue, Role};
 
 /// Bytes as standard base64 with padding, as Go writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +65,38 @@ pub struct Organization {
     pub name: String,
     /// Not kept.
     pub avatar_url: String,
+}
+
+/// `GET /api/orgs/{org}/members`.
+#[derive(Debug, Serialize)]
+pub struct Members {
+    /// All members.
+    pub members: Vec<Member>,
+}
+
+/// A member of an organization.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    /// `admin` or `member`.
+    pub role: Role,
+    /// Who it is.
+    pub user: RequestedBy,
+    /// Always: there are no members without an account here.
+    pub known_to_pulumi: bool,
+    /// Never: nobody is an admin by another system.
+    pub virtual_admin: bool,
+    /// The role once more, as newer clients read it.
+    pub fga_role: NamedRole,
+}
+
+/// A role by its name.
+#[derive(Debug, Serialize)]
+pub struct NamedRole {
+    /// The name.
+    pub id: Role,
+    /// The name.
+    pub name: Role,
 }
 
 /// `GET /api/user/organizations/default`.
@@ -519,7 +551,7 @@ pub struct LatestUpdate {
     pub requested_by: RequestedBy,
 }
 
-/// Who asked for an update.
+/// A user, such as the one who asked for an update.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {

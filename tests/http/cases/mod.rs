@@ -22,7 +22,10 @@ macro_rules! cases {
 
 cases! {
     accept_header_versions
+    checkpoint_not_wrapped_twice
     created_never_started
+    delta_offsets_are_bytes
+    delta_wrong_hash
     gzip_broken_body
     history_pages
     import_is_an_update

@@ -9,7 +9,7 @@ use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
 use crate::services::publish::{gzip, refuse_plaintext};
 use crate::services::update_tokens::Claims;
-use crate::services::{Error, events as event_service, log};
+use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
 /// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
@@ -41,6 +41,22 @@ pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Bod
     refuse_plaintext(text.as_bytes())?;
     crate::domain::deployment::inspect(text.as_bytes()).map_err(|error| Error::Invalid(error.to_string()))?;
     log::append_checkpoint(&app, &claims, gzip(text.as_bytes())).await?;
+    nothing()
+}
+
+/// A whole deployment as text, onto which its client counts the deltas that follow.
+pub(crate) async fn checkpoint_verbatim(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    save(&app, &claims, saves::Kind::Whole, body).await
+}
+
+/// What changed since the text before. Where it does not fit, the client sends the whole text under the same number.
+pub(crate) async fn checkpoint_delta(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    save(&app, &claims, saves::Kind::Delta, body).await
+}
+
+async fn save(app: &App, claims: &Claims, kind: saves::Kind, body: Body) -> Answer {
+    let text = body.text.clone();
+    saves::save(app, claims, kind, text, body.into_gzip()).await?;
     nothing()
 }
 

@@ -3,6 +3,7 @@
 pub(super) mod admin;
 pub(super) mod head;
 pub(super) mod log;
+pub(super) mod nothing;
 pub(super) mod read;
 pub(super) mod secrets;
 

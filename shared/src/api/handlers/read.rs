@@ -12,41 +12,48 @@ use bytes::Bytes;
 use super::head::EMPTY_DEPLOYMENT;
 use super::{Answer, json, json_gzip, json_text};
 use crate::api::App;
-use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText};
+use crate::domain::names::Login;
 use crate::domain::update::Outcome;
-use crate::layout::records::Version;
-use crate::services::accounts::Caller;
+use crate::layout::records::{Role, Version};
+use crate::services::accounts::{self, Caller};
 use crate::services::history::PageOf;
 use crate::services::publish::gunzip;
 use crate::services::stacks::{ListFilter, ListPosition, StackView};
 use crate::services::{Error, events as event_service, history as history_service, stacks};
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History,
-    LatestUpdate, Organization, RawEventBatch, RequestedBy, Stack, StackSummary, Stacks, UpdateInfo,
-    UpdateStatus, User,
+    LatestUpdate, Member, Members, NamedRole, Organization, RawEventBatch, RequestedBy, Stack, StackSummary,
+    Stacks, UpdateInfo, UpdateStatus, User,
 };
 
 type Parameters = Query<HashMap<String, String>>;
 
 /// What this server offers beyond the oldest protocol. Asked up to three times by each command.
 ///
-/// The upload of deltas is left out: clients that use it lose pending operations (pulumi v3.274.1,
+/// Deltas are offered where the operator chose so: clients that use them lose pending operations (pulumi v3.274.1,
 /// `pkg/backend/httpstate/diffs.go`).
-pub(crate) async fn capabilities() -> Answer {
+pub(crate) async fn capabilities(State(app): State<App>) -> Answer {
     let plain = |capability, version| Capability { capability, version, configuration: None };
-    json(&Capabilities {
-        capabilities: vec![
-            plain("batch-encrypt", None),
-            plain("begin-update", Some(1)),
-            plain("stack-outputs", Some(1)),
-            plain("stack-policy-packs", Some(1)),
-            Capability {
-                capability: "deployment-schema-version",
-                version: Some(1),
-                configuration: Some(serde_json::json!({ "version": 4 })),
-            },
-        ],
-    })
+    let mut capabilities = vec![
+        plain("batch-encrypt", None),
+        plain("begin-update", Some(1)),
+        plain("stack-outputs", Some(1)),
+        plain("stack-policy-packs", Some(1)),
+        Capability {
+            capability: "deployment-schema-version",
+            version: Some(1),
+            configuration: Some(serde_json::json!({ "version": 4 })),
+        },
+    ];
+    if let Some(bytes) = app.settings.delta_cutoff_bytes {
+        capabilities.push(Capability {
+            capability: "delta-checkpoint-uploads-v2",
+            version: Some(2),
+            configuration: Some(serde_json::json!({ "checkpointCutoffSizeBytes": bytes })),
+        });
+    }
+    json(&Capabilities { capabilities })
 }
 
 /// The CLI asks this of Pulumi's own service only.
@@ -79,6 +86,24 @@ pub(crate) async fn user(caller: Caller) -> Answer {
 pub(crate) async fn default_organization(caller: Caller) -> Answer {
     let org = caller.user.orgs.first().map(ToString::to_string).unwrap_or_default();
     json(&DefaultOrganization { github_login: org, messages: Vec::new() })
+}
+
+/// The members of an organization.
+pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    let members = accounts::members(&app, &caller, &org).await?;
+    let member = |(login, role): (Login, Role)| Member {
+        role,
+        user: user_named(&login),
+        known_to_pulumi: true,
+        virtual_admin: false,
+        fga_role: NamedRole { id: role, name: role },
+    };
+    json(&Members { members: members.into_iter().map(member).collect() })
+}
+
+fn user_named(login: &Login) -> RequestedBy {
+    let login = login.to_string();
+    RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() }
 }
 
 /// A page of the stacks that the caller may see.
@@ -205,16 +230,6 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(ad
     Ok(json_text(outputs.unwrap_or_else(|| Bytes::from_static(b"{}"))))
 }
 
-/// There are no policy packs.
-pub(crate) async fn policy_packs(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-) -> Answer {
-    stacks::locate(&app, &caller, &address).await?;
-    json(&serde_json::json!({ "requiredPolicies": [] }))
-}
-
 /// The history: a page of it, or all.
 pub(crate) async fn history(
     State(app): State<App>,
@@ -252,12 +267,11 @@ pub(crate) async fn latest_update(
     StackPath(address): StackPath,
 ) -> Answer {
     let version = history_service::latest(&app, &caller, &address).await?;
-    let login = version.requester.login.to_string();
     json(&LatestUpdate {
         update_id: version.update.to_string(),
         version: version.version,
         latest_version: version.version,
-        requested_by: RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() },
+        requested_by: user_named(&version.requester.login),
         info: info(version),
     })
 }

@@ -14,7 +14,7 @@ use crate::domain::secret;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
-use crate::services::Error;
+use crate::services::{Error, saves};
 
 /// A part of a log, compressed as it was sent.
 pub(super) enum LogPart {
@@ -22,6 +22,8 @@ pub(super) enum LogPart {
     Entries(Bytes),
     /// A whole deployment.
     Checkpoint(Bytes),
+    /// A text with a number, or what changed since the one before.
+    Save(saves::Kind, Bytes),
 }
 
 /// What became of a stack's deployment.
@@ -58,14 +60,14 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
     if parts.is_empty() && base.is_some() {
         return Ok(Folded::Unchanged);
     }
-    if let Some(checkpoint) = latest_checkpoint(parts)? {
+    if let Some(checkpoint) = latest_text(parts)? {
         return fold_deployment(base.as_deref(), &checkpoint);
     }
     let texts = parts
         .iter()
         .filter_map(|part| match part {
             LogPart::Entries(gzip) => Some(gunzip(gzip)),
-            LogPart::Checkpoint(_) => None,
+            LogPart::Checkpoint(_) | LogPart::Save(..) => None,
         })
         .collect::<Result<Vec<_>, _>>()?;
     let entries = texts.iter().flat_map(|text| journal::read_batch(text));
@@ -167,19 +169,37 @@ fn integrity_mark(error: String) -> IntegrityError {
 }
 
 /// Of the whole deployments in one log the one with the latest manifest time counts, so that a delayed repeat of an
-/// old one does not roll the stack back. Between equal times the later slot counts.
-fn latest_checkpoint(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
+/// old one does not roll the stack back. Between equal times the later slot counts. Texts with numbers have their own
+/// order; the last of them is one of the deployments, at its place.
+fn latest_text(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
     let mut latest: Option<(Option<Timestamp>, Vec<u8>)> = None;
-    for part in parts {
-        let LogPart::Checkpoint(gzip) = part else { continue };
-        let text = gunzip(gzip)?;
+    let mut consider = |text: Vec<u8>| {
         let time =
             deployment::inspect(&text).map_err(|error| Error::Broken(error.to_string()))?.manifest_time;
         if latest.as_ref().is_none_or(|(best, _)| time >= *best) {
             latest = Some((time, text));
         }
+        Ok::<_, Error>(())
+    };
+    let last_save = parts.iter().rposition(|part| matches!(part, LogPart::Save(..)));
+    for (index, part) in parts.iter().enumerate() {
+        if let LogPart::Checkpoint(gzip) = part {
+            consider(gunzip(gzip)?)?;
+        }
+        if Some(index) == last_save
+            && let Some(saved) = saves::replay(parts.iter().filter_map(as_save))?
+        {
+            consider(saved.text.into())?;
+        }
     }
     Ok(latest.map(|(_, text)| text))
+}
+
+fn as_save(part: &LogPart) -> Option<(saves::Kind, &Bytes)> {
+    match part {
+        LogPart::Save(kind, gzip) => Some((*kind, gzip)),
+        LogPart::Entries(_) | LogPart::Checkpoint(_) => None,
+    }
 }
 
 /// The answer to `GET {stack}/outputs`. Both members are JSON text already.

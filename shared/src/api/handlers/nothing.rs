@@ -1,0 +1,59 @@
+//! What is asked of everybody and is empty here: the registry, templates, policies. A refusal in their place would break
+//! commands that get along without, such as `pulumi new` and `pulumi package add`.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::{Answer, json as answer};
+use crate::api::App;
+use crate::api::path::{OrgPath, StackPath};
+use crate::services::accounts::Caller;
+use crate::services::stacks;
+
+/// No packages of its own; the CLI goes on to the public ones.
+pub(crate) async fn packages(_: Caller) -> Answer {
+    answer(&json!({ "packages": [] }))
+}
+
+/// No templates in the registry. `pulumi new` asks twice.
+pub(crate) async fn registry_templates(_: Caller) -> Answer {
+    answer(&json!({ "templates": [] }))
+}
+
+/// No templates of the organization.
+pub(crate) async fn templates(caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.check_org(&org)?;
+    answer(&json!({ "templates": {}, "orgHasTemplates": false }))
+}
+
+/// No policy packs that a stack must pass.
+pub(crate) async fn required_policies(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    stacks::locate(&app, &caller, &address).await?;
+    answer(&json!({ "requiredPolicies": [] }))
+}
+
+/// No policy groups of a stack.
+pub(crate) async fn stack_policy_groups(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    stacks::locate(&app, &caller, &address).await?;
+    answer(&json!({ "policyGroups": [] }))
+}
+
+/// No policy packs of the organization.
+pub(crate) async fn policy_packs(caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.check_org(&org)?;
+    answer(&json!({ "policyPacks": [] }))
+}
+
+/// No policy groups of the organization.
+pub(crate) async fn policy_groups(caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.check_org(&org)?;
+    answer(&json!({ "policyGroups": [] }))
+}

@@ -1,0 +1,50 @@
+//! What this server does not do, by the name that the CLI's user knows it under.
+
+use axum::http::Method;
+
+use super::error::Failure;
+use crate::services::Error;
+
+/// The refusal of a request that nothing here answers.
+pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
+    let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);
+    Failure(Error::NotSupported(what))
+}
+
+/// What the CLI's user knows a path as that this server does not have.
+fn feature(path: &str) -> Option<&'static str> {
+    let mut parts = path.strip_prefix("/api/")?.split('/');
+    // Behind what is named by people, who may name it as they like.
+    let names = match parts.next()? {
+        "esc" | "change-requests" => return Some("Pulumi ESC (environments)"),
+        "ai" | "agents" => return Some("Pulumi AI"),
+        "registry" => return Some("publishing to a registry"),
+        "oauth" => return Some("the exchange of tokens"),
+        "log-encryption-session" => return Some("sharing logs"),
+        "preview" if parts.next()? == "insights" => return Some("Pulumi Insights"),
+        "preview" => return Some("Pulumi AI"),
+        "console" => return Some("an integration"),
+        "orgs" => 1,
+        "stacks" => 3,
+        _ => return None,
+    };
+    let rest: Vec<&str> = parts.skip(names).take(2).collect();
+    // `deployments/drift` is about drift.
+    rest.iter().rev().find_map(|part| match *part {
+        "deployments" => Some("Pulumi Deployments"),
+        "schedules" | "ttl" => Some("scheduling"),
+        "drift" => Some("drift detection"),
+        "hooks" => Some("sending webhooks"),
+        "policypacks" | "policygroups" | "policyresults" | "policy" => Some("managing policies"),
+        "members" => Some("managing members"),
+        "roles" => Some("managing roles"),
+        "teams" => Some("managing teams"),
+        "auditlogs" => Some("an audit log"),
+        "search" => Some("searching resources"),
+        "templates" | "template" => Some("publishing templates"),
+        "transfer" => Some("transferring stacks"),
+        "config" => Some("remote configuration"),
+        "logs" => Some("collecting logs"),
+        _ => None,
+    })
+}

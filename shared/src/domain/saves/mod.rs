@@ -1,0 +1,237 @@
+//! What a client saves that sends the state as text: whole, and then as the difference to the text before.
+//!
+//! Source: `PatchUpdateVerbatimCheckpointRequest` and `PatchUpdateCheckpointDeltaRequest` in `sdk/go/common/apitype` of
+//! pulumi/pulumi at v3.274.1, and `pkg/backend/httpstate/diffs.go` for what the offsets mean.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+#[cfg(test)]
+mod tests;
+
+/// The last text that an update saved, byte for byte as its client wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The number of the save that it came with. Numbers start at 1 in each update.
+    pub sequence: u64,
+    /// The untyped deployment.
+    pub text: Bytes,
+}
+
+impl Saved {
+    /// Whether the hex SHA-256 of the text is this.
+    pub fn has_hash(&self, sha256: &str) -> bool {
+        hex::encode(Sha256::digest(&self.text)).eq_ignore_ascii_case(sha256)
+    }
+}
+
+/// `PATCH {update}/checkpointverbatim`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Whole<'a> {
+    /// The untyped deployment. Its exact text is what the next delta counts its offsets in.
+    #[serde(borrow)]
+    pub untyped_deployment: &'a RawValue,
+    /// The number of this save.
+    pub sequence_number: u64,
+}
+
+/// `PATCH {update}/checkpointdelta`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delta<'a> {
+    /// The hex SHA-256 of the whole new text.
+    #[serde(borrow)]
+    pub checkpoint_hash: Cow<'a, str>,
+    /// The number of this save.
+    pub sequence_number: u64,
+    /// What changes, in ascending order. A Go client without any may write `null`.
+    #[serde(borrow)]
+    pub deployment_delta: Option<Vec<Edit<'a>>>,
+}
+
+/// One change of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Edit<'a> {
+    /// What is replaced.
+    #[serde(rename = "Span")]
+    pub span: Span,
+    /// What comes in its place.
+    #[serde(rename = "NewText", borrow)]
+    pub new_text: Cow<'a, str>,
+}
+
+/// A part of a text. Lines and columns come with it and mean nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Span {
+    /// Where it begins.
+    pub start: Point,
+    /// Where it ends.
+    pub end: Point,
+}
+
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct Point {
+    /// Bytes of UTF-8 before it.
+    pub offset: u64,
+}
+
+/// Why a delta cannot be taken. Its client sends the whole text instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeltaError {
+    /// There is nothing that it could change.
+    #[error("this update has saved no text that a delta could change")]
+    NoBase,
+    /// An edit begins before the end of the one before it, or ends before it begins.
+    #[error("edit {0} of the delta is out of order")]
+    Order(usize),
+    /// An edit lies beyond the end of the text.
+    #[error("edit {index} of the delta ends at byte {end} of a text of {bytes} bytes")]
+    Beyond {
+        /// Which one, from 0.
+        index: usize,
+        /// Where it ends.
+        end: u64,
+        /// The text's length.
+        bytes: usize,
+    },
+    /// The new text would be too long.
+    #[error("the text after the delta is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The longest that is taken.
+        bytes_max: usize,
+    },
+    /// The new text is another than the client's.
+    #[error("the text after the delta does not have the SHA-256 that came with it")]
+    Hash,
+}
+
+/// What becomes of a save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The update's text is this one from now on.
+    Next(Saved),
+    /// The save was taken before, or a later one was: there is nothing to do.
+    Old,
+}
+
+impl Whole<'_> {
+    /// Decides about a whole text. One under the number of the last save takes its place: its client could not tell
+    /// what became of that one.
+    pub fn onto(&self, last: Option<&Saved>) -> Outcome {
+        let text = self.untyped_deployment.get();
+        match last {
+            Some(last) if self.sequence_number < last.sequence => Outcome::Old,
+            Some(last) if self.sequence_number == last.sequence && text.as_bytes() == last.text => {
+                Outcome::Old
+            }
+            _ => Outcome::Next(self.saved()),
+        }
+    }
+
+    /// The text on its own.
+    pub fn saved(&self) -> Saved {
+        let text = Bytes::copy_from_slice(self.untyped_deployment.get().as_bytes());
+        Saved { sequence: self.sequence_number, text }
+    }
+}
+
+impl Delta<'_> {
+    /// Decides about a delta: whether it is new, fits the last text and makes the text that its client has.
+    ///
+    /// # Errors
+    /// [`DeltaError`] says what does not fit.
+    pub fn onto(&self, last: Option<&Saved>, bytes_max: usize) -> Result<Outcome, DeltaError> {
+        let last = last.ok_or(DeltaError::NoBase)?;
+        if self.sequence_number < last.sequence {
+            return Ok(Outcome::Old);
+        }
+        if self.sequence_number == last.sequence {
+            // A repeat is done already. Anything else under this number counts on a text that we do not have.
+            return if last.has_hash(&self.checkpoint_hash) {
+                Ok(Outcome::Old)
+            } else {
+                Err(DeltaError::Hash)
+            };
+        }
+        let next = self.unchecked(last, bytes_max)?;
+        if next.has_hash(&self.checkpoint_hash) { Ok(Outcome::Next(next)) } else { Err(DeltaError::Hash) }
+    }
+
+    /// The text after the edits, whatever its hash.
+    ///
+    /// # Errors
+    /// As [`apply`].
+    pub fn unchecked(&self, base: &Saved, bytes_max: usize) -> Result<Saved, DeltaError> {
+        let edits = self.deployment_delta.as_deref().unwrap_or_default();
+        let text = apply(&base.text, edits, bytes_max)?;
+        Ok(Saved { sequence: self.sequence_number, text: text.into() })
+    }
+}
+
+/// Applies edits to a text. Offsets count bytes; edits ascend and do not overlap.
+///
+/// # Errors
+/// [`DeltaError::Order`], [`DeltaError::Beyond`] and [`DeltaError::TooLong`].
+pub fn apply(base: &[u8], edits: &[Edit<'_>], bytes_max: usize) -> Result<Vec<u8>, DeltaError> {
+    let mut text = Vec::with_capacity(base.len().min(bytes_max));
+    let mut push = |part: &[u8]| {
+        if bytes_max - text.len() < part.len() {
+            return Err(DeltaError::TooLong { bytes_max });
+        }
+        text.extend_from_slice(part);
+        Ok(())
+    };
+    let mut copied = 0;
+    for (index, edit) in edits.iter().enumerate() {
+        let beyond = || DeltaError::Beyond { index, end: edit.span.end.offset, bytes: base.len() };
+        let start = usize::try_from(edit.span.start.offset).map_err(|_| beyond())?;
+        let end = usize::try_from(edit.span.end.offset).map_err(|_| beyond())?;
+        if start < copied || end < start {
+            return Err(DeltaError::Order(index));
+        }
+        if end > base.len() {
+            return Err(beyond());
+        }
+        push(base.get(copied..start).ok_or_else(beyond)?)?;
+        push(edit.new_text.as_bytes())?;
+        copied = end;
+    }
+    push(base.get(copied..).unwrap_or_default())?;
+    Ok(text)
+}
+
+/// What a save in a log is, without its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Save {
+    /// A whole text under this number.
+    Whole(u64),
+    /// A delta under this number.
+    Delta(u64),
+}
+
+/// Where in a log those saves are that its last text is made of: a whole one, and the deltas after it. Numbers that are
+/// old by then count for nothing, and neither does what is no save.
+pub fn last_chain(log: impl IntoIterator<Item = Option<Save>>) -> Vec<usize> {
+    let mut chain = Vec::new();
+    let mut last = None;
+    for (index, save) in log.into_iter().enumerate() {
+        match save {
+            Some(Save::Whole(sequence)) if last.is_none_or(|last| sequence >= last) => {
+                chain = vec![index];
+                last = Some(sequence);
+            }
+            Some(Save::Delta(sequence)) if last.is_some_and(|last| sequence > last) => {
+                chain.push(index);
+                last = Some(sequence);
+            }
+            Some(Save::Whole(_) | Save::Delta(_)) | None => {}
+        }
+    }
+    chain
+}
