@@ -152,8 +152,15 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     let path = format!("/api/stacks/{ORG}/{}", stack.project);
     app.post(&path, &json!({ "stackName": "another" })).send().await.expect(200);
     note("create stack");
+    app.post(&format!("{path}/another/rename"), &json!({ "newName": "other" })).send().await.expect(200);
+    note("rename empty stack");
+    app.post(&format!("{path}/other/rename"), &json!({ "newName": "another" })).send().await.expect(200);
+    counter.take();
     app.request(reqwest::Method::DELETE, &format!("{path}/another?force=false")).send().await.expect(204);
     note("delete stack");
+    app.post(&format!("{}/rename", stack.path), &json!({ "newName": "moved" })).send().await.expect(200);
+    note("rename");
+    app.post(&format!("{path}/moved/rename"), &json!({ "newName": "dev" })).send().await.expect(200);
     table
 }
 
@@ -209,7 +216,9 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     cancel              6 get, 1 query, 2 joint commit, 1 blob get
     import              2 get, 1 joint commit, 1 blob get, 1 blob put
     create stack        1 joint commit
+    rename empty stack  4 get, 1 joint commit
     delete stack        3 get, 1 joint commit
+    rename              4 get, 1 joint commit, 1 blob get, 1 blob put
 ");
 }
 

@@ -4,16 +4,21 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::services::stacks::LIST_PAGE;
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Stack, deployment, new_project};
 
 /// All pages of a list, as the CLI reads them: it asks on for as long as there is a token, an empty one too.
 async fn list(app: &TestApp, query: &str) -> (Vec<String>, usize) {
+    list_as(app, &app.token, query).await
+}
+
+async fn list_as(app: &TestApp, user: &str, query: &str) -> (Vec<String>, usize) {
     let (mut found, mut pages, mut token) = (Vec::new(), 0, String::new());
     loop {
-        let page =
-            app.get(&format!("/api/user/stacks?{query}&continuationToken={token}")).send().await.expect(200);
+        let path = format!("/api/user/stacks?{query}&continuationToken={token}");
+        let page = app.get(&path).token(user).send().await.expect(200);
         pages += 1;
         let stacks = page["stacks"].as_array().unwrap().iter();
         found.extend(stacks.map(|stack| stack["stackName"].as_str().unwrap().to_owned()));
@@ -54,6 +59,42 @@ async fn a_list_of_many_stacks_is_whole_and_in_order_over_its_pages() {
     let (all, _) = list(&app, &format!("organization={ORG}")).await;
     assert_eq!(all.len(), 1_202);
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 1_202);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_with_the_next_organization_and_over_pages_without_a_match() {
+    let app = TestApp::memory().await;
+    let token = app.member_of(&["beta", ORG], "carol", "laptop").await;
+    let make = async |org: &str, stack: &str, tags: Value| {
+        let body = json!({ "stackName": stack, "tags": tags });
+        app.post(&format!("/api/stacks/{org}/shop"), &body).token(&token).send().await.expect(200);
+    };
+    // The first organization ends where its page ends.
+    for number in 0..LIST_PAGE {
+        let tags = if number == LIST_PAGE - 1 { json!({ "team": "a" }) } else { json!({}) };
+        make(ORG, &format!("s{number:03}"), tags).await;
+    }
+    make("beta", "dev", json!({ "team": "b" })).await;
+    make("beta", "prod", json!({ "team": "" })).await;
+    let all = list_as(&app, &token, "").await;
+    assert_eq!((all.0.len(), all.1), (LIST_PAGE + 2, 2));
+    assert_eq!(all.0[LIST_PAGE - 1..], ["s499", "dev", "prod"]);
+    assert_eq!(list_as(&app, &token, "tagName=team").await.0, ["s499", "dev", "prod"]);
+    assert_eq!(list_as(&app, &token, "tagName=team&tagValue=b").await, (vec!["dev".to_owned()], 2));
+    assert_eq!(
+        list_as(&app, &token, "organization=beta").await,
+        (vec!["dev".to_owned(), "prod".to_owned()], 1)
+    );
+    assert_eq!(
+        list_as(&app, &token, "organization=beta&project=shop&tagName=team&tagValue=a").await.0,
+        [""; 0]
+    );
+    assert_eq!(list_as(&app, &token, "project=sho").await.0, [""; 0]);
+    // Whoever is a member of one sees the stacks of that one, with the token of another's page too.
+    assert_eq!(list(&app, "").await.0.len(), LIST_PAGE);
+    let page = app.get("/api/user/stacks").token(&token).send().await.expect(200);
+    let next = format!("/api/user/stacks?continuationToken={}", page["continuationToken"].as_str().unwrap());
+    assert_eq!(app.get(&next).send().await.expect(200), json!({ "stacks": [] }));
 }
 
 #[tokio::test]

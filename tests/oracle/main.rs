@@ -4,7 +4,7 @@
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
 use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};
-use statewright_tests::oracle::{Oracle, Source, Tally, generate, save_requests, texts};
+use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate, save_requests, texts};
 
 /// 40 journals of the real engine on random programs: `base`, `entries` and, as `expect`, what the reference made of
 /// them when they were recorded.
@@ -50,6 +50,15 @@ fn journals_of_the_model_replay_as_the_reference_does() {
 fn wild_journals_replay_as_the_reference_does_or_name_what_they_skip() {
     let tally = check_generated(&["gen", "-profile", "wild"], &[1, 2, 3], 500, Source::Wild);
     assert!(tally.equal > 1_000 && tally.skipped > 1_000, "{tally}");
+}
+
+#[test]
+fn stacks_are_renamed_as_the_reference_does() {
+    let mut cases: Vec<String> = RECORDED.lines().map(str::to_owned).collect();
+    cases.extend(generate(&["engine"], 7, 150).expect("the oracle writes cases"));
+    cases.extend(generate(&["gen", "-profile", "engine"], 7, 150).expect("the oracle writes cases"));
+    let compared = check_renames(&cases).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(compared > 400, "{compared}");
 }
 
 /// The client's own differences are cut at odd places here: after every comma and bracket.

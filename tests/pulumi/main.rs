@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
+mod backends;
 mod beyond;
 mod conflicts;
 mod crashes;
@@ -11,6 +12,7 @@ mod login;
 mod main_job;
 mod protocol;
 mod references;
+mod renames;
 mod secrets;
 mod server;
 mod stacks;

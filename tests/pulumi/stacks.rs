@@ -1,6 +1,6 @@
 //! Stacks: made, listed, selected, removed.
 
-use statewright_tests::app::TestApp;
+use statewright_tests::app::{ORG, TestApp};
 
 use crate::support::{UP, assert_says, bench, client, export, names};
 
@@ -54,6 +54,47 @@ async fn tags_are_set_listed_and_removed() {
     cli.run(["stack", "tag", "rm", "team"]).await.assert_success();
     let missing = cli.run(["stack", "tag", "get", "team"]).await.assert_failure();
     assert_says(&missing, &["stack tag 'team' not found"]);
+}
+
+#[tokio::test]
+async fn a_tag_that_breaks_a_limit_is_refused_and_changes_nothing() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "tagged", &[]).await;
+    let longest = "x".repeat(256);
+    cli.run(["stack", "tag", "set", "a.b-c_d:e", &longest]).await.assert_success();
+    for (name, value) in [("a b", "v"), ("", "v"), (&"n".repeat(41), "v"), ("n", &"x".repeat(257))] {
+        cli.run(["stack", "tag", "set", name, value]).await.assert_failure();
+    }
+    let got = cli.run(["stack", "tag", "get", "a.b-c_d:e"]).await.assert_success();
+    assert_eq!(got.stdout.trim(), longest);
+    let tags = cli.run(["stack", "tag", "ls", "--json"]).await.assert_success().json();
+    assert_eq!(tags.as_object().map(serde_json::Map::len), Some(3), "{tags}");
+}
+
+#[tokio::test]
+async fn lists_are_narrowed_to_organization_project_and_tag() {
+    let app = TestApp::embedded().await;
+    let token = app.member_of(&[ORG, "beta"], "carol", "laptop").await;
+    let cli = client(&app).token(&token);
+    for (org, project, stack) in [("acme", "one", "dev"), ("beta", "one", "dev"), ("acme", "two", "prod")] {
+        cli.bench_project(project, &[]);
+        cli.run(["stack", "init", &format!("{org}/{project}/{stack}")]).await.assert_success();
+    }
+    cli.run(["stack", "tag", "set", "team", "a=b"]).await.assert_success();
+    let list = async |arguments: &[&str]| -> Vec<String> {
+        let listed = cli.run(["stack", "ls", "--json"].iter().chain(arguments)).await.assert_success().json();
+        let names = listed.as_array().unwrap().iter().map(|stack| stack["name"].as_str().unwrap().to_owned());
+        names.collect()
+    };
+    // A stack of the project and the organization at hand is named by its last part.
+    let all = ["acme/one/dev", "beta/one/dev", "prod"];
+    assert_eq!(list(&["-a"]).await, all);
+    assert_eq!(list(&["-a", "-o", "beta"]).await, ["beta/one/dev"]);
+    assert_eq!(list(&["-p", "one"]).await, ["acme/one/dev", "beta/one/dev"]);
+    assert_eq!(list(&["-a", "-t", "team"]).await, ["prod"]);
+    assert_eq!(list(&["-a", "-t", "team=a=b"]).await, ["prod"]);
+    assert_eq!(list(&["-a", "-t", "team=a"]).await, [""; 0]);
+    assert_eq!(list(&["-a", "-o", "elsewhere"]).await, [""; 0]);
 }
 
 #[tokio::test]

@@ -100,6 +100,7 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         | Step::Complete
         | Step::Cancel
         | Step::Import(_)
+        | Step::Rename
         | Step::Encrypt
         | Step::Meet
         | Step::Lapse
@@ -189,6 +190,9 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
+    rename_survives_every_fault:
+        [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
+    rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
     encrypt_survives_every_fault: [Step::CreateStack] => Step::Encrypt, true;
     takeover_survives_every_fault:
         [Step::CreateStack, Step::Begin, Step::Append(1), Step::Append(2), Step::Lapse] => Step::Meet, true;
@@ -309,6 +313,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Complete),
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
+        (&A_VERSION, Step::Rename),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),

@@ -4,6 +4,7 @@
 //! Method: tasks over two contexts. In memory all of them share a thread, and seeded pauses around every call of a port
 //! decide who goes on; over SQLite each process has a handle of its own onto one file, and threads decide.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,7 +166,7 @@ async fn make_at_once(ring: Ring) {
     assert!(tokens.0.is_ok() != tokens.1.is_ok(), "{tokens:?}");
 
     // A stack of one name.
-    let tags = std::collections::BTreeMap::new;
+    let tags = BTreeMap::new;
     let created = futures::join!(
         stacks::create(one, caller, address, tags(), None),
         stacks::create(other, caller, address, tags(), None)
@@ -227,6 +228,62 @@ async fn remove_and_begin_at_once(ring: Ring) {
     scene.finish().await;
 }
 
+async fn rename_and_begin_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let begin = async {
+        dice.pause(8).await;
+        scene.act(one, Step::Begin).await
+    };
+    match futures::join!(scene.leave(other), begin) {
+        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::Held(_)), Ok(())) => {}
+        both => panic!("a stack is either renamed or updated: {both:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn rename_and_tag_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let tags = BTreeMap::from([("team".to_owned(), "storage".to_owned())]);
+    let tag = async {
+        dice.pause(30).await;
+        stacks::set_tags(one, &scene.caller, &scene.address, tags.clone()).await
+    };
+    let (renamed, tagged) = futures::join!(scene.leave(other), tag);
+    renamed.unwrap();
+    let view = stacks::get(one, &scene.caller, &scene.away).await.unwrap();
+    match tagged {
+        Ok(()) => assert_eq!(view.tags, tags, "what was tagged moves along"),
+        Err(Error::NoStack(_)) => assert_eq!(view.tags, BTreeMap::new()),
+        Err(other) => panic!("{other:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
+async fn rename_and_remove_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let remove = async {
+        dice.pause(8).await;
+        scene.act(one, Step::Remove).await
+    };
+    match futures::join!(scene.leave(other), remove) {
+        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::NoStack(_)), Ok(())) => {}
+        both => panic!("a stack is either renamed or removed: {both:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
 macro_rules! races {
     ($($name:ident, $name_on_disk:ident: $race:expr;)*) => {$(
         #[tokio::test]
@@ -252,5 +309,8 @@ races! {
     of_several_begins_one_wins, of_several_begins_on_disk_one_wins: begin_at_once;
     two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one: start_at_once;
     two_first_callers_agree, two_first_callers_on_disk_agree: make_at_once;
+    a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated: rename_and_begin_at_once;
+    tags_move_along, tags_on_disk_move_along: rename_and_tag_at_once;
+    a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed: rename_and_remove_at_once;
     a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated: remove_and_begin_at_once;
 }

@@ -10,9 +10,10 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{Detail, Name, Token, User};
+use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
 use statewright_shared::services::accounts::{self, Caller};
 use statewright_shared::services::publish::{self, gunzip, gzip};
+use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::update_tokens::{self, Claims};
 use statewright_shared::services::updates::{self, NewUpdate};
@@ -38,6 +39,8 @@ pub(crate) enum Step {
     Cancel,
     Import(u64),
     Remove,
+    /// To another name and back.
+    Rename,
     Encrypt,
     /// Looks at the stack, and so ends an update whose lease is over.
     Meet,
@@ -52,6 +55,8 @@ pub(crate) struct Scene {
     pub(crate) world: World,
     pub(crate) caller: Caller,
     pub(crate) address: StackAddress,
+    /// The stack's name while it is renamed.
+    pub(crate) away: StackAddress,
     told: Mutex<Told>,
 }
 
@@ -72,6 +77,8 @@ struct Told {
     revocation_acked: bool,
     /// Its removal was asked for.
     may_be_gone: bool,
+    /// Its renaming was asked for.
+    may_be_away: bool,
 }
 
 const PLAINTEXT: &[u8] = b"hunter2";
@@ -84,7 +91,8 @@ impl Scene {
             Token { name: TokenName::parse("laptop").unwrap(), login: login.clone(), created, expires: None };
         let caller = Caller { user: User { login, created, orgs: vec![org] }, token };
         let address = StackAddress::parse("acme", "web", "dev").unwrap();
-        Self { world, caller, address, told: Mutex::default() }
+        let away = StackAddress::parse("acme", "shop", "away").unwrap();
+        Self { world, caller, address, away, told: Mutex::default() }
     }
 
     pub(crate) fn claims(&self) -> Option<Claims> {
@@ -149,6 +157,10 @@ impl Scene {
                 self.told.lock().unwrap().may_be_gone = true;
                 stacks::remove(ctx, caller, address, true).await?;
             }
+            Step::Rename => {
+                self.leave(ctx).await?;
+                self.come_back(ctx).await?;
+            }
             Step::Encrypt => {
                 let stack = stacks::locate(ctx, caller, address).await?.id;
                 let sealed = secrets::encrypt(ctx, stack, &[PLAINTEXT.to_vec()]).await?;
@@ -179,6 +191,22 @@ impl Scene {
             }
         }
         Ok(())
+    }
+
+    /// Renames the stack.
+    pub(crate) async fn leave(&self, ctx: &Context) -> Result<(), Error> {
+        self.told.lock().unwrap().may_be_away = true;
+        self.rename(ctx, &self.address, &self.away).await
+    }
+
+    async fn come_back(&self, ctx: &Context) -> Result<(), Error> {
+        self.rename(ctx, &self.away, &self.address).await
+    }
+
+    async fn rename(&self, ctx: &Context, from: &StackAddress, to: &StackAddress) -> Result<(), Error> {
+        let StackAddress { project, stack, .. } = to.clone();
+        let new = NewAddress { org: None, project: Some(project), stack: Some(stack) };
+        rename::rename(ctx, &self.caller, from, new).await.map(drop)
     }
 
     async fn hold(&self, ctx: &Context, token: &str, update: &str) -> Result<(), Error> {
@@ -227,9 +255,16 @@ impl Scene {
 
     /// Asserts what is true of the stack at any moment, if there is one.
     pub(crate) async fn check(&self) {
-        if let Some(name) = self.world.read::<Name>(&ItemKeys::name(&self.address)).await {
-            self.world.check_stack(name.id).await;
+        let mut found = 0;
+        for address in [&self.address, &self.away] {
+            if let Some(name) = self.world.read::<Name>(&ItemKeys::name(address)).await {
+                self.world.check_stack(name.id).await;
+                let head = self.world.read::<Head>(&ItemKeys::head(name.id)).await.unwrap();
+                assert_eq!(head.address, *address, "a name leads to a stack of that name");
+                found += 1;
+            }
         }
+        assert!(found <= 1, "a stack has one name");
     }
 
     /// Asserts I3: what was acknowledged is in the state, and nothing that was never sent.
@@ -303,6 +338,14 @@ impl Scene {
     /// goes on.
     pub(crate) async fn finish(&self) {
         let ctx = &self.world.process("last");
+        let may_be_away = self.told.lock().unwrap().may_be_away;
+        if may_be_away {
+            match self.come_back(ctx).await {
+                // It never left, or is gone.
+                Ok(()) | Err(Error::NoStack(_)) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+        }
         if matches!(stacks::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");

@@ -11,7 +11,7 @@ use statewright_shared::adapters::{
 };
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
-use statewright_shared::domain::update::{Status, Update};
+use statewright_shared::domain::update::{Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::{Head, Snapshot, Version};
@@ -371,8 +371,8 @@ impl World {
             Status::Running { .. } => assert!(holds && !ends_sealed, "{update:?}"),
             Status::Sealed { .. } => assert!(holds && ends_sealed, "{update:?}"),
             Status::Ended { .. } => {
-                let is_import = update.kind == statewright_shared::domain::update::UpdateKind::Import;
-                assert!(!holds && (is_import || ends_sealed), "{update:?}");
+                let has_no_log = matches!(update.kind, UpdateKind::Import | UpdateKind::Rename);
+                assert!(!holds && (has_no_log || ends_sealed), "{update:?}");
             }
             Status::NotStarted => panic!("an update that never started does not hold or publish: {update:?}"),
         }

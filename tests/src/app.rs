@@ -198,15 +198,23 @@ impl TestApp {
 
     /// Another member of [`ORG`], with a token of this name.
     pub async fn member(&self, login: &str, token: &str) -> String {
+        self.member_of(&[ORG], login, token).await
+    }
+
+    /// A member of these organizations, with a token of this name.
+    pub async fn member_of(&self, orgs: &[&str], login: &str, token: &str) -> String {
         let ctx = &self.context;
-        let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(ORG).expect("valid"));
-        let user = User { login: login.clone(), created: ctx.now(), orgs: vec![org.clone()] };
+        let login = Login::parse(login).expect("valid");
+        let orgs: Vec<OrgName> = orgs.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
+        let user = User { login: login.clone(), created: ctx.now(), orgs: orgs.clone() };
         let member = Member { role: Role::Member };
-        let writes = vec![
-            put(ItemKeys::user(&login), Expect::Absent, ctx.ids.revision(), user.encode()),
-            put(ItemKeys::org(&org), Expect::Any, ctx.ids.revision(), Org { created: ctx.now() }.encode()),
-            put(ItemKeys::member(&org, &login), Expect::Absent, ctx.ids.revision(), member.encode()),
-        ];
+        let mut writes = vec![put(ItemKeys::user(&login), Expect::Absent, ctx.ids.revision(), user.encode())];
+        for org in &orgs {
+            let made = Org { created: ctx.now() };
+            writes.push(put(ItemKeys::org(org), Expect::Any, ctx.ids.revision(), made.encode()));
+            let key = ItemKeys::member(org, &login);
+            writes.push(put(key, Expect::Absent, ctx.ids.revision(), member.encode()));
+        }
         ctx.ledger.commit(writes).await.expect("the member is new");
         let name = TokenName::parse(token).expect("valid");
         accounts::create_token(ctx, &login, &name, None).await.expect("the token is new")

@@ -10,7 +10,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use statewright_shared::domain::deployment::rename;
+use statewright_shared::domain::names::StackAddress;
 use statewright_shared::journal::{Entry, Replayed, Skipped, parse_batch, read_batch, replay};
 use statewright_shared::ports::Timestamp;
 
@@ -154,6 +156,104 @@ pub fn generate(args: &[&str], seed: u64, count: usize) -> io::Result<Vec<String
         return Err(io::Error::other(format!("the oracle ended with {}", output.status)));
     }
     output.stdout.lines().collect()
+}
+
+/// Renames the stacks of these cases, both as the oracle does and as we do: what each base became by its journal, and
+/// that with every kind of reference added. Returns how many were compared.
+///
+/// # Errors
+/// In words, with the deployment, if the two differ. What only ours renames is left out: snippets and the secrets
+/// provider.
+pub fn check_renames(cases: &[String]) -> Result<usize, String> {
+    let from = StackAddress::parse("acme", "proj", "dev").map_err(|error| error.to_string())?;
+    let targets = [("prod", "proj"), ("dev", "shop"), ("a.b-c", "my_shop"), ("dev", "proj")];
+    let mut questions = String::new();
+    let mut ours = Vec::new();
+    for (case, (stack, project)) in cases.iter().zip(targets.iter().cycle()) {
+        let case: Case = serde_json::from_str(case).map_err(|error| error.to_string())?;
+        let base = format!(r#"{{"version":3,"deployment":{}}}"#, case.base.get());
+        let body = format!(r#"{{"entries":{}}}"#, case.entries.get());
+        let replayed = replay(Some(base.as_bytes()), read_batch(body.as_bytes()), Timestamp(0))
+            .map_err(|error| error.to_string())?;
+        let plain: Value = serde_json::from_slice(&replayed.text).map_err(|error| error.to_string())?;
+        let to = StackAddress::parse("acme", project, stack).map_err(|error| error.to_string())?;
+        for deployment in [plain.clone(), with_references(plain)] {
+            let text = deployment.to_string();
+            let renamed = rename(text.as_bytes(), &from, &to).map_err(|error| error.to_string())?;
+            let renamed: Value = serde_json::from_slice(&renamed).map_err(|error| error.to_string())?;
+            let question = json!({
+                "deployment": deployment["deployment"], "oldStack": "dev", "oldProject": "proj",
+                "newStack": stack, "newProject": project,
+            });
+            questions.push_str(&question.to_string());
+            questions.push('\n');
+            ours.push((text, renamed));
+        }
+    }
+    let answers = ask_renames(questions).map_err(|error| error.to_string())?;
+    if answers.len() != ours.len() {
+        return Err(format!("{} answers to {} questions", answers.len(), ours.len()));
+    }
+    for (answer, (text, mut renamed)) in answers.iter().zip(ours) {
+        let theirs = canonical(without_extras(answer["deployment"].clone()));
+        let ours = canonical(without_extras(renamed["deployment"].take()));
+        if theirs != ours || theirs["resources"].is_null() != ours["resources"].is_null() {
+            return Err(format!("theirs: {answer}\nours:   {ours}\nbefore: {text}"));
+        }
+    }
+    Ok(answers.len())
+}
+
+/// The deployment with a root stack, and on each resource every kind of reference to others.
+fn with_references(mut deployment: Value) -> Value {
+    let resources = deployment["deployment"]["resources"].as_array_mut();
+    let urns: Vec<Value> =
+        resources.iter().flat_map(|resources| resources.iter()).map(|r| r["urn"].clone()).collect();
+    let root = "urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev";
+    let foreign = "urn:pulumi:other::proj::pkg:m:T::x";
+    for (index, resource) in resources.into_iter().flatten().enumerate() {
+        let other = &urns[urns.len() - 1 - index];
+        let reference =
+            json!({ SIGNATURE: RESOURCE_REFERENCE, "urn": other, "id": other, "packageVersion": "" });
+        let values = json!({ "deep": [[{ "a": reference, "urn": other }], reference], "text": other });
+        resource["aliases"] = json!([other, foreign, root]);
+        resource["replaceWith"] = json!([other, foreign]);
+        resource["viewOf"] = other.clone();
+        resource["deletedWith"] = root.into();
+        resource["propertyDependencies"] = json!({ "p": [other, root], "q": [foreign] });
+        resource["inputs"] = values.clone();
+        resource["outputs"] =
+            json!({ "asset": { SIGNATURE: "c44067f5952c0a294b673a41bacd8c17", "text": other } });
+        resource["replacementTrigger"] = json!([reference, values]);
+    }
+    let stack = json!({ "urn": root, "custom": false, "type": "pulumi:pulumi:Stack" });
+    deployment["deployment"]["pending_operations"] = json!([{ "type": "updating", "resource": stack }]);
+    deployment
+}
+
+const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+const RESOURCE_REFERENCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
+
+fn without_extras(mut deployment: Value) -> Value {
+    if let Some(members) = deployment.as_object_mut() {
+        members.remove("snippets");
+        members.remove("secrets_providers");
+    }
+    deployment
+}
+
+fn ask_renames(questions: String) -> io::Result<Vec<Value>> {
+    let mut process = Command::new(tools::replay_oracle())
+        .arg("rename")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let input = process.stdin.take();
+    // Written beside the reading: the pipes hold less than the questions.
+    let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(questions.as_bytes())));
+    let output = process.wait_with_output()?;
+    writer.join().ok().flatten().transpose()?;
+    Ok(serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?)
 }
 
 /// A request with which a client saves a text, and the text that a server has to hold after it.

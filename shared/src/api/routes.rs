@@ -94,6 +94,8 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token 0, Head head::delete_stack;
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token REQUEST_BYTES_MAX, Head head::set_tags;
+    POST "/api/stacks/{org}/{project}/{stack}/rename" Token REQUEST_BYTES_MAX, Head head::rename;
+    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token REQUEST_BYTES_MAX, Head head::transfer;
     POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::encrypt;
     POST "/api/stacks/{org}/{project}/{stack}/decrypt" Token SECRETS_BYTES_MAX, Secrets secrets::decrypt;
     POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::batch_encrypt;

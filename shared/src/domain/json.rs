@@ -55,9 +55,22 @@ pub(crate) struct Key<'a> {
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// The containers that [`Reader::skip`] is inside of: `{` or `[`.
+    /// The containers that [`Reader::walk`] is inside of: `{` or `[`.
     open: Vec<u8>,
 }
+
+/// What [`Reader::walk`] tells about a value, in the order of the text.
+pub(crate) trait Visitor<'a> {
+    /// An object begins.
+    fn object_begins(&mut self) {}
+    /// The object that began last, and has not ended, ends.
+    fn object_ends(&mut self) {}
+    /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at `start`.
+    fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
+}
+
+/// Nobody looks.
+impl Visitor<'_> for () {}
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
@@ -172,9 +185,8 @@ impl<'a> Reader<'a> {
             return Err(self.expected("a string"));
         }
         let start = self.at;
-        let escaped = self.skip_string()?;
-        let inner = self.text.get(start + 1..self.at - 1).unwrap_or_default();
-        Ok(if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
+        self.skip_string()?;
+        Ok(unquote(self.text_since(start)))
     }
 
     /// Reads `true` or `false`.
@@ -199,17 +211,22 @@ impl<'a> Reader<'a> {
     /// Skips any value and returns its text.
     pub(crate) fn raw(&mut self) -> Result<&'a str> {
         let start = self.start();
-        self.skip()?;
+        self.walk(&mut ())?;
         Ok(self.text_since(start))
     }
 
-    fn skip(&mut self) -> Result<()> {
+    /// Goes through any value without recursion and tells what is in it.
+    pub(crate) fn walk(&mut self, visitor: &mut impl Visitor<'a>) -> Result<()> {
+        let mut name = "";
         loop {
             match self.peek() {
                 Some(b'{') => {
                     self.at += 1;
-                    if !self.take(b'}') {
-                        self.skip_key()?;
+                    visitor.object_begins();
+                    if self.take(b'}') {
+                        visitor.object_ends();
+                    } else {
+                        name = self.skip_key()?;
                         self.open.push(b'{');
                         continue;
                     }
@@ -222,7 +239,11 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Some(b'"') => {
+                    let start = self.at;
                     self.skip_string()?;
+                    if self.open.last() == Some(&b'{') {
+                        visitor.text_member(name, self.text_since(start), start);
+                    }
                 }
                 Some(b'-' | b'0'..=b'9') => self.skip_number()?,
                 Some(b't') => self.literal("true")?,
@@ -234,13 +255,18 @@ impl<'a> Reader<'a> {
             loop {
                 match (self.open.last().copied(), self.peek()) {
                     (None, _) => return Ok(()),
-                    (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) => {
+                    (Some(b'{'), Some(b'}')) => {
+                        self.at += 1;
+                        self.open.pop();
+                        visitor.object_ends();
+                    }
+                    (Some(b'['), Some(b']')) => {
                         self.at += 1;
                         self.open.pop();
                     }
                     (Some(b'{'), Some(b',')) => {
                         self.at += 1;
-                        self.skip_key()?;
+                        name = self.skip_key()?;
                         break;
                     }
                     (Some(_), Some(b',')) => {
@@ -261,12 +287,16 @@ impl<'a> Reader<'a> {
         Ok(Key { raw, name })
     }
 
-    fn skip_key(&mut self) -> Result<()> {
+    /// Skips the name of a member, and returns it as it stands in the text.
+    fn skip_key(&mut self) -> Result<&'a str> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("the name of a member"));
         }
+        let start = self.at;
         self.skip_string()?;
-        self.colon()
+        let name = self.text_since(start);
+        self.colon()?;
+        Ok(name)
     }
 
     fn colon(&mut self) -> Result<()> {
@@ -306,11 +336,10 @@ impl<'a> Reader<'a> {
         Err(self.expected(word))
     }
 
-    /// Skips a string, of which the opening quote is next. Says whether there is an escape in it.
-    fn skip_string(&mut self) -> Result<bool> {
+    /// Skips a string, of which the opening quote is next.
+    fn skip_string(&mut self) -> Result<()> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
-        let mut escaped = false;
         loop {
             at += bytes
                 .get(at..)
@@ -319,10 +348,9 @@ impl<'a> Reader<'a> {
             match bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
-                    return Ok(escaped);
+                    return Ok(());
                 }
                 Some(b'\\') => {
-                    escaped = true;
                     at += match bytes.get(at + 1) {
                         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
                         Some(b'u')
@@ -381,6 +409,13 @@ pub(crate) fn members(text: &str) -> Result<Vec<(Key<'_>, &str)>> {
         Ok(())
     })?;
     Ok(members)
+}
+
+/// What a string reads as, from its text with quotes and escapes, which have been checked. A lone surrogate reads as
+/// U+FFFD, as it does for the CLI.
+pub(crate) fn unquote(raw: &str) -> Cow<'_, str> {
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    if inner.contains('\\') { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) }
 }
 
 /// Decodes the inside of a string whose escapes have been checked.
@@ -535,6 +570,27 @@ mod tests {
             write_list(&mut written, &parts, |out, part| write_string(out, part));
             prop_assert_eq!(serde_json::from_str::<Vec<String>>(&written).unwrap(), parts);
         }
+    }
+
+    #[test]
+    fn a_walk_tells_of_objects_and_of_the_strings_in_them() {
+        const TEXT: &str = r#" ["no", {"a": "x", "b": [{}, "no", {"\u0063" : "\"}"}], "d": 1, "e":"y"}]"#;
+        struct Told(Vec<String>);
+        impl<'a> Visitor<'a> for Told {
+            fn object_begins(&mut self) {
+                self.0.push("{".to_owned());
+            }
+            fn object_ends(&mut self) {
+                self.0.push("}".to_owned());
+            }
+            fn text_member(&mut self, name: &'a str, value: &'a str, start: usize) {
+                assert!(TEXT[start..].starts_with(value), "{value} is not at {start}");
+                self.0.push(format!("{name} {value}"));
+            }
+        }
+        let mut told = Told(Vec::new());
+        Reader::new(TEXT).walk(&mut told).unwrap();
+        assert_eq!(told.0, ["{", r#""a" "x""#, "{", "}", "{", r#""\u0063" "\"}""#, "}", r#""e" "y""#, "}"]);
     }
 
     #[test]

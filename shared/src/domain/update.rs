@@ -38,6 +38,8 @@ pub enum UpdateKind {
     ResourceImport,
     /// `pulumi stack import` and the `pulumi state` commands: a whole deployment.
     Import,
+    /// `pulumi stack rename`, and a transfer to another organization: the same state under another address.
+    Rename,
 }
 
 impl UpdateKind {
@@ -50,6 +52,7 @@ impl UpdateKind {
             Self::Destroy => "destroy",
             Self::ResourceImport => "resource-import",
             Self::Import => "import",
+            Self::Rename => "rename",
         }
     }
 }

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    ConfigValue, Detail, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer, Snapshot,
-    Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
+    Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -142,6 +142,7 @@ fn read_all() -> Read {
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
     let name = Name { id: stack(), tags, last_update: Some(LATER), resource_count: Some(5) };
     read.is("name.v1", &name, b"");
+    read.is("alias.v1", &Alias { id: stack() }, b"");
     read.is("head.v1", &head(), b"");
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
@@ -161,6 +162,7 @@ fn read_all() -> Read {
         detail: detail(),
     };
     read.is("version.v1", &version, b"");
+    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version }, b"");
     read.is("detail.v1", &detail(), b"");
     read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
 
@@ -188,6 +190,7 @@ fn read_all() -> Read {
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();
+    read.is("due.v1", &Due { update: update_id(3) }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);

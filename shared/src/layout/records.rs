@@ -104,6 +104,17 @@ impl Record for Name {
     const NAME: &'static str = "stack name";
 }
 
+/// A name that a stack had before. Where a stack has that name now, it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alias {
+    /// The stack that had it last.
+    pub id: StackId,
+}
+
+impl Record for Alias {
+    const NAME: &'static str = "former stack name";
+}
+
 /// Where a published deployment lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -267,6 +278,17 @@ pub struct EventBatch {
 
 impl Record for EventBatch {
     const NAME: &'static str = "event batch";
+}
+
+/// Something that is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// The update to look at.
+    pub update: UpdateId,
+}
+
+impl Record for Due {
+    const NAME: &'static str = "due item";
 }
 
 /// A stack's wrapped data key; the tail is the wrapped key.

@@ -7,10 +7,12 @@ pub mod events;
 pub mod history;
 pub mod log;
 pub mod publish;
+pub mod rename;
 pub mod saves;
 pub mod secrets;
 pub mod stacks;
 mod store;
+pub mod sweep;
 pub mod update_tokens;
 pub mod updates;
 

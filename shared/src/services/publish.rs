@@ -3,6 +3,7 @@
 //! Everything here may be done twice, by anybody, after a crash at any line: sealing takes a slot that only one can
 //! take, publishing makes the same bytes again and moves the head on the condition that it has not moved.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -75,14 +76,9 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
         };
         match &record.value.status {
             Status::Running { until, .. } if ctx.now() <= *until => return Ok(located),
-            Status::Running { .. } => {
-                tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
-                let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
-                if let Some(sealed) = seal(ctx, id, &record, outcome, by, Command::Expire).await? {
-                    publish(ctx, id, sealed).await?;
-                }
+            Status::Running { .. } | Status::Sealed { .. } => {
+                finish(ctx, id, record).await?;
             }
-            Status::Sealed { .. } => publish(ctx, id, record).await?,
             // The head moves with the update, so it has moved since it was read.
             Status::NotStarted | Status::Ended { .. } => {}
         }
@@ -93,6 +89,35 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
         }
     }
     Err(Error::Contended("the stack"))
+}
+
+/// When an update should be over for everybody, if it is not yet: at the end of its lease, or when its log was sealed.
+pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
+    match &update.status {
+        Status::Running { until, .. } => Some(*until),
+        Status::Sealed { seal, .. } => Some(seal.at),
+        Status::NotStarted | Status::Ended { .. } => None,
+    }
+}
+
+/// Ends an update whose lease is over with what it saved, and publishes one that is sealed. False when it changed since
+/// `record` was read: the caller reads and decides again.
+///
+/// # Errors
+/// [`Error::NotNow`] for an update that goes on.
+pub(crate) async fn finish(ctx: &Context, id: UpdateId, record: Stored<Update>) -> Result<bool, Error> {
+    let sealed = match record.value.status {
+        Status::Sealed { .. } => record,
+        Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
+            tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
+            let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
+            match seal(ctx, id, &record, outcome, by, Command::Expire).await? {
+                Some(sealed) => sealed,
+                None => return Ok(false),
+            }
+        }
+    };
+    publish(ctx, id, sealed).await.map(|()| true)
 }
 
 /// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads
@@ -334,14 +359,14 @@ struct NewVersion {
     requester: Requester,
     started: Timestamp,
     ended: Timestamp,
-    resource_changes: Option<std::collections::BTreeMap<String, u64>>,
+    resource_changes: Option<BTreeMap<String, u64>>,
     detail: Detail,
 }
 
 /// A version whose blobs are stored, with the writes that make it one.
 pub(crate) struct StoredVersion {
     pub(crate) writes: Vec<Write>,
-    update: UpdateId,
+    pub(crate) update: UpdateId,
     version: u64,
     snapshot: Snapshot,
     ended: Timestamp,
@@ -417,27 +442,65 @@ pub(crate) async fn prepare_import(
     head: &Head,
     text: Bytes,
 ) -> Result<StoredVersion, Error> {
-    let id = UpdateId::new(ctx.ids.uuid());
-    let now = ctx.now();
     let base = match &head.snapshot {
         Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
         None => None,
     };
     let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
+    store_at_once(ctx, caller, stack, head, UpdateKind::Import, Detail::default(), folded).await
+}
+
+/// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
+/// stack without one.
+pub(crate) async fn prepare_rename(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    to: &StackAddress,
+) -> Result<Option<StoredVersion>, Error> {
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        stacks::fetch_snapshot(ctx, snapshot),
+        stacks::read_version(ctx, stack, &head.address, head.version),
+    )?;
+    let addresses = (head.address.clone(), to.clone());
+    let folded = in_background(move || fold::fold_rename(&base, &addresses.0, &addresses.1)).await?;
+    let detail = Detail {
+        message: format!("Rename {} to {to}", head.address),
+        environment: BTreeMap::new(),
+        // `pulumi config refresh` takes the configuration from the newest entry of the history.
+        config: last.detail.config,
+    };
+    store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores a version that is made by one request, without a log.
+async fn store_at_once(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    kind: UpdateKind,
+    detail: Detail,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let id = UpdateId::new(ctx.ids.uuid());
+    let now = ctx.now();
     let version = NewVersion {
         update: id,
-        kind: UpdateKind::Import,
+        kind,
         outcome: Outcome::Succeeded,
         requester: caller.requester(),
         started: now,
         ended: now,
         resource_changes: None,
-        detail: Detail::default(),
+        detail,
     };
     let mut stored = store_version(ctx, stack, head, version, folded).await?;
     let update = Update {
         stack,
-        kind: UpdateKind::Import,
+        kind,
         dry_run: false,
         requester: caller.requester(),
         created: now,

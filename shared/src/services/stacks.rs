@@ -12,7 +12,7 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagNam
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, delete, put};
-use crate::layout::records::{Head, Name, Outputs, Snapshot, Version};
+use crate::layout::records::{Alias, Head, Name, Outputs, Snapshot, Version};
 use crate::ports::{Expect, Order, Query};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -57,6 +57,38 @@ pub async fn locate_settled(
 ) -> Result<Located, Error> {
     let located = locate(ctx, caller, address).await?;
     publish::settle(ctx, located).await
+}
+
+/// Finds a stack whose secrets are meant: as [`locate`], and where no stack has that name, the one that had it last.
+/// Old versions of a stack that was renamed name it so, and the client asks whom they name.
+///
+/// # Errors
+/// As [`locate`].
+pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackId, Error> {
+    match locate(ctx, caller, address).await {
+        Err(Error::NoStack(address)) => {
+            let renamed = find_renamed(ctx, caller, &address).await?;
+            renamed.map(|located| located.id).ok_or(Error::NoStack(address))
+        }
+        found => found.map(|located| located.id),
+    }
+}
+
+/// The stack that had this name last, for who may see it under both names.
+pub(crate) async fn find_renamed(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+) -> Result<Option<Located>, Error> {
+    if !caller.may_see(&address.org) {
+        return Ok(None);
+    }
+    let Some(alias) = store::read::<Alias>(ctx, &ItemKeys::alias(address)).await? else { return Ok(None) };
+    let id = alias.value.id;
+    let head = store::read::<Head>(ctx, &ItemKeys::head(id)).await?;
+    let may_see =
+        |head: &Stored<Head>| head.value.deleted.is_none() && caller.may_see(&head.value.address.org);
+    Ok(head.filter(may_see).map(|head| Located { id, head }))
 }
 
 /// Finds a stack by its address, whoever asks.

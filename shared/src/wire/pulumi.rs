@@ -360,6 +360,35 @@ pub struct Imported {
     pub update_id: String,
 }
 
+/// `POST {stack}/rename`. What is empty or absent stays as it is.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenameStack {
+    /// The stack's name.
+    #[serde(default)]
+    pub new_name: Option<String>,
+    /// The project.
+    #[serde(default)]
+    pub new_project: Option<String>,
+}
+
+/// `POST {stack}/transfer`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransferStack {
+    /// The organization.
+    #[serde(default)]
+    pub to_org: Option<String>,
+}
+
+/// The answer to both. The CLI does not look at it.
+#[derive(Debug, Serialize)]
+pub struct Renamed {
+    /// The update in the history; absent where the stack has no history.
+    #[serde(rename = "updateId", skip_serializing_if = "Option::is_none")]
+    pub update_id: Option<String>,
+}
+
 /// `PATCH {update}/checkpoint`.
 #[derive(Debug, Deserialize)]
 pub struct Checkpoint<'a> {

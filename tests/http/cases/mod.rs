@@ -39,6 +39,7 @@ cases! {
     lease_expired
     lock_second_update_refused
     reads_while_an_update_runs
+    rename_never_updated
     secret_bytes_not_utf8
     secret_of_another_stack
     short_update_never_renews

@@ -11,18 +11,20 @@ use super::{Answer, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
-use crate::domain::names::{StackAddress, StackName};
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::Detail;
 use crate::services::accounts::Caller;
 use crate::services::publish::{gunzip, gzip};
+use crate::services::rename::{self as rename_service, NewAddress};
 use crate::services::stacks::StackView;
 use crate::services::update_tokens::Claims;
 use crate::services::updates::{NewUpdate, Started};
 use crate::services::{Error, publish, stacks, updates};
 use crate::wire::pulumi::{
-    BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported, RenewLease,
-    RenewedLease, StartUpdate, StartedUpdate,
+    BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
+    RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
 };
 
 /// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
@@ -78,6 +80,43 @@ pub(crate) async fn set_tags(
 ) -> Answer {
     stacks::set_tags(&app, &caller, &address, tags.unwrap_or_default()).await?;
     nothing()
+}
+
+/// Renames a stack, within its project or into another. Not repeated by the client.
+pub(crate) async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(RenameStack { new_name, new_project }): JsonBody<RenameStack>,
+) -> Answer {
+    let new = NewAddress {
+        stack: given(new_name).map(|name| StackName::parse(&name)).transpose()?,
+        project: given(new_project).map(|name| ProjectName::parse(&name)).transpose()?,
+        org: None,
+    };
+    renamed(rename_service::rename(&app, &caller, &address, new).await?)
+}
+
+/// Gives a stack to another organization of the caller's.
+pub(crate) async fn transfer(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(TransferStack { to_org }): JsonBody<TransferStack>,
+) -> Answer {
+    let org = given(to_org).map(|name| OrgName::parse(&name)).transpose()?;
+    renamed(
+        rename_service::rename(&app, &caller, &address, NewAddress { org, ..NewAddress::default() }).await?,
+    )
+}
+
+/// An empty text means what an absent one does.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn renamed(update: Option<UpdateId>) -> Answer {
+    json(&Renamed { update_id: update.map(|update| update.to_string()) })
 }
 
 /// Makes a whole deployment the next version. The client then polls the update, and finds it done.
@@ -190,9 +229,9 @@ pub(crate) async fn begin_update(
     headers: HeaderMap,
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
-    if begin.update_kind == UpdateKind::Import {
+    if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {
         return Err(Error::Invalid(
-            "an import is not begun: send the deployment to the stack's import".to_owned(),
+            "imports and renames are not begun: ask for them at the stack's import and rename".to_owned(),
         )
         .into());
     }

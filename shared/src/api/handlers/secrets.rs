@@ -23,8 +23,8 @@ pub(crate) async fn encrypt(
     StackPath(address): StackPath,
     JsonBody(Plaintext { plaintext }): JsonBody<Plaintext>,
 ) -> Answer {
-    let stack = stacks::locate(&app, &caller, &address).await?;
-    let ciphertext = secrets::encrypt(&app, stack.id, &[plaintext.0]).await?.pop().unwrap_or_default();
+    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let ciphertext = secrets::encrypt(&app, stack, &[plaintext.0]).await?.pop().unwrap_or_default();
     json(&Ciphertext { ciphertext: Base64(ciphertext) })
 }
 
@@ -35,8 +35,8 @@ pub(crate) async fn decrypt(
     StackPath(address): StackPath,
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
-    let stack = stacks::locate(&app, &caller, &address).await?;
-    let plaintext = secrets::decrypt(&app, stack.id, &[ciphertext.0]).await?.pop().unwrap_or_default();
+    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let plaintext = secrets::decrypt(&app, stack, &[ciphertext.0]).await?.pop().unwrap_or_default();
     json(&Plaintext { plaintext: Base64(plaintext) })
 }
 
@@ -50,11 +50,11 @@ pub(crate) async fn batch_encrypt(
     let plaintexts: Vec<Vec<u8>> =
         plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
     check_count(plaintexts.len())?;
-    let stack = stacks::locate(&app, &caller, &address).await?;
+    let stack = stacks::locate_keys(&app, &caller, &address).await?;
     if plaintexts.is_empty() {
         return json(&BatchEncrypted { ciphertexts: Vec::new() });
     }
-    let ciphertexts = secrets::encrypt(&app, stack.id, &plaintexts).await?;
+    let ciphertexts = secrets::encrypt(&app, stack, &plaintexts).await?;
     json(&BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() })
 }
 
@@ -73,8 +73,8 @@ pub(crate) async fn batch_decrypt(
         .map(|text| STANDARD.decode(text))
         .collect::<Result<_, _>>()
         .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
-    let stack = stacks::locate(&app, &caller, &address).await?;
-    let plaintexts = secrets::decrypt(&app, stack.id, &ciphertexts).await?;
+    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let plaintexts = secrets::decrypt(&app, stack, &ciphertexts).await?;
     json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn log_decryption(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    stacks::locate(&app, &caller, &address).await?;
+    stacks::locate_keys(&app, &caller, &address).await?;
     tracing::info!(login = %caller.user.login, token = %caller.token.name, stack = %address, "secrets are shown");
     nothing()
 }

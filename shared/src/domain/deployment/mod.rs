@@ -4,6 +4,7 @@
 //! at v3.274.1.
 
 mod model;
+mod rename;
 mod write;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,
     read_envelope, snippet_features,
 };
+pub use self::rename::rename;
 use super::integrity;
 use super::json::{Malformed, Reader};
 use super::resource::Resource;

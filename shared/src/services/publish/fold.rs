@@ -1,5 +1,6 @@
 //! From a base and a log to the next deployment: inflating, replaying, compressing. No I/O.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 
 use bytes::Bytes;
@@ -7,7 +8,8 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::domain::deployment::{self, IntegrityError};
+use crate::domain::deployment::{self, Inspection, IntegrityError};
+use crate::domain::names::StackAddress;
 use crate::domain::secret;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
@@ -98,6 +100,28 @@ pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, E
     fold_deployment(base.as_deref(), text)
 }
 
+/// Makes the deployment of the stack `from` that of the stack `to`.
+pub(super) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
+    let broken = |error: deployment::DeploymentError| Error::Broken(error.to_string());
+    let base = gunzip(base)?;
+    match deployment::rename(&base, from, to).map_err(broken)? {
+        Cow::Borrowed(_) => Ok(Folded::Unchanged),
+        Cow::Owned(text) => {
+            let inspection = deployment::inspect(&text).map_err(broken)?;
+            let error = inspection.integrity_error.clone();
+            // A mark without a broken rule says what else is wrong; it stays.
+            let marked = match &error {
+                Some(words) => {
+                    let mark = integrity_mark(words.clone());
+                    deployment::with_integrity_error(&text, Some(mark)).map_err(broken)?
+                }
+                None => Cow::Borrowed(text.as_slice()),
+            };
+            Ok(whole(&marked, &inspection))
+        }
+    }
+}
+
 /// Refuses what would put a secret at rest unencrypted.
 ///
 /// # Errors
@@ -121,19 +145,23 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
         return Ok(Folded::Unchanged);
     }
     let inspection = deployment::inspect(text).map_err(invalid)?;
-    let integrity_error = inspection.integrity_error.clone();
-    let marked = deployment::with_integrity_error(text, integrity_error.clone().map(integrity_mark))
-        .map_err(invalid)?;
-    Ok(Folded::New(NewDeployment {
-        gzip: gzip(&marked),
-        bytes_text: marked.len() as u64,
+    let mark = inspection.integrity_error.clone().map(integrity_mark);
+    let marked = deployment::with_integrity_error(text, mark).map_err(invalid)?;
+    Ok(whole(&marked, &inspection))
+}
+
+/// A whole deployment that was looked at, with the mark that it is to have.
+fn whole(text: &[u8], inspection: &Inspection<'_>) -> Folded {
+    Folded::New(NewDeployment {
+        gzip: gzip(text),
+        bytes_text: text.len() as u64,
         resource_count: inspection.resource_count as u64,
         pending_count: inspection.pending_count as u64,
         outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
         skipped_count: 0,
         skipped: Vec::new(),
-        integrity_error,
-    }))
+        integrity_error: inspection.integrity_error.clone(),
+    })
 }
 
 fn integrity_mark(error: String) -> IntegrityError {

@@ -1,0 +1,106 @@
+//! In and out: from a local folder to the server and back, and from one keeper of secrets to another.
+
+use serde_json::json;
+use statewright_tests::app::TestApp;
+use statewright_tests::cli::PulumiCli;
+
+use crate::support::{UP, assert_says, client, export};
+
+const PROGRAM: &str = "config:
+  password:
+    type: string
+    secret: true
+resources:
+  first:
+    type: bench:index:Item
+    properties:
+      secretValue: ${password}
+      value: in-the-open
+outputs:
+  open: ${first.value}
+  hidden: ${first.secretValue}
+";
+
+/// Asserts that the stack's secrets are the user's to see, and that nothing is left to be done.
+async fn assert_same(cli: &PulumiCli) {
+    let outputs = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
+    assert_eq!(outputs, json!({ "open": "in-the-open", "hidden": "hunter2" }));
+    let got = cli.run(["config", "get", "password"]).await.assert_success();
+    assert_eq!(got.stdout.trim(), "hunter2");
+    let up = cli.run(UP).await.assert_success();
+    assert_says(&up, &["2 unchanged"]);
+}
+
+#[tokio::test]
+async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
+    let app = TestApp::embedded().await;
+    // The client asks for the new passphrase at its standard input, which is empty, and knows it from here later.
+    let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "");
+    cli.yaml_project("shop", PROGRAM);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
+    cli.run(UP).await.assert_success();
+    for (provider, kind) in [("passphrase", "passphrase"), ("default", "service")] {
+        cli.run(["stack", "change-secrets-provider", provider]).await.assert_success();
+        let state = export(&cli).await;
+        assert_eq!(state["deployment"]["secrets_providers"]["type"], kind);
+        assert!(!state.to_string().contains("hunter2"), "{state}");
+        assert_same(&cli).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
+    let app = TestApp::embedded().await;
+    let local = PulumiCli::new().diy("of the folder");
+    local.yaml_project("shop", PROGRAM);
+    local.run(["stack", "init", "dev"]).await.assert_success();
+    local.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
+    local.run(UP).await.assert_success();
+
+    let folder = format!("file://{}", local.home_dir().join("state").display());
+    let cli = local.clone().backend(&app.url).token(&app.token);
+    let migrate = ["stack", "migrate", &folder, "dev", "--target", "acme/shop/dev", "--yes"];
+    cli.run(migrate).await.assert_success();
+    cli.run(["stack", "select", "acme/shop/dev"]).await.assert_success();
+    let state = export(&cli).await;
+    assert_eq!(state["deployment"]["secrets_providers"]["type"], "service");
+    assert!(!state.to_string().contains("hunter2"), "{state}");
+    assert_same(&cli).await;
+
+    let file = cli.home_dir().join("export.json");
+    let file = file.to_str().unwrap();
+    cli.run(["stack", "export", "--show-secrets", "--file", file]).await.assert_success();
+    let back = PulumiCli::new().diy("of another folder");
+    back.yaml_project("shop", PROGRAM);
+    back.run(["stack", "init", "dev"]).await.assert_success();
+    back.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
+    // The import looks for what would open the secrets, though they are in the open.
+    back.clone().backend(&app.url).token(&app.token).run(["login"]).await.assert_success();
+    back.run(["stack", "import", "--file", file]).await.assert_success();
+    assert_same(&back).await;
+}
+
+/// As `pulumi stack export | pulumi stack import` does it, for a client whose source is encrypted under a passphrase.
+#[tokio::test]
+async fn an_export_of_a_local_folder_is_imported() {
+    let app = TestApp::embedded().await;
+    let local = PulumiCli::new().diy("of the folder");
+    local.yaml_project("shop", PROGRAM);
+    local.run(["stack", "init", "dev"]).await.assert_success();
+    local.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
+    local.run(UP).await.assert_success();
+    let file = local.home_dir().join("export.json");
+    let file = file.to_str().unwrap();
+    local.run(["stack", "export", "--show-secrets", "--file", file]).await.assert_success();
+
+    // The import looks for what would open the secrets, though they are in the open.
+    let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the folder");
+    cli.yaml_project("shop", PROGRAM);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
+    cli.run(["stack", "import", "--file", file]).await.assert_success();
+    let state = export(&cli).await;
+    assert!(!state.to_string().contains("hunter2"), "{state}");
+    assert_same(&cli).await;
+}
