@@ -53,7 +53,7 @@ async fn spaces_escapes_and_unknown_members_are_kept() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
-    let text = r#"{ "version" :3, "deployment":{"later":1e400,"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[
+    let text = r#"{ "version" :3, "deployment":{"later":1e400,"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"metadata" : { "later": [ 1 ] },"resources":[
         {"urn":"urn:pulumi:dev::p::t:m:T::\u0061","type":"t:m:T","custom":false,"outputs":{"n":-0.0,"html":"\u003cb\u003e","pair":"\ud83d\ude00"}}]}}"#;
     run.save(1, text).await.expect(204);
     let changed = text.replace("-0.0", "12345678901234567890123");
