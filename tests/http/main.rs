@@ -13,5 +13,6 @@ mod rename;
 mod repros;
 mod secrets;
 mod stacks;
+mod sweep;
 mod table;
 mod world;

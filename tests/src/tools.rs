@@ -169,7 +169,7 @@ pub fn bench_tools() -> &'static Path {
 /// If it does not compile; the message is the compiler's.
 pub fn statewright() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| or_panic(cargo_build(&[])))
+    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--workspace"])))
 }
 
 /// The `statewright` binary of this tree, release build: the one to measure.
@@ -178,7 +178,7 @@ pub fn statewright() -> &'static Path {
 /// If it does not compile; the message is the compiler's.
 pub fn statewright_release() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--release"])))
+    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--release", "--package", "statewright"])))
 }
 
 fn or_panic<T>(ready: Result<T, ToolError>) -> T {
@@ -373,14 +373,15 @@ fn short_hex(key: Sha256) -> String {
     key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Lets cargo build `statewright` (or find it fresh) and tells where it put it.
+/// Lets cargo build `statewright` (or find it fresh) and tells where it put it. For tests it is built as a part of the
+/// workspace, so that what `cargo test` has built of it serves; for benches alone, as its users build it.
 fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
     const TOOL: &str = "statewright";
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let built = Command::new(cargo)
         .current_dir(root)
-        .args(["build", "--package", TOOL, "--bin", TOOL, "--message-format=json-render-diagnostics"])
+        .args(["build", "--bin", TOOL, "--message-format=json-render-diagnostics"])
         .args(arguments)
         .stdin(Stdio::null())
         .output()

@@ -1,11 +1,14 @@
 //! `statewright serve`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::serve::ListenerExt as _;
 use statewright_shared::api::{self, routes::Group};
+use statewright_shared::context::Context;
 use statewright_shared::services::accounts::{self, FirstUser};
+use statewright_shared::services::sweep::{self, Swept};
 use statewright_shared::services::update_tokens;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,11 +40,39 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
             tracing::warn!(%error, "cannot send small answers at once");
         }
     });
-    let router = api::router(Arc::new(ctx), GROUPS);
+    let ctx = Arc::new(ctx);
+    let sweeper = tokio::spawn(sweep_for_ever(Arc::clone(&ctx)));
+    let router = api::router(ctx, GROUPS);
     axum::serve(listener, router).with_graceful_shutdown(asked_to_stop).await.context("serving failed")?;
+    // At any moment: what a sweep leaves half done, the next one finishes.
+    sweeper.abort();
     tracing::info!("stopped");
     drop(folder);
     Ok(())
+}
+
+/// Between two sweeps, unless there is more to do.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+async fn sweep_for_ever(ctx: Arc<Context>) {
+    loop {
+        let more = match sweep::sweep(&ctx).await {
+            Ok(swept) => {
+                if swept != Swept::default() {
+                    tracing::info!(ended = swept.ended, running = swept.running, over = swept.over, "swept");
+                }
+                // Those that failed are due again at once, so they wait for the next sweep.
+                swept.more && swept.failed == 0
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot sweep");
+                false
+            }
+        };
+        if !more {
+            ctx.clock.sleep(SWEEP_EVERY).await;
+        }
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]

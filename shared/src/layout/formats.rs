@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
+    Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
     Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Slot};
@@ -185,6 +185,7 @@ fn read_all() -> Read {
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();
+    read.is("due.v1", &Due { update: update_id(3) }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);

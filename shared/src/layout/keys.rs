@@ -2,7 +2,10 @@
 
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
-use crate::ports::{BlobKey, ItemKey};
+use crate::ports::{BlobKey, ItemKey, Timestamp};
+
+/// Partitions that due items are spread over.
+pub const DUE_SHARDS: u8 = 4;
 
 /// Makes the item keys.
 pub struct ItemKeys;
@@ -103,6 +106,22 @@ impl ItemKeys {
         ItemKey::new(format!("EVENTS#{update}"), format!("{first:020}-{last:020}"))
     }
 
+    /// When the sweeper looks at an update. Updates are spread over a few partitions by their ids.
+    pub fn due(update: UpdateId, at: Timestamp) -> ItemKey {
+        let shard = update.to_string().bytes().last().unwrap_or(0) % DUE_SHARDS;
+        ItemKey::new(Self::due_partition(shard), format!("{:020}#{update}", at.0.max(0)))
+    }
+
+    /// The partition of a shard of due items.
+    pub fn due_partition(shard: u8) -> String {
+        format!("DUE#{shard}")
+    }
+
+    /// The time in a due item's sort key.
+    pub fn parse_due_sort(sort: &str) -> Option<Timestamp> {
+        sort.split_once('#')?.0.parse().ok().map(Timestamp)
+    }
+
     /// An access token, by the hex SHA-256 of it.
     pub fn token(hash: &str) -> ItemKey {
         ItemKey::new(format!("TOKEN#{hash}"), META)
@@ -172,6 +191,14 @@ mod tests {
         assert_eq!(ItemKeys::parse_slot_sort(&longest.sort), Some(u64::MAX));
         let stack = StackId::new(Uuid::from_u128(1));
         assert!(ItemKeys::version(stack, 99).sort < ItemKeys::version(stack, 100).sort);
+    }
+
+    #[test]
+    fn due_items_sort_by_their_time_and_tell_it() {
+        let update = UpdateId::new(Uuid::from_u128(1));
+        let (early, late) = (Timestamp(9), Timestamp(10));
+        assert!(ItemKeys::due(update, early).sort < ItemKeys::due(update, late).sort);
+        assert_eq!(ItemKeys::parse_due_sort(&ItemKeys::due(update, late).sort), Some(late));
     }
 
     #[test]

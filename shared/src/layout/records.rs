@@ -280,6 +280,17 @@ impl Record for EventBatch {
     const NAME: &'static str = "event batch";
 }
 
+/// Something that is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// The update to look at.
+    pub update: UpdateId,
+}
+
+impl Record for Due {
+    const NAME: &'static str = "due item";
+}
+
 /// A stack's wrapped data key; the tail is the wrapped key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrappedDataKey {

@@ -11,6 +11,7 @@ pub mod rename;
 pub mod secrets;
 pub mod stacks;
 mod store;
+pub mod sweep;
 pub mod update_tokens;
 pub mod updates;
 

@@ -75,14 +75,9 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
         };
         match &record.value.status {
             Status::Running { until, .. } if ctx.now() <= *until => return Ok(located),
-            Status::Running { .. } => {
-                tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
-                let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
-                if let Some(sealed) = seal(ctx, id, &record, outcome, by, Command::Expire).await? {
-                    publish(ctx, id, sealed).await?;
-                }
+            Status::Running { .. } | Status::Sealed { .. } => {
+                finish(ctx, id, record).await?;
             }
-            Status::Sealed { .. } => publish(ctx, id, record).await?,
             // The head moves with the update, so it has moved since it was read.
             Status::NotStarted | Status::Ended { .. } => {}
         }
@@ -93,6 +88,35 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
         }
     }
     Err(Error::Contended("the stack"))
+}
+
+/// When an update should be over for everybody, if it is not yet: at the end of its lease, or when its log was sealed.
+pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
+    match &update.status {
+        Status::Running { until, .. } => Some(*until),
+        Status::Sealed { seal, .. } => Some(seal.at),
+        Status::NotStarted | Status::Ended { .. } => None,
+    }
+}
+
+/// Ends an update whose lease is over with what it saved, and publishes one that is sealed. False when it changed since
+/// `record` was read: the caller reads and decides again.
+///
+/// # Errors
+/// [`Error::NotNow`] for an update that goes on.
+pub(crate) async fn finish(ctx: &Context, id: UpdateId, record: Stored<Update>) -> Result<bool, Error> {
+    let sealed = match record.value.status {
+        Status::Sealed { .. } => record,
+        Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
+            tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
+            let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
+            match seal(ctx, id, &record, outcome, by, Command::Expire).await? {
+                Some(sealed) => sealed,
+                None => return Ok(false),
+            }
+        }
+    };
+    publish(ctx, id, sealed).await.map(|()| true)
 }
 
 /// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads

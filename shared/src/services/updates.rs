@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
+use super::sweep::due_write;
 use super::update_tokens::{self, Claims};
 use super::{Error, RACES_MAX, publish, store};
 use crate::context::Context;
@@ -237,6 +238,7 @@ async fn take(
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     if !update.dry_run {
+        writes.push(due_write(ctx, id, until));
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),

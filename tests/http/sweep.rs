@@ -1,0 +1,123 @@
+//! Updates that nobody meets any more.
+
+use std::time::Duration;
+
+use serde_json::json;
+use statewright_shared::ports::{Order, Query};
+use statewright_shared::services::sweep::{GRACE, Swept, sweep};
+use statewright_tests::app::TestApp;
+
+use super::world::Stack;
+
+const LEASE: Duration = Duration::from_secs(300);
+const TICK: Duration = Duration::from_nanos(1);
+
+/// The due items that are left.
+async fn due_count(app: &TestApp) -> usize {
+    let mut count = 0;
+    for shard in 0..4 {
+        let query = Query {
+            partition: format!("DUE#{shard}"),
+            prefix: String::new(),
+            after: None,
+            order: Order::Ascending,
+            limit: 1000,
+        };
+        count += app.context.ledger.query(&query).await.unwrap().items.len();
+    }
+    count
+}
+
+/// An update that begins and ends.
+async fn updated(stack: &Stack<'_>) {
+    stack.begin().await.complete("succeeded").await.expect(204);
+}
+
+#[tokio::test]
+async fn an_update_whose_client_is_gone_is_ended_with_what_it_saved_though_nobody_meets_its_stack() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    run.append(&[stack.made(1, "a"), stack.making(2, "b")]).await.expect(204);
+
+    app.advance(LEASE + GRACE);
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept::default(), "a late renewal still gets its moment");
+    app.advance(TICK);
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept { ended: 1, ..Swept::default() });
+
+    // Straight from the list, which brings no stack up to date by itself.
+    let listed = app.get("/api/user/stacks").send().await.expect(200);
+    assert_eq!(listed["stacks"][0]["resourceCount"], json!(1));
+    let history = stack.history().await;
+    assert_eq!((history.len(), &history[0]["result"]), (1, &json!("failed")));
+    assert_eq!((stack.resources().await, stack.pending().await.len()), (vec!["a".to_owned()], 1));
+    assert!(run.append(&[stack.made(3, "c")]).await.refused(403).contains("lease ran out"));
+    assert_eq!((due_count(&app).await, sweep(&app.context).await.unwrap()), (0, Swept::default()));
+}
+
+#[tokio::test]
+async fn an_update_that_renewed_is_left_alone_and_looked_at_again_when_its_lease_ends() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    app.advance(Duration::from_secs(200));
+    run.renew(300).await.expect(200);
+    app.advance(Duration::from_secs(131));
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept { running: 1, ..Swept::default() });
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+
+    app.advance(Duration::from_secs(200));
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept { ended: 1, ..Swept::default() });
+    assert_eq!(stack.resources().await, ["a"]);
+}
+
+#[tokio::test]
+async fn an_update_that_ended_by_itself_leaves_an_item_that_goes_and_a_preview_leaves_none() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    updated(&stack).await;
+    let preview = stack.preview().await;
+    preview.complete("succeeded").await.expect(204);
+    assert_eq!(due_count(&app).await, 1);
+    app.advance(LEASE + GRACE + TICK);
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept { over: 1, ..Swept::default() });
+    assert_eq!(due_count(&app).await, 0);
+    assert_eq!(stack.version().await, 1);
+}
+
+/// Two servers sweep at once, and again: every stack gets one version.
+#[tokio::test]
+async fn sweeps_of_several_processes_do_their_work_once() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    let mut stacks = Vec::new();
+    for _ in 0..12 {
+        let stack = Stack::new(&app).await;
+        stack.begin().await.append(&[stack.made(1, "a")]).await.expect(204);
+        stacks.push(stack);
+    }
+    app.advance(LEASE + GRACE + TICK);
+    let (one, two) = futures::join!(sweep(&app.context), sweep(&other.context));
+    assert!(one.unwrap().ended + two.unwrap().ended >= stacks.len());
+    // What one saw while the other was publishing it is looked at again a moment later.
+    app.advance(GRACE + TICK);
+    sweep(&app.context).await.unwrap();
+    for stack in stacks {
+        assert_eq!((stack.version().await, stack.resources().await), (1, vec!["a".to_owned()]));
+    }
+    assert_eq!(due_count(&app).await, 0);
+}
+
+#[tokio::test]
+async fn a_sweep_takes_a_bounded_page_and_says_that_there_is_more() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    for _ in 0..450 {
+        updated(&stack).await;
+    }
+    app.advance(LEASE + GRACE + TICK);
+    let first = sweep(&app.context).await.unwrap();
+    assert!(first.more && first.over < 450 && first.over >= 100, "{first:?}");
+    while sweep(&app.context).await.unwrap().more {}
+    assert_eq!(due_count(&app).await, 0);
+}
