@@ -60,7 +60,6 @@ async fn what_is_not_supported_is_refused_by_its_name() {
         (Method::GET, of_stack("deployments/drift/schedules"), "drift detection"),
         (Method::GET, of_stack("drift/status"), "drift detection"),
         (Method::GET, of_stack("hooks"), "sending webhooks"),
-        (Method::POST, of_stack("transfer"), "transferring stacks"),
         (Method::GET, of_org("hooks"), "sending webhooks"),
         (Method::POST, of_org("policypacks"), "managing policies"),
         (Method::GET, of_org("policypacks/mine/versions/1"), "managing policies"),

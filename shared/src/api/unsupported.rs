@@ -42,7 +42,6 @@ fn feature(path: &str) -> Option<&'static str> {
         "auditlogs" => Some("an audit log"),
         "search" => Some("searching resources"),
         "templates" | "template" => Some("publishing templates"),
-        "transfer" => Some("transferring stacks"),
         "config" => Some("remote configuration"),
         "logs" => Some("collecting logs"),
         _ => None,
