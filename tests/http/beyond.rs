@@ -47,6 +47,72 @@ async fn the_members_of_an_organization_are_its_users() {
 }
 
 #[tokio::test]
+async fn the_history_is_told_to_pages_as_well() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.get("/updates/latest").send().await.refused(404);
+    stack.get("/updates/1").send().await.refused(404);
+    for names in [&["a"][..], &["a", "b"], &["c"]] {
+        stack.publish(names).await;
+    }
+    let of = async |version: u64| stack.get(&format!("/updates/{version}")).send().await.expect(200);
+    let second = of(2).await;
+    assert_eq!((&second["version"], &second["latestVersion"]), (&2.into(), &3.into()), "{second}");
+    assert_eq!(second["info"], stack.history().await[1]);
+    assert_eq!(second["info"]["resourceCount"], 2);
+    assert_eq!(second["requestedBy"]["githubLogin"], USER);
+    assert_eq!(stack.get("/updates/latest").send().await.expect(200), of(3).await);
+
+    let page = stack.get("/updates?output-type=service&pageSize=2&page=1").send().await.expect(200);
+    let expected = json!({ "updates": [of(3).await, of(2).await], "itemsPerPage": 2, "total": 3 });
+    assert_eq!(page, expected);
+    let all = stack.get("/updates?output-type=service").send().await.expect(200);
+    assert_eq!(all["updates"].as_array().unwrap().len(), 3);
+
+    let summary = stack.get("/updates/2/summary").send().await.expect(200);
+    assert_eq!((&summary["result"], &summary["resourceCount"]), (&"succeeded".into(), &2.into()));
+    assert!(summary["config"].is_null(), "{summary}");
+    for version in ["0", "x", "-1"] {
+        stack.get(&format!("/updates/{version}")).send().await.refused(400);
+        stack.get(&format!("/updates/{version}/summary")).send().await.refused(400);
+    }
+    stack.get("/updates/4").send().await.refused(404);
+    stack.get("/updates/4/summary").send().await.refused(404);
+}
+
+#[tokio::test]
+async fn events_are_narrowed_to_a_resource_or_to_policy_violations() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let (a, b) = (stack.urn("a"), stack.urn("b"));
+    let events = json!({ "events": [
+        { "sequence": 0, "timestamp": 1, "preludeEvent": { "config": { "urn": "x" } } },
+        { "sequence": 1, "timestamp": 1, "resourcePreEvent": { "metadata": { "urn": a, "op": "create" } } },
+        { "sequence": 2, "timestamp": 1, "diagnosticEvent": { "urn": a, "message": "m" } },
+        { "sequence": 3, "timestamp": 1, "policyEvent": { "resourceUrn": a, "message": "m" } },
+        { "sequence": 4, "timestamp": 1, "policyEvent": { "resourceUrn": b, "message": "m" } },
+        { "sequence": 5, "timestamp": 1, "resOutputsEvent": { "metadata": { "urn": b, "op": "create" } } },
+    ] });
+    let call = app.post(&format!("{}/events/batch", run.path), &events).update_token(&run.token);
+    assert!(call.send().await.status.is_success());
+    run.complete("succeeded").await.expect(204);
+    let found = async |query: String| {
+        let page = app.get(&format!("{}/events?{query}", run.path)).send().await.expect(200);
+        assert!(page["continuationToken"].is_null(), "{page}");
+        let events = page["events"].as_array().unwrap();
+        events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("include_non_activated=true".to_owned()).await, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(found(format!("urn={a}")).await, [1, 2, 3]);
+    assert_eq!(found("type=9".to_owned()).await, [3, 4]);
+    assert_eq!(found(format!("type=9&type=9&urn={b}")).await, [4]);
+    assert_eq!(found("urn=urn:pulumi:none".to_owned()).await, [0; 0]);
+    let words = app.get(&format!("{}/events?type=7", run.path)).send().await.refused(400);
+    assert!(words.contains("policy violations"), "{words}");
+}
+
+#[tokio::test]
 async fn what_is_not_supported_is_refused_by_its_name() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;

@@ -253,13 +253,15 @@ async fn a_missing_or_wrong_master_key_is_refused_and_nothing_changes() {
 }
 
 /// The client tries again for a few seconds: long enough for a server that a service manager starts again.
-#[tokio::test]
-async fn an_up_survives_the_end_of_its_server() {
+async fn survive(project: &str, arguments: &[&str], variables: &[(&str, &str)]) {
     let (_parent, folder) = folder();
-    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let server = Server::start_with(&folder, "127.0.0.1:0", arguments, &[]).await;
     let token = server.token.clone().unwrap();
-    let cli =
-        bench(&server, &token, "survivor", &[("count", "8"), ("chain", "true"), ("delayMs", "250")]).await;
+    let mut cli =
+        bench(&server, &token, project, &[("count", "8"), ("chain", "true"), ("delayMs", "250")]).await;
+    for (name, value) in variables {
+        cli = cli.env(name, value);
+    }
 
     let up = cli.spawn(UP);
     // Once it is asked to stop, as for a new version of it; then it dies.
@@ -267,19 +269,31 @@ async fn an_up_survives_the_end_of_its_server() {
     up.says("item-00001 creating").await;
     server.signal(Signal::TERM);
     assert_eq!(server.ended().await.0, Some(0));
-    let server = Server::start(&folder, &address).await;
+    let server = Server::start_with(&folder, &address, arguments, &[]).await;
     up.says("item-00004 creating").await;
     server.signal(Signal::KILL);
     assert_eq!(server.ended().await.0, None);
-    let _server = Server::start(&folder, &address).await;
+    let _server = Server::start_with(&folder, &address, arguments, &[]).await;
     let up = up.wait().await.assert_success();
     assert_says(&up, &["+ 9 created"]);
 
     let state = export(&cli).await;
-    let mut expected = vec!["survivor-dev".to_owned(), "default".to_owned()];
+    let mut expected = vec![format!("{project}-dev"), "default".to_owned()];
     expected.extend((0..8).map(|item| format!("item-0000{item}")));
     assert_eq!(names(&state), expected);
     assert_eq!(pending(&state), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_up_survives_the_end_of_its_server() {
+    survive("survivor", &[], &[]).await;
+}
+
+/// The new server does not remember the text that the next delta changes: it reads the log.
+#[tokio::test]
+async fn an_up_in_deltas_survives_the_end_of_its_server() {
+    let arguments = ["--offer-delta-checkpoints=1000"];
+    survive("deltas", &arguments, &[("PULUMI_DISABLE_JOURNALING", "true")]).await;
 }
 
 #[tokio::test]

@@ -263,7 +263,7 @@ async fn compare(scene: &Scene, ctx: &Context, model: &mut Model, place: &str) {
     state.extend(stack.running.iter().flat_map(|running| &running.acked));
     assert_eq!(scene.published(ctx).await, state, "{place}: what a running update has saved shows");
     let history = history::list(ctx, &scene.caller, &scene.address, None).await.unwrap();
-    assert_eq!(history.len() as u64, stack.version, "{place}");
+    assert_eq!(history.versions.len() as u64, stack.version, "{place}");
     if model.fate() != Some(Fate::Running)
         && let Some(claims) = scene.claims()
     {

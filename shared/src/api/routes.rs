@@ -110,6 +110,8 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
     GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read read::history;
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read read::latest_update;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read read::update_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read read::summary_of_version;
     POST "/api/stacks/{org}/{project}/{stack}/update" Token REQUEST_BYTES_MAX, Head head::create_update;
     POST "/api/stacks/{org}/{project}/{stack}/preview" Token REQUEST_BYTES_MAX, Head head::create_preview;
     POST "/api/stacks/{org}/{project}/{stack}/refresh" Token REQUEST_BYTES_MAX, Head head::create_refresh;

@@ -19,6 +19,15 @@ pub struct PageOf {
     pub page: u64,
 }
 
+/// A part of a history.
+#[derive(Debug)]
+pub struct History {
+    /// Its entries, newest first.
+    pub versions: Vec<Version>,
+    /// The stack's version, which is how many entries there are in all.
+    pub newest: u64,
+}
+
 /// A page of the history, or all of it. A page is a key range, so its cost does not depend on its place.
 ///
 /// # Errors
@@ -28,18 +37,18 @@ pub async fn list(
     caller: &Caller,
     address: &StackAddress,
     page: Option<PageOf>,
-) -> Result<Vec<Version>, Error> {
+) -> Result<History, Error> {
     let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    let mut history = History { versions: Vec::new(), newest: head.value.version };
     let (skip, mut wanted) = match page {
         Some(PageOf { size, page }) => (size.saturating_mul(page.saturating_sub(1)), size),
         None => (0, u64::MAX),
     };
     let Some(newest) = head.value.version.checked_sub(skip).filter(|newest| *newest > 0) else {
-        return Ok(Vec::new());
+        return Ok(history);
     };
     let (partition, prefix) = ItemKeys::versions(id);
     let mut after = Some(ItemKeys::version(id, newest.saturating_add(1)).sort);
-    let mut versions = Vec::new();
     loop {
         let limit = usize::try_from(wanted.min(500)).unwrap_or(500);
         let query = Query {
@@ -51,24 +60,32 @@ pub async fn list(
         };
         let page = store::query(ctx, &query).await?;
         for item in &page.items {
-            versions.push(Version::decode(&item.value)?);
+            history.versions.push(Version::decode(&item.value)?);
         }
         wanted = wanted.saturating_sub(page.items.len() as u64);
         after = page.items.last().map(|item| item.key.sort.clone());
         if !page.more || wanted == 0 {
-            return Ok(versions);
+            return Ok(history);
         }
     }
 }
 
-/// The newest entry.
+/// One entry, with the stack's newest version; the newest entry where none is named.
 ///
 /// # Errors
-/// [`Error::NeverUpdated`] for a stack without a version.
-pub async fn latest(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Version, Error> {
+/// [`Error::NeverUpdated`] for a stack without a version, [`Error::NoVersion`] for one that it does not have.
+pub async fn entry(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+) -> Result<(Version, u64), Error> {
     let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
-    match head.value.version {
-        0 => Err(Error::NeverUpdated(address.clone())),
-        version => stacks::read_version(ctx, id, address, version).await,
-    }
+    let newest = head.value.version;
+    let version = match (version, newest) {
+        (Some(version), _) => version,
+        (None, 0) => return Err(Error::NeverUpdated(address.clone())),
+        (None, newest) => newest,
+    };
+    Ok((stacks::read_version(ctx, id, address, version).await?, newest))
 }

@@ -534,10 +534,22 @@ pub struct UpdateInfo {
     pub resource_count: u64,
 }
 
-/// `GET {stack}/updates/latest`.
+/// `GET {stack}/updates?output-type=service`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LatestUpdate {
+pub struct ServiceHistory {
+    /// Newest first.
+    pub updates: Vec<ServiceUpdate>,
+    /// Entries on a page.
+    pub items_per_page: u64,
+    /// Entries in all.
+    pub total: u64,
+}
+
+/// `GET {stack}/updates/latest` and `…/{version}`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceUpdate {
     /// The entry.
     pub info: UpdateInfo,
     /// The update.

@@ -22,9 +22,9 @@ use crate::services::publish::gunzip;
 use crate::services::stacks::{ListFilter, ListPosition, StackView};
 use crate::services::{Error, events as event_service, history as history_service, stacks};
 use crate::wire::pulumi::{
-    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History,
-    LatestUpdate, Member, Members, NamedRole, Organization, RawEventBatch, RequestedBy, Stack, StackSummary,
-    Stacks, UpdateInfo, UpdateStatus, User,
+    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History, Member,
+    Members, NamedRole, Organization, RawEventBatch, RequestedBy, ServiceHistory, ServiceUpdate, Stack,
+    StackSummary, Stacks, UpdateInfo, UpdateStatus, User,
 };
 
 type Parameters = Query<HashMap<String, String>>;
@@ -212,16 +212,18 @@ pub(crate) async fn export_version(
     Path(parameters): Path<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Answer {
-    let version = parameters.get("version").map(String::as_str).unwrap_or_default();
-    let version = version
-        .parse::<u64>()
-        .ok()
-        .filter(|version| *version > 0)
-        .ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))?;
+    let version = version_in(&parameters)?;
     match stacks::export(&app, &caller, &address, Some(version)).await? {
         Some(gzip) => json_gzip(&headers, gzip),
         None => Err(Error::NoVersion { address, version }.into()),
     }
+}
+
+fn version_in(parameters: &HashMap<String, String>) -> Result<u64, Error> {
+    let version = parameters.get("version").and_then(|version| version.parse().ok());
+    version
+        .filter(|version| *version > 0)
+        .ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))
 }
 
 /// The current outputs, for stack references and `pulumi stack output`: no more of the state than they need.
@@ -256,8 +258,16 @@ pub(crate) async fn history(
             Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
         }
     };
-    let versions = history_service::list(&app, &caller, &address, page).await?;
-    json(&History { updates: versions.into_iter().map(info).collect() })
+    let history = history_service::list(&app, &caller, &address, page).await?;
+    let (versions, newest) = (history.versions.into_iter(), history.newest);
+    if query.get("output-type").is_some_and(|form| form == "service") {
+        return json(&ServiceHistory {
+            updates: versions.map(|version| service_info(version, newest)).collect(),
+            items_per_page: page.map_or(newest, |page| page.size),
+            total: newest,
+        });
+    }
+    json(&History { updates: versions.map(info).collect() })
 }
 
 /// The newest entry of the history.
@@ -266,14 +276,47 @@ pub(crate) async fn latest_update(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    let version = history_service::latest(&app, &caller, &address).await?;
-    json(&LatestUpdate {
+    let (version, newest) = history_service::entry(&app, &caller, &address, None).await?;
+    json(&service_info(version, newest))
+}
+
+/// The entry of a version.
+pub(crate) async fn update_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+) -> Answer {
+    let version = version_in(&parameters)?;
+    let (version, newest) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    json(&service_info(version, newest))
+}
+
+/// What a page shows of a version before anybody opens it.
+pub(crate) async fn summary_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+) -> Answer {
+    let version = version_in(&parameters)?;
+    let (version, _) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    let info = info(version);
+    json(&serde_json::json!({
+        "kind": info.kind, "version": info.version, "message": info.message, "result": info.result,
+        "startTime": info.start_time, "endTime": info.end_time, "resourceChanges": info.resource_changes,
+        "resourceCount": info.resource_count,
+    }))
+}
+
+fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {
+    ServiceUpdate {
         update_id: version.update.to_string(),
         version: version.version,
-        latest_version: version.version,
+        latest_version,
         requested_by: user_named(&version.requester.login),
         info: info(version),
-    })
+    }
 }
 
 fn info(version: Version) -> UpdateInfo {
@@ -305,15 +348,34 @@ pub(crate) async fn update_status(
     json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 
-/// A page of an update's events, in order.
+/// The one number for a kind of events that the client sends (pulumi v3.274.1, `pkg/backend/httpstate/client`).
+const POLICY_VIOLATIONS: &str = "9";
+
+/// A page of an update's events, in order: all, or those of one resource, or those of one kind.
 pub(crate) async fn events(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
-    Query(query): Parameters,
+    Query(query): Query<Vec<(String, String)>>,
 ) -> Answer {
-    let from = query.get("continuationToken").map(String::as_str).unwrap_or_default();
+    let values = |wanted: &'static str| {
+        query.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    };
+    let is_filtered = values("type").chain(values("urn")).next().is_some();
+    if let Some(unknown) = values("type").find(|kind| *kind != POLICY_VIOLATIONS) {
+        let unknown: String = unknown.chars().take(20).collect();
+        let why =
+            format!("{POLICY_VIOLATIONS} (policy violations) is the only type of events, not {unknown:?}");
+        return Err(Error::Invalid(why).into());
+    }
+    let is_wanted = |event: &str| {
+        // What is nested too deeply to be read names no resource.
+        let event: serde_json::Value = serde_json::from_str(event).unwrap_or_default();
+        (values("type").next().is_none() || !event["policyEvent"].is_null())
+            && values("urn").all(|urn| names(&event, urn))
+    };
+    let from = values("continuationToken").next().unwrap_or_default();
     let page = event_service::read(&app, &caller, &address, &update, from).await?;
     let texts = page.batches.iter().map(|gzip| gunzip(gzip)).collect::<Result<Vec<_>, _>>()?;
     let mut events = std::collections::BTreeMap::new();
@@ -321,10 +383,23 @@ pub(crate) async fn events(
         let batch: RawEventBatch<'_> = serde_json::from_slice(text)
             .map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
         for event in batch.events.unwrap_or_default() {
+            if is_filtered && !is_wanted(event.get()) {
+                continue;
+            }
             let place: EventPlace = serde_json::from_str(event.get())
                 .map_err(|error| Error::Broken(format!("an event: {error}")))?;
             events.insert(place.sequence, event);
         }
     }
     json(&Events { events: events.into_values().collect(), continuation_token: page.next })
+}
+
+/// Whether an event is about a resource.
+fn names(event: &serde_json::Value, urn: &str) -> bool {
+    let is_it = |payload: &serde_json::Value| {
+        [&payload["metadata"]["urn"], &payload["urn"], &payload["resourceUrn"]]
+            .iter()
+            .any(|named| **named == urn)
+    };
+    event.as_object().is_some_and(|members| members.values().any(is_it))
 }
