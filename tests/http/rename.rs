@@ -260,6 +260,22 @@ async fn of_many_renames_to_one_name_at_once_one_is_done() {
 }
 
 #[tokio::test]
+async fn i5_repeatable_of_the_same_rename_many_times_at_once_one_is_done_and_all_are_told_so() {
+    let app = TestApp::memory().await;
+    let other = app.another_process("other").await;
+    for _ in 0..10 {
+        let stack = Stack::new(&app).await;
+        stack.publish(&["a"]).await;
+        let stacks = [stack.at(&app), stack.at(&other)];
+        let calls = (0..6).map(|number| rename(&stacks[number % 2], "prod", ""));
+        let answers = futures::future::join_all(calls).await;
+        let first = answers[0].expect(200);
+        assert!(answers.iter().all(|answer| answer.expect(200) == first), "{answers:?}");
+        assert_eq!(at(&stack, ORG, &stack.project, "prod").version().await, 2);
+    }
+}
+
+#[tokio::test]
 async fn i8_walled_a_stack_is_transferred_only_between_organizations_of_the_caller() {
     let app = TestApp::memory().await;
     let stranger = app.other_user("mallory", "evil").await;

@@ -267,6 +267,24 @@ async fn rename_and_tag_at_once(ring: Ring) {
     scene.finish().await;
 }
 
+async fn rename_twice_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let second = async {
+        dice.pause(20).await;
+        scene.leave(one).await
+    };
+    let (first, second) = futures::join!(scene.leave(other), second);
+    first.unwrap();
+    second.unwrap();
+    let view = stacks::get(one, &scene.caller, &scene.away).await.unwrap();
+    assert_eq!(view.head.version, 2, "I5: it is renamed once");
+    scene.check().await;
+    scene.finish().await;
+}
+
 async fn rename_and_remove_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
     for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
@@ -310,6 +328,7 @@ races! {
     two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one: start_at_once;
     two_first_callers_agree, two_first_callers_on_disk_agree: make_at_once;
     a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated: rename_and_begin_at_once;
+    two_renames_are_one, two_renames_on_disk_are_one: rename_twice_at_once;
     tags_move_along, tags_on_disk_move_along: rename_and_tag_at_once;
     a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed: rename_and_remove_at_once;
     a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated: remove_and_begin_at_once;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::update_record::{fenced, read_own};
 use super::update_tokens::Claims;
-use super::updates::{fenced, read_own};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};
 use crate::domain::ids::UpdateId;

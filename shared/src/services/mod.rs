@@ -13,6 +13,7 @@ pub mod secrets;
 pub mod stacks;
 mod store;
 pub mod sweep;
+mod update_record;
 pub mod update_tokens;
 pub mod updates;
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
-use super::updates::update_write;
+use super::update_record::update_write;
 use super::{Error, Holder, RACES_MAX, log, saves, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};

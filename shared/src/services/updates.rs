@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::accounts::Caller;
 use super::stacks::{self, Located};
 use super::sweep::due_write;
+use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
 use super::update_tokens::{self, Claims};
 use super::{Error, RACES_MAX, publish, store};
 use crate::context::Context;
@@ -22,9 +23,6 @@ use crate::ports::{Expect, Timestamp, Write};
 
 /// The newest journal version that this server replays.
 pub const JOURNAL_VERSION_MAX: u32 = 2;
-
-/// The record of a dry run, and of an update that was never started, may go after so long.
-const SCRAP_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// A lease is at least this long, in seconds.
 const LEASE_SECONDS_MIN: i64 = 1;
@@ -181,16 +179,6 @@ fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) 
     }
 }
 
-/// A put of an update's record. Those that never move a head may go by themselves after a while.
-pub(crate) fn update_write(ctx: &Context, id: UpdateId, expect: Expect, update: &Update) -> Write {
-    let (key, revision) = (ItemKeys::update(id), ctx.ids.revision());
-    if update.dry_run || update.status == Status::NotStarted {
-        put_until(key, expect, revision, update.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
-    } else {
-        put(key, expect, revision, update.encode())
-    }
-}
-
 fn start_command(head: &Head, journal_version: u32) -> Command {
     Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
 }
@@ -305,20 +293,6 @@ pub async fn renew(
         }
     }
     Err(Error::Contended("the lease"))
-}
-
-pub(crate) async fn read_own(ctx: &Context, claims: &Claims) -> Result<Stored<Update>, Error> {
-    store::read::<Update>(ctx, &ItemKeys::update(claims.update))
-        .await?
-        .ok_or_else(|| Error::Fenced("the update no longer exists; run the command again".to_owned()))
-}
-
-/// What a client whose update is over reads.
-pub(crate) fn fenced(why: NotNow) -> Error {
-    Error::Fenced(format!(
-        "{why}. Nothing that is sent for it now is kept; run the command again, and `pulumi refresh` first if \
-         resources were being changed"
-    ))
 }
 
 /// Ends an update as its client asks: seals its log and publishes what that holds, whatever the outcome. A repeat, as
