@@ -309,6 +309,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&A_VERSION, Step::CreateAndStart),
         (&A_VERSION, Step::Begin),
         (&RUNNING, Step::Append(4)),
+        (&[Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)], Step::Delta(3)),
         (&RUNNING, Step::Renew),
         (&RUNNING, Step::Complete),
         (&RUNNING, Step::Cancel),
