@@ -1,13 +1,15 @@
 //! The ledger in one SQLite file.
 //!
-//! One thread writes. While its disk syncs one group of commits, the next ones queue up; then it takes all of them into
-//! one transaction, so that they share a sync. Nothing is answered before that transaction is on disk, not even a
+//! One connection writes. A commit that finds it free is written by its caller. While the disk syncs one group of commits,
+//! the next ones queue up for a thread; then it takes all of them into one transaction, so that they share a sync. Nothing
+//! is answered before that transaction is on disk, not even a
 //! refusal, because a refusal may show an item that an earlier commit of the same group wrote.
 //!
 //! Reads run beside it on connections of their own. SQLite shows them a transaction only after its log was synced.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -443,19 +445,43 @@ struct Job {
 
 /// The handle onto the thread that writes.
 struct Writer {
+    shared: Arc<Writing>,
     /// `None` only while being dropped: that ends the thread.
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::Sender<Message>>,
     permits: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and the callers that write by themselves share.
+struct Writing {
+    connection: Mutex<Connection>,
+    /// Bytes that were written since the log was last carried over.
+    bytes_since_checkpoint: AtomicUsize,
+    /// Jobs that queue up for the thread. Nobody overtakes them.
+    queued: AtomicUsize,
+}
+
+/// What the writer's thread is told.
+enum Message {
+    Commit(Job),
+    /// Somebody wrote by themselves after a time of quiet, so there will be something to carry over.
+    Written,
 }
 
 impl Writer {
     fn start(connection: Connection) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
+        let shared = Arc::new(Writing {
+            connection: Mutex::new(connection),
+            bytes_since_checkpoint: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
+        });
+        let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || write_groups(connection, &queue))?;
+            .spawn(move || write_groups(&writing, &queue))?;
         Ok(Self {
+            shared,
             jobs: Some(jobs),
             permits: Arc::new(Semaphore::new(COMMITS_WAITING_MAX)),
             thread: Some(thread),
@@ -468,11 +494,37 @@ impl Writer {
         let permit = permit.map_err(|closed| PortError::not_done(WHAT, closed))?;
         let (answer, answered) = oneshot::channel();
         let job = Job { writes, answer, _permit: permit };
-        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
-        if !sent {
-            return Err(PortError::not_done(WHAT, "the thread that writes has ended").into());
-        }
+        let Some(jobs) = &self.jobs else {
+            return Err(PortError::not_done(WHAT, "the ledger is closed").into());
+        };
+        self.write_or_queue(job, jobs);
         answered.await.unwrap_or_else(|lost| Err(PortError::unknown(WHAT, lost).into()))
+    }
+}
+
+impl Writer {
+    /// Where nobody else writes, the caller does it without the way over another thread: two switches between threads are
+    /// a good part of a small commit's time. Where somebody does, the jobs queue up and share a sync.
+    fn write_or_queue(&self, job: Job, jobs: &mpsc::Sender<Message>) {
+        let free = match self.shared.queued.load(Ordering::Relaxed) {
+            0 => self.shared.connection.try_lock().ok(),
+            _ => None,
+        };
+        let sent = match free {
+            Some(mut connection) => {
+                let was_quiet = self.shared.write(&mut connection, vec![job]) == 0;
+                drop(connection);
+                if was_quiet { jobs.send(Message::Written) } else { Ok(()) }
+            }
+            None => {
+                self.shared.queued.fetch_add(1, Ordering::Relaxed);
+                jobs.send(Message::Commit(job))
+            }
+        };
+        if sent.is_err() {
+            // A job that went with it tells its caller: its answer is dropped.
+            tracing::error!("the thread that writes the ledger has ended");
+        }
     }
 }
 
@@ -486,40 +538,64 @@ impl Drop for Writer {
     }
 }
 
-/// Answers all jobs, group by group, until the last handle is gone.
-fn write_groups(mut connection: Connection, queue: &mpsc::Receiver<Job>) {
-    let mut bytes_since_checkpoint = 0;
+impl Writing {
+    /// Writes a group, and returns how many bytes were to be carried over before.
+    fn write(&self, connection: &mut Connection, group: Vec<Job>) -> usize {
+        let bytes = group.iter().map(bytes_of).sum();
+        write_group(connection, group);
+        self.bytes_since_checkpoint.fetch_add(bytes, Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn checkpoint(&self) {
+        checkpoint(&self.lock());
+        self.bytes_since_checkpoint.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Answers all jobs that queue up, group by group, and carries the log over, until the last handle is gone.
+fn write_groups(writing: &Writing, queue: &mpsc::Receiver<Message>) {
+    let mut bytes_before = 0;
     loop {
-        let first = match queue.recv_timeout(IDLE) {
-            Ok(job) => job,
-            Err(RecvTimeoutError::Timeout) => {
-                if bytes_since_checkpoint > 0 {
-                    checkpoint(&connection);
-                    bytes_since_checkpoint = 0;
-                    // Now sleep for as long as it takes: an idle server does not wake up twice a second.
-                }
-                match queue.recv() {
-                    Ok(job) => job,
-                    Err(_) => return,
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
+        let bytes = writing.bytes_since_checkpoint.load(Ordering::Relaxed);
+        // An idle server does not wake up twice a second: it sleeps for as long as it takes.
+        let first = match bytes {
+            0 => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            _ => queue.recv_timeout(IDLE),
         };
-        let mut group_bytes = bytes_of(&first);
-        let mut group = vec![first];
-        while group_bytes < GROUP_BYTES_MAX
-            && let Ok(next) = queue.try_recv()
-        {
+        match first {
+            Ok(Message::Commit(first)) => write_queued(writing, queue, first),
+            Ok(Message::Written) => {}
+            Err(RecvTimeoutError::Timeout) if bytes == bytes_before => writing.checkpoint(),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        bytes_before = writing.bytes_since_checkpoint.load(Ordering::Relaxed);
+        if bytes_before >= CHECKPOINT_AFTER_BYTES {
+            writing.checkpoint();
+            bytes_before = 0;
+        }
+    }
+}
+
+/// Writes what has queued up by the time that the connection is free.
+fn write_queued(writing: &Writing, queue: &mpsc::Receiver<Message>, first: Job) {
+    let mut connection = writing.lock();
+    let mut group_bytes = bytes_of(&first);
+    let mut group = vec![first];
+    while group_bytes < GROUP_BYTES_MAX
+        && let Ok(next) = queue.try_recv()
+    {
+        if let Message::Commit(next) = next {
             group_bytes += bytes_of(&next);
             group.push(next);
         }
-        write_group(&mut connection, group);
-        bytes_since_checkpoint += group_bytes;
-        if bytes_since_checkpoint >= CHECKPOINT_AFTER_BYTES {
-            checkpoint(&connection);
-            bytes_since_checkpoint = 0;
-        }
     }
+    writing.queued.fetch_sub(group.len(), Ordering::Relaxed);
+    writing.write(&mut connection, group);
 }
 
 /// Roughly what a job adds to the log: the pages of its values, and one for each write.
