@@ -1,5 +1,7 @@
 //! The ways in which clients talk: the modern one, and what older ones and settings turn it into.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use statewright_shared::context::Settings;
 use statewright_shared::domain::ids::UpdateId;
@@ -9,8 +11,13 @@ use statewright_shared::layout::record::Record;
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{Order, Query};
 use statewright_tests::app::TestApp;
+use statewright_tests::tools;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
 
-use crate::support::{DESTROY, UP, assert_says, bench, export, names, pending, resources, stack, state};
+use crate::support::{
+    DESTROY, UP, assert_says, bench, client, export, names, pending, resources, stack, state,
+};
 
 const SETTINGS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("secretEvery", "2")];
 
@@ -62,6 +69,42 @@ async fn a_modern_client_begins_in_one_call_and_sends_a_journal() {
     cli.run(["stack", "output", "count"]).await.assert_success();
     let requests = app.take_requests();
     assert!(requests.contains(&"GET /api/stacks/acme/modern/dev/outputs".to_owned()), "{requests:?}");
+}
+
+/// A proxy in front of the server that makes clients ask for this journal version. Gone with the value.
+async fn asking_for_journal(version: &str, app: &TestApp) -> (Child, String) {
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let proxy = Command::new(tools::bench_tools())
+        .args(["proxy", "-listen", &address.to_string(), "-target", &app.url, "-journal-version", version])
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let listening = async {
+        while TcpStream::connect(address).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), listening).await.unwrap();
+    (proxy, format!("http://{address}"))
+}
+
+/// Clients before 3.274 ask for version 1: what they journal is the same but for state migrations.
+#[tokio::test]
+async fn a_client_that_asks_for_journal_version_1_gets_it_and_sends_a_journal() {
+    let app = TestApp::embedded().await;
+    let (_proxy, url) = asking_for_journal("1", &app).await;
+    let cli = client(&app).backend(url);
+    cli.bench_project("first", SETTINGS);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli.run(UP).await.assert_success();
+    let (update, mut log) = last_update(&app, "first").await;
+    assert_eq!(update.journal_version, 1);
+    assert_eq!(log.pop(), Some("seal"));
+    assert!(!log.is_empty() && log.iter().all(|kind| *kind == "entries"), "{log:?}");
+    assert_eq!(names(&state(&app, "first").await).len(), 5);
+
+    cli.run(DESTROY).await.assert_success();
+    assert_eq!(resources(&state(&app, "first").await).len(), 0);
 }
 
 #[tokio::test]
