@@ -4,22 +4,7 @@ use serde_json::json;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
-use crate::support::{UP, assert_says, client, export};
-
-const PROGRAM: &str = "config:
-  password:
-    type: string
-    secret: true
-resources:
-  first:
-    type: bench:index:Item
-    properties:
-      secretValue: ${password}
-      value: in-the-open
-outputs:
-  open: ${first.value}
-  hidden: ${first.secretValue}
-";
+use crate::support::{SECRET_PROGRAM, UP, assert_says, client, export};
 
 /// Asserts that the stack's secrets are the user's to see, and that nothing is left to be done.
 async fn assert_same(cli: &PulumiCli) {
@@ -36,7 +21,7 @@ async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
     let app = TestApp::embedded().await;
     // The client asks for the new passphrase at its standard input, which is empty, and knows it from here later.
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "");
-    cli.yaml_project("shop", PROGRAM);
+    cli.yaml_project("shop", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev"]).await.assert_success();
     cli.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
     cli.run(UP).await.assert_success();
@@ -53,7 +38,7 @@ async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
 async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
     let app = TestApp::embedded().await;
     let local = PulumiCli::new().diy("of the folder");
-    local.yaml_project("shop", PROGRAM);
+    local.yaml_project("shop", SECRET_PROGRAM);
     local.run(["stack", "init", "dev"]).await.assert_success();
     local.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
     local.run(UP).await.assert_success();
@@ -72,7 +57,7 @@ async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
     let file = file.to_str().unwrap();
     cli.run(["stack", "export", "--show-secrets", "--file", file]).await.assert_success();
     let back = PulumiCli::new().diy("of another folder");
-    back.yaml_project("shop", PROGRAM);
+    back.yaml_project("shop", SECRET_PROGRAM);
     back.run(["stack", "init", "dev"]).await.assert_success();
     back.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
     // The import looks for what would open the secrets, though they are in the open.
@@ -86,7 +71,7 @@ async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
 async fn an_export_of_a_local_folder_is_imported() {
     let app = TestApp::embedded().await;
     let local = PulumiCli::new().diy("of the folder");
-    local.yaml_project("shop", PROGRAM);
+    local.yaml_project("shop", SECRET_PROGRAM);
     local.run(["stack", "init", "dev"]).await.assert_success();
     local.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
     local.run(UP).await.assert_success();
@@ -96,7 +81,7 @@ async fn an_export_of_a_local_folder_is_imported() {
 
     // The import looks for what would open the secrets, though they are in the open.
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the folder");
-    cli.yaml_project("shop", PROGRAM);
+    cli.yaml_project("shop", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev"]).await.assert_success();
     cli.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
     cli.run(["stack", "import", "--file", file]).await.assert_success();

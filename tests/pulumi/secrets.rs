@@ -6,29 +6,14 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use statewright_tests::app::TestApp;
 
-use crate::support::{assert_says, client, export, resources, yaml};
-
-const PROGRAM: &str = "config:
-  password:
-    type: string
-    secret: true
-resources:
-  first:
-    type: bench:index:Item
-    properties:
-      secretValue: ${password}
-      value: in-the-open
-outputs:
-  open: ${first.value}
-  hidden: ${first.secretValue}
-";
+use crate::support::{SECRET_PROGRAM, assert_says, client, export, resources, yaml};
 
 const PLAINTEXT: &str = "correct-horse-battery-staple";
 
 #[tokio::test]
 async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
     let app = TestApp::embedded().await;
-    let cli = yaml(&app, "hidden", PROGRAM).await;
+    let cli = yaml(&app, "hidden", SECRET_PROGRAM).await;
     cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
     let config = std::fs::read_to_string(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
     assert!(config.contains("secure:") && !config.contains(PLAINTEXT), "{config}");
@@ -65,7 +50,7 @@ async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
 async fn secrets_may_be_kept_under_a_passphrase() {
     let app = TestApp::embedded().await;
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the user alone");
-    cli.yaml_project("own", PROGRAM);
+    cli.yaml_project("own", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev", "--secrets-provider", "passphrase"]).await.assert_success();
     cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
     cli.run(["up", "--yes"]).await.assert_success();

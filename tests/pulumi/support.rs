@@ -4,6 +4,22 @@ use serde_json::Value;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::cli::{Output, PulumiCli};
 
+/// A YAML program that passes a secret of its configuration through a resource into an output.
+pub(crate) const SECRET_PROGRAM: &str = "config:
+  password:
+    type: string
+    secret: true
+resources:
+  first:
+    type: bench:index:Item
+    properties:
+      secretValue: ${password}
+      value: in-the-open
+outputs:
+  open: ${first.value}
+  hidden: ${first.secretValue}
+";
+
 /// An `up` without the preview before it and without a question.
 pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
 
