@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use statewright_shared::context::Context;
+use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
@@ -15,7 +16,7 @@ use statewright_shared::services::accounts::{self, Caller};
 use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens::{self, Claims};
+use statewright_shared::services::update_tokens;
 use statewright_shared::services::updates::{self, NewUpdate};
 use statewright_shared::services::{Error, log, secrets, stacks};
 

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use statewright_shared::context::Context;
+use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::deployment::inspect;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::journal::parse_batch;
@@ -17,7 +18,6 @@ use statewright_shared::limits::SKIPPED_NAMED_MAX;
 use statewright_shared::services::events::{self, NewBatch};
 use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens::Claims;
 use statewright_shared::services::{Error, log, stacks, updates};
 
 use super::scene::{Scene, Step, new_update};

@@ -11,8 +11,9 @@ use super::body::BodyLimit;
 use super::error::Failure;
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
+use crate::domain::claims::Claims;
 use crate::services::accounts::{self, Caller};
-use crate::services::update_tokens::{self, Claims};
+use crate::services::update_tokens;
 use crate::services::{Error, stacks};
 
 /// Lets a request through to its handler, with what its row demands.

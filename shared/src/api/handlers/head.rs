@@ -11,6 +11,7 @@ use super::{Answer, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
@@ -19,7 +20,6 @@ use crate::services::accounts::Caller;
 use crate::services::publish::{gunzip, gzip};
 use crate::services::rename::{self as rename_service, NewAddress};
 use crate::services::stacks::StackView;
-use crate::services::update_tokens::Claims;
 use crate::services::updates::{NewUpdate, Started};
 use crate::services::{Error, publish, stacks, updates};
 use crate::wire::pulumi::{
