@@ -71,7 +71,7 @@ impl<'a> Stack<'a> {
         self.begun(self.begin_call(kind, dry_run)).await
     }
 
-    async fn begun(&self, call: Call<'a>) -> Run<'a> {
+    pub(crate) async fn begun(&self, call: Call<'a>) -> Run<'a> {
         let begun = call.send().await.expect(200);
         Run::new(self, begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap())
     }

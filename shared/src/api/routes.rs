@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::error::{Failure, OperatorNote};
-use super::handlers::{admin, head, log, nothing, read, secrets};
+use super::handlers::{admin, head, history, log, nothing, read, secrets};
 use super::unsupported::unsupported;
 use super::{App, auth};
 use crate::limits::{BATCH_BYTES_MAX, DEPLOYMENT_BYTES_MAX, REQUEST_BYTES_MAX, SECRETS_BYTES_MAX};
@@ -108,10 +108,14 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/outputs" Token 0, Read read::outputs;
     GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read nothing::required_policies;
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
-    GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read read::history;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read read::latest_update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read read::update_of_version;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read read::summary_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read history::history;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read history::latest_update;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" Token 0, Read history::latest_previews;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" Token 0, Read history::latest_timeline;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read history::update_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read history::summary_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token 0, Read history::previews_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token 0, Read history::timeline_of_version;
     POST "/api/stacks/{org}/{project}/{stack}/update" Token REQUEST_BYTES_MAX, Head head::create_update;
     POST "/api/stacks/{org}/{project}/{stack}/preview" Token REQUEST_BYTES_MAX, Head head::create_preview;
     POST "/api/stacks/{org}/{project}/{stack}/refresh" Token REQUEST_BYTES_MAX, Head head::create_refresh;

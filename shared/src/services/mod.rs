@@ -6,6 +6,7 @@ pub mod error;
 pub mod events;
 pub mod history;
 pub mod log;
+pub mod previews;
 pub mod publish;
 pub mod rename;
 pub mod saves;

@@ -10,7 +10,7 @@ use super::stacks::{self, Located};
 use super::sweep::due_write;
 use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
 use super::update_tokens;
-use super::{Error, RACES_MAX, publish, store};
+use super::{Error, RACES_MAX, previews, publish, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
@@ -226,7 +226,9 @@ async fn take(
     // that nobody has a token for.
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
-    if !update.dry_run {
+    if update.dry_run {
+        writes.push(previews::entry_write(ctx, id, &update));
+    } else {
         writes.push(due_write(ctx, id, until));
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
