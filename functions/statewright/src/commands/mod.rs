@@ -1,7 +1,9 @@
 //! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
 
 mod completions;
+mod org;
 mod token;
+mod user;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Subcommand};
@@ -17,6 +19,10 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Make, list and revoke access tokens. Works beside a running server.
     Token(token::Token),
+    /// Make, list and remove users. Works beside a running server.
+    User(user::User),
+    /// Make and list organizations, and their members. Works beside a running server.
+    Org(org::Org),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
@@ -29,6 +35,8 @@ pub(crate) async fn run(command: Command, out: Output) -> anyhow::Result<()> {
         )),
         Command::Serve(args) => serve::run(args).await,
         Command::Token(token) => token::run(token, out).await,
+        Command::User(user) => user::run(user, out).await,
+        Command::Org(org) => org::run(org, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }
