@@ -8,6 +8,7 @@ mod beyond;
 mod calls;
 mod cases;
 mod life;
+mod people;
 mod previews;
 mod properties;
 mod recorded;
