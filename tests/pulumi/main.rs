@@ -10,11 +10,14 @@ mod failures;
 mod history;
 mod login;
 mod main_job;
+#[cfg(feature = "extended")]
+mod older;
 mod protocol;
 mod references;
 mod renames;
 mod secrets;
 mod server;
 mod stacks;
+mod state_edits;
 mod support;
 mod updates;
