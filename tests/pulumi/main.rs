@@ -9,6 +9,7 @@ mod crashes;
 mod failures;
 mod history;
 mod login;
+mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
@@ -20,4 +21,5 @@ mod server;
 mod stacks;
 mod state_edits;
 mod support;
+mod targets;
 mod updates;

@@ -7,7 +7,7 @@ use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
 use crate::support::{
-    DESTROY, UP, assert_says, export, history, item, names, outputs, resources, stack, state, urn, yaml,
+    DESTROY, UP, assert_says, export, history, item, outputs, resources, sorted, stack, state, urn, yaml,
 };
 
 /// A child under its parent, and one that depends on the child.
@@ -36,13 +36,6 @@ async fn family(app: &TestApp, project: &str) -> PulumiCli {
     let cli = yaml(app, project, FAMILY).await;
     cli.run(UP).await.assert_success();
     cli
-}
-
-/// The names of a state in alphabetical order: in YAML programs stack and provider come in any order.
-fn sorted(state: &Value) -> Vec<String> {
-    let mut names = names(state);
-    names.sort();
-    names
 }
 
 #[tokio::test]

@@ -114,6 +114,13 @@ pub(crate) fn names(state: &Value) -> Vec<String> {
         .collect()
 }
 
+/// The names of a state in alphabetical order: in YAML programs stack and provider come in any order.
+pub(crate) fn sorted(state: &Value) -> Vec<String> {
+    let mut names = names(state);
+    names.sort();
+    names
+}
+
 /// The operations of a state that began and did not end: `creating item-00001`.
 pub(crate) fn pending(state: &Value) -> Vec<String> {
     let operations = state["deployment"]["pending_operations"].as_array().cloned().unwrap_or_default();
