@@ -9,12 +9,17 @@ mod crashes;
 mod failures;
 mod history;
 mod login;
+mod looks;
 mod main_job;
+#[cfg(feature = "extended")]
+mod older;
 mod protocol;
 mod references;
 mod renames;
 mod secrets;
 mod server;
 mod stacks;
+mod state_edits;
 mod support;
+mod targets;
 mod updates;
