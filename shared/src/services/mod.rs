@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod error;
 pub mod events;
+pub mod health;
 pub mod history;
 pub mod log;
 pub mod publish;
