@@ -131,3 +131,6 @@ impl Share {
         Ok(())
     }
 }
+
+#[cfg(all(test, feature = "testing"))]
+mod tests;

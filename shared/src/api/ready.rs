@@ -38,7 +38,7 @@ impl Readiness {
             );
         }
         let answer = answer.err().map(|(part, _)| part);
-        *last = Some((now, answer));
+        *last = Some((app.now(), answer));
         answer
     }
 }
