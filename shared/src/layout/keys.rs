@@ -227,6 +227,11 @@ pub fn events_blob(update: UpdateId, first: u64, last: u64) -> BlobKey {
     blob(format!("events/{update}/{first}-{last}"))
 }
 
+/// What is written and removed to see whether blobs can be. Always the same bytes.
+pub fn probe_blob() -> BlobKey {
+    blob("probe/ready".to_owned())
+}
+
 fn blob(text: String) -> BlobKey {
     BlobKey::parse(&text).expect("fixed words, UUIDs and numbers are valid segments")
 }

@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod directory;
 pub mod error;
 pub mod events;
+pub mod health;
 pub mod history;
 pub mod log;
 pub mod orgs;

@@ -118,6 +118,18 @@ pub async fn prepare(ctx: &Context) -> Result<(), Error> {
     signer(ctx).await.map(drop)
 }
 
+/// Opens the signing key as it is stored, whatever is remembered of it. A read and an unwrap, neither repeated.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
+pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+    let missing = || Error::Broken("the signing key is missing".to_owned());
+    let item = ctx.ledger.get(&ItemKeys::signer()).await?.ok_or_else(missing)?;
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    Ok(())
+}
+
 async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     let now = ctx.now();
     if let Some(signer) = ctx.memory.signer.get(&(), now, Duration::MAX) {
