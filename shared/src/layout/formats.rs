@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
-    Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, Due, EventBatch, FormerName, Head, Member, Name, Org, Outputs, Payload,
+    Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry, User, VerifyingKeyRecord,
+    Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -190,7 +191,18 @@ fn read_all() -> Read {
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();
-    read.is("due.v1", &Due { update: update_id(3) }, b"");
+    read.is("due.v1", &Due::Update(update_id(3)), b"");
+    read.is("due-update.v2", &Due::Update(update_id(3)), b"");
+    read.is("due-versions.v2", &Due::Versions(stack()), b"");
+    read.is("due-stack.v2", &Due::Stack(stack()), b"");
+    let outputs = format!("snap/{}/{}-outputs", stack(), update_id(2));
+    read.is("due-outputs.v2", &Due::Outputs { stack: stack(), key: outputs }, b"");
+    read.is("due-blob.v2", &Due::Blob { key: snapshot().blob, stack: Some(stack()) }, b"");
+    let once = Due::Blob { key: format!("log/{}/00000000000000ff", update_id(2)), stack: None };
+    read.is("due-blob-once.v2", &once, b"");
+    read.is("update-entry.v1", &UpdateEntry { created: CREATED }, b"");
+    read.is("former-name.v1", &FormerName { address: head().address }, b"");
+    read.is("removed.v1", &Removed { at: LATER, by: login("alice"), name: name.clone() }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);

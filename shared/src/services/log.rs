@@ -15,13 +15,10 @@ use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
 use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::records::Payload;
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Expect, Item, Order, Query, Refusal};
-
-/// Slots are kept for so long: until then any moment of an update can be looked at.
-pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
 /// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
@@ -53,15 +50,13 @@ async fn append(
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
     let slot = Slot { at: ctx.now(), content: content(payload) };
     let value = slot.encode_with(&tail_bytes);
-    let expires = slot.at.plus(LOG_KEPT_FOR);
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
     let mut ask = fresh.is_none();
     for _ in 0..RACES_MAX {
         let number = tail + 1;
-        let write =
-            put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone(), expires);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone());
         let append = store::commit(ctx, vec![write]);
         // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
         let (appended, asked) = if ask {

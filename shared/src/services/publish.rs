@@ -10,8 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::accounts::Caller;
+use super::retention::BLOB_OUTLIVES;
 use super::stacks::{self, Located};
-use super::update_record::update_write;
+use super::sweep::due_write;
+use super::update_record::{entry_writes, update_write};
 use super::{Error, Holder, RACES_MAX, log, saves, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
@@ -22,8 +24,8 @@ use crate::domain::update::{
 };
 use crate::layout::ItemKeys;
 use crate::layout::keys::{outputs_blob, snapshot_blob};
-use crate::layout::record::{Record, Stored, put, put_until};
-use crate::layout::records::{Detail, Head, Name, Outputs, Snapshot, Summary, Version};
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{Detail, Due, Head, Name, Outputs, Payload, Snapshot, Summary, Version};
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Expect, Timestamp, Write};
 
@@ -139,16 +141,9 @@ pub(crate) async fn seal(
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal) };
-        let expires = at.plus(log::LOG_KEPT_FOR);
         let revision = ctx.ids.revision();
         let writes = vec![
-            put_until(
-                ItemKeys::slot(id, slot),
-                Expect::Absent,
-                ctx.ids.revision(),
-                content.encode(),
-                expires,
-            ),
+            put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
             put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
         ];
         ctx.memory.tails.forget(&id);
@@ -388,21 +383,25 @@ async fn store_version(
         (Folded::Unchanged, None) => {
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
-        (Folded::New(new), _) => {
+        (Folded::New(folded), _) => {
             let key = snapshot_blob(stack, update);
             let snapshot = Snapshot {
                 blob: key.to_string(),
-                sha256: store::sha256_hex(&new.gzip),
-                bytes_gzip: new.gzip.len() as u64,
-                bytes_text: new.bytes_text,
-                resource_count: new.resource_count,
-                pending_count: new.pending_count,
+                sha256: store::sha256_hex(&folded.gzip),
+                bytes_gzip: folded.gzip.len() as u64,
+                bytes_text: folded.bytes_text,
+                resource_count: folded.resource_count,
+                pending_count: folded.pending_count,
             };
-            store::put_blob(ctx, &key, new.gzip).await?;
-            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), new.outputs).await?;
+            store::put_blob(ctx, &key, folded.gzip).await?;
+            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), folded.outputs).await?;
+            if let Payload::Blob { key, .. } = &payload {
+                let due = Due::Outputs { stack, key: key.clone() };
+                writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));
+            }
             let outputs = Outputs { version, payload }.encode_with(&tail);
             writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
-            (snapshot, new.skipped_count, new.skipped, new.integrity_error)
+            (snapshot, folded.skipped_count, folded.skipped, folded.integrity_error)
         }
     };
     let record = Version {
@@ -421,6 +420,9 @@ async fn store_version(
         detail: new.detail,
     };
     writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
+    if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
+        writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
+    }
     Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
 }
 
@@ -509,6 +511,8 @@ async fn store_at_once(
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
     stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
+    // Its record goes when an update's events do.
+    stored.writes.extend(entry_writes(ctx, id, &update, now.plus(ctx.settings.retention.events)));
     Ok(stored)
 }
 

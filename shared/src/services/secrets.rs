@@ -112,12 +112,12 @@ async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Err
                 Error::Broken(format!("the data key {:?} of stack {stack} has no number", item.key.sort))
             })?;
             let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-            let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+            let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
             ctx.memory.data_keys.put((stack, number), now, key.clone());
             ctx.memory.newest_keys.put(stack, now, number);
             return Ok((number, key));
         }
-        let (key, wrapped) = ctx.keys.generate(&context(stack)).await?;
+        let (key, wrapped) = store::generate_key(ctx, &context(stack)).await?;
         let record = WrappedDataKey { created: now }.encode_with(&wrapped.0);
         if store::commit(ctx, vec![put(first, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
             ctx.memory.data_keys.put((stack, 1), now, key.clone());
@@ -135,7 +135,7 @@ async fn data_key(ctx: &Context, stack: StackId, number: u32) -> Result<Option<D
     }
     let Some(item) = store::get(ctx, &ItemKeys::data_key(stack, number)).await? else { return Ok(None) };
     let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-    let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+    let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
     ctx.memory.data_keys.put((stack, number), now, key.clone());
     Ok(Some(key))
 }

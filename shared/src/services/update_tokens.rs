@@ -109,13 +109,13 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     let signer = loop {
         if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
             let (record, wrapped) = Signer::decode_with(&item.value)?;
-            let seed = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+            let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
             break (record.key, seed);
         }
         let mut id = [0; 8];
         ctx.ids.fill(&mut id);
         let key = hex::encode(id);
-        let (seed, wrapped) = ctx.keys.generate(&context(&key)).await?;
+        let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
         let public = SigningKey::from_bytes(&seed.0).verifying_key();
         let writes = vec![
             put(

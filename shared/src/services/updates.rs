@@ -7,16 +7,15 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
-use super::sweep::due_write;
-use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
+use super::update_record::{entry_writes, fenced, read_own, update_write};
 use super::update_tokens::{self, Claims};
 use super::{Error, RACES_MAX, publish, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, UpdateKind};
+use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put, put_until};
+use crate::layout::record::{Record, Stored, put};
 use crate::layout::records::{Detail, Head, Name};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
@@ -67,7 +66,8 @@ pub async fn create(
     let located = stacks::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
@@ -197,8 +197,7 @@ fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
 }
 
 fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
-    let key = ItemKeys::update_detail(id);
-    put_until(key, Expect::Any, ctx.ids.revision(), detail, ctx.now().plus(SCRAP_KEPT_FOR))
+    put(ItemKeys::update_detail(id), Expect::Any, ctx.ids.revision(), detail)
 }
 
 /// A dry run takes nothing, so nothing stands in its way.
@@ -225,8 +224,8 @@ async fn take(
     // that nobody has a token for.
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
+    writes.extend(entry_writes(ctx, id, &update, until));
     if !update.dry_run {
-        writes.push(due_write(ctx, id, until));
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),
