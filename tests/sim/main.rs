@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
 mod deaths;
+mod erasing;
 mod faults;
 mod model;
 mod races;

@@ -17,11 +17,8 @@ use statewright_shared::adapters::{
 use statewright_shared::api::{self, routes::Group};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
-use statewright_shared::layout::records::{Member, Org, Role, User};
-use statewright_shared::ports::{Blobs, Clock, Expect, Ids, Keys, Ledger, Timestamp};
-use statewright_shared::services::{accounts, update_tokens};
+use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
+use statewright_shared::services::{accounts, orgs, update_tokens, users};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -116,10 +113,22 @@ impl TestApp {
         keys: Arc<dyn Keys>,
         ids: Arc<dyn Ids>,
     ) -> Self {
+        Self::memory_with_settings(ledger, blobs, keys, ids, Settings::default()).await
+    }
+
+    /// As [`TestApp::memory_with`], with settings of an operator.
+    pub async fn memory_with_settings(
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+        ids: Arc<dyn Ids>,
+        settings: Settings,
+    ) -> Self {
         let clock = ManualClock::new(START);
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
-        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None)
-            .await
+        let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
+        context.settings = settings;
+        Self::start(context, Some(clock), None).await
     }
 
     async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
@@ -181,6 +190,16 @@ impl TestApp {
         Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
     }
 
+    /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
+    pub fn process_with(&self, settings: Settings) -> Context {
+        let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
+        let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
+        let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+        let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
+        context.settings = settings;
+        context
+    }
+
     /// Moves a manual clock.
     ///
     /// # Panics
@@ -202,20 +221,15 @@ impl TestApp {
     }
 
     /// A member of these organizations, with a token of this name.
-    pub async fn member_of(&self, orgs: &[&str], login: &str, token: &str) -> String {
+    pub async fn member_of(&self, names: &[&str], login: &str, token: &str) -> String {
         let ctx = &self.context;
         let login = Login::parse(login).expect("valid");
-        let orgs: Vec<OrgName> = orgs.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
-        let user = User { login: login.clone(), created: ctx.now(), orgs: orgs.clone() };
-        let member = Member { role: Role::Member };
-        let mut writes = vec![put(ItemKeys::user(&login), Expect::Absent, ctx.ids.revision(), user.encode())];
+        let orgs: Vec<OrgName> = names.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
         for org in &orgs {
-            let made = Org { created: ctx.now() };
-            writes.push(put(ItemKeys::org(org), Expect::Any, ctx.ids.revision(), made.encode()));
-            let key = ItemKeys::member(org, &login);
-            writes.push(put(key, Expect::Absent, ctx.ids.revision(), member.encode()));
+            // It may be there already.
+            let _ = orgs::create(ctx, org, &[]).await;
         }
-        ctx.ledger.commit(writes).await.expect("the member is new");
+        users::create(ctx, &login, &orgs).await.expect("the member is new");
         let name = TokenName::parse(token).expect("valid");
         accounts::create_token(ctx, &login, &name, None).await.expect("the token is new")
     }

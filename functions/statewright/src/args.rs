@@ -1,28 +1,26 @@
 //! The command line.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Parser, Subcommand};
+use clap::Parser;
+use statewright_shared::context::Retention;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
+
+use crate::commands::Command;
 
 /// The place where a team keeps its infrastructure state.
 #[derive(Debug, Parser)]
 #[command(name = "statewright", version)]
 pub(crate) struct Args {
+    /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Serve the `pulumi` CLI, with all data in one folder.
-    Serve(Serve),
-    /// Make, list and revoke access tokens. Works beside a running server.
-    #[command(subcommand)]
-    Token(Token),
 }
 
 /// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
@@ -33,7 +31,7 @@ const DELTA_CUTOFF_BYTES: &str = "1048576";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
     /// The folder with all data; made when there is none [default: this platform's data folder].
-    #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA")]
+    #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -61,9 +59,54 @@ pub(crate) struct Serve {
         default_missing_value = DELTA_CUTOFF_BYTES
     )]
     pub(crate) offer_delta_checkpoints: Option<u64>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     /// How log lines are written, to stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
+}
+
+/// What is kept, and for how long. A server judges by these when something is due, so they may be changed at any start.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Keep {
+    /// The newest versions of each stack that are kept [default: all].
+    #[arg(long = "keep-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_VERSIONS")]
+    versions: Option<NonZeroU64>,
+    /// How long after its end an update's events are kept, at least an hour.
+    #[arg(
+        long = "keep-events",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_EVENTS",
+        default_value = "365d",
+        value_parser = duration
+    )]
+    events: Duration,
+    /// How long after its end an update's log is kept, at least an hour: what its client saved, step by step.
+    #[arg(
+        long = "keep-logs",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_LOGS",
+        default_value = "90d",
+        value_parser = duration
+    )]
+    logs: Duration,
+    /// How long a removed stack can be brought back, before all of it is erased.
+    #[arg(
+        long = "keep-removed-stacks",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_REMOVED_STACKS",
+        default_value = "30d",
+        value_parser = duration
+    )]
+    removed_stacks: Duration,
+}
+
+impl Keep {
+    /// As the sweeper reads it.
+    pub(crate) fn retention(&self) -> Retention {
+        let &Self { versions, events, logs, removed_stacks } = self;
+        Retention { versions, logs, events, removed_stacks }
+    }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -72,56 +115,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Make a token. It is printed this once; only its hash is kept.
-    Create {
-        #[command(flatten)]
-        data: Data,
-        /// What the token is called, in the history for example.
-        #[arg(value_parser = token_name)]
-        name: TokenName,
-        /// Its owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-        /// When it ends: so long from now, such as 12h or 90d [default: never].
-        #[arg(long, value_name = "DURATION", value_parser = duration)]
-        expires_in: Option<Duration>,
-    },
-    /// List a user's tokens, without the tokens themselves.
-    List {
-        #[command(flatten)]
-        data: Data,
-        /// Their owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-    },
-    /// End a token. Running servers forget it within a minute.
-    Revoke {
-        #[command(flatten)]
-        data: Data,
-        /// What the token is called.
-        #[arg(value_parser = token_name)]
-        name: TokenName,
-        /// Its owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-    },
-}
-
-fn login(text: &str) -> anyhow::Result<Login> {
+pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
     Ok(Login::parse(text)?)
 }
 
-fn organization(text: &str) -> anyhow::Result<OrgName> {
+pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
     Ok(OrgName::parse(text)?)
 }
 
-fn token_name(text: &str) -> anyhow::Result<TokenName> {
+pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
 }
 
-fn duration(text: &str) -> anyhow::Result<Duration> {
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let rule = || anyhow!("a duration is a whole number with m, h or d behind it, such as 30m, 12h or 90d");
     let seconds_per_unit = match text.chars().last() {
         Some('m') => 60,
@@ -152,13 +158,32 @@ mod tests {
     fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
         let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
             Command::Serve(serve) => serve.offer_delta_checkpoints,
-            Command::Token(_) => panic!("that was no serve"),
+            _ => panic!("that was no serve"),
         };
         assert_eq!(cutoff(&["statewright", "serve"]), None);
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
         let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
         assert!(Args::try_parse_from(negative).is_err());
+    }
+
+    #[test]
+    fn what_is_kept_is_what_the_use_cases_keep_unless_the_operator_says_otherwise() {
+        let retention = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
+            Command::Serve(serve) => serve.keep.retention(),
+            _ => panic!("that was no serve"),
+        };
+        assert_eq!(retention(&["statewright", "serve"]), Retention::DEFAULT);
+        let chosen = ["statewright", "serve", "--keep-versions=10", "--keep-logs=7d", "--keep-events=1h"];
+        let day = Duration::from_secs(86_400);
+        let expected = Retention {
+            versions: NonZeroU64::new(10),
+            logs: 7 * day,
+            events: day / 24,
+            ..Retention::DEFAULT
+        };
+        assert_eq!(retention(&chosen), expected);
+        assert!(Args::try_parse_from(["statewright", "serve", "--keep-versions=0"]).is_err());
     }
 
     #[test]

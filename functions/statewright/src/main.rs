@@ -2,34 +2,31 @@
 //! work on the same data beside it.
 
 mod args;
+mod commands;
 mod data;
+mod output;
 mod serve;
-mod token;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
+use crate::output::Output;
 
+/// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    let result = match args.command {
-        Command::Serve(serve) => serve::run(serve).await,
-        Command::Token(command) => token::run(command).await,
-    };
-    match result {
+    let out = Output::new(args.json);
+    match commands::run(args.command, out).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                usage.exit();
+            }
+            out.complain(&error, commands::next_step(&error));
             ExitCode::FAILURE
         }
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a command's refusal belongs on stderr")]
-fn complain(error: &anyhow::Error) {
-    // The whole chain: each layer says only what it knows.
-    eprintln!("error: {error:#}");
 }

@@ -25,7 +25,8 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
     // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
     let asked_to_stop = asked_to_stop()?;
     let (folder, mut ctx) = data::open_server(&args.data).await?;
-    ctx.settings = Settings { delta_cutoff_bytes: args.offer_delta_checkpoints };
+    ctx.settings =
+        Settings { delta_cutoff_bytes: args.offer_delta_checkpoints, retention: args.keep.retention() };
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
@@ -60,7 +61,8 @@ async fn sweep_for_ever(ctx: Arc<Context>) {
         let more = match sweep::sweep(&ctx).await {
             Ok(swept) => {
                 if swept != Swept::default() {
-                    tracing::info!(ended = swept.ended, running = swept.running, over = swept.over, "swept");
+                    let Swept { ended, running, over, erased, pruned, blobs, failed, more: _ } = swept;
+                    tracing::info!(ended, running, over, erased, pruned, blobs, failed, "swept");
                 }
                 // Those that failed are due again at once, so they wait for the next sweep.
                 swept.more && swept.failed == 0

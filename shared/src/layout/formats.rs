@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, Due, EventBatch, FormerName, Head, Member, Name, Org, Outputs, Payload,
-    Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry, User, VerifyingKeyRecord,
-    Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
+    Outputs, Payload, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry, User,
+    VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -138,6 +138,7 @@ fn read_all() -> Read {
     read.is("member.v1", &Member { role: Role::Admin }, b"");
     read.is("member-plain.v1", &Member { role: Role::Member }, b"");
     read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
+    read.is("directory-entry.v1", &DirectoryEntry { created: CREATED }, b"");
     read.is("token.v1", &token(Some(LATER)), b"");
     read.is("token-entry.v1", &TokenEntry { hash: "cd".repeat(32), token: token(None) }, b"");
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);

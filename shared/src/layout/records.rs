@@ -57,6 +57,17 @@ impl Record for User {
     const NAME: &'static str = "user";
 }
 
+/// That there is a user or an organization of the name in the key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+impl Record for DirectoryEntry {
+    const NAME: &'static str = "directory entry";
+}
+
 /// An access token. The token itself is not stored; its SHA-256 is the item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {

@@ -175,7 +175,7 @@ async fn erase_versions(
     pages: &mut Pages,
 ) -> Result<bool, Error> {
     loop {
-        let page = page(ctx, ItemKeys::versions(stack), 45).await?;
+        let page = page(ctx, ItemKeys::versions(stack), 30).await?;
         if page.items.is_empty() {
             return Ok(true);
         }

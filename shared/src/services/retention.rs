@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
+use crate::layout::keys::outputs_blob;
 use crate::layout::record::{Broken, Record, check, delete};
 use crate::layout::records::{Due, EventBatch, Head, Outputs, Payload, Version};
 use crate::layout::slot::Slot;
@@ -299,6 +300,8 @@ pub(super) fn erase_versions(
         match Version::decode(&item.value) {
             Ok(version) => {
                 blobs.insert(version.snapshot.blob);
+                // Where they were too long for an item. Its due item may come later than this one.
+                blobs.insert(outputs_blob(stack, version.update).to_string());
             }
             Err(error) => {
                 let sort = &item.key.sort;
