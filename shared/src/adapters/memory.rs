@@ -11,8 +11,8 @@ use futures::{StreamExt, stream};
 use super::key_range::sort_range;
 use super::master_key::KeyRing;
 use crate::ports::{
-    Blob, BlobKey, Blobs, CommitError, DataKey, Expect, Ids, Item, ItemKey, KeyContext, Keys, KeysError,
-    Ledger, Order, Page, PortError, Query, Refusal, WrappedKey, Write, WriteAction, verify_writes,
+    Blob, BlobKey, Blobs, CommitError, DataKey, Expect, Ids, Inventory, Item, ItemKey, KeyContext, Keys,
+    KeysError, Ledger, Order, Page, PortError, Query, Refusal, WrappedKey, Write, WriteAction, verify_writes,
 };
 
 /// A page holds no more than this many bytes of values, unless its only item is larger: so that tests meet pages as
@@ -52,6 +52,24 @@ impl MemoryLedger {
 impl Default for MemoryLedger {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[async_trait]
+impl Inventory for (MemoryLedger, MemoryBlobs) {
+    async fn items(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
+        let is_meant = |item: &Item| {
+            item.key.partition.starts_with(prefix) && after.is_none_or(|after| item.key > *after)
+        };
+        let mut items = self.0.items();
+        items.retain(is_meant);
+        let more = items.len() > limit.max(1);
+        items.truncate(limit.max(1));
+        Ok(Page { items, more })
+    }
+
+    async fn blobs(&self) -> Result<Vec<BlobKey>, PortError> {
+        Ok(self.1.keys())
     }
 }
 

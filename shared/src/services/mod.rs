@@ -2,11 +2,13 @@
 //! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
 
 pub mod accounts;
+pub mod check;
 pub mod directory;
 pub mod error;
 pub mod events;
 pub mod history;
 pub mod log;
+pub mod masters;
 pub mod orgs;
 pub mod publish;
 pub mod removed;

@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
 use crate::ports::{
-    BlobKey, CommitError, DataKey, Item, ItemKey, KeyContext, KeysError, Order, PortError, Query, Refusal,
-    WrappedKey, Write, WriteAction,
+    BlobKey, CommitError, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page, PortError,
+    Query, Refusal, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
@@ -48,8 +48,24 @@ pub(crate) async fn query_all(
     }
 }
 
+/// One page of all items whose partition begins so.
+pub(crate) async fn inventory_page(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    prefix: &str,
+    after: Option<&ItemKey>,
+    limit: usize,
+) -> Result<Page, Error> {
+    retry(ctx, || inventory.items(prefix, after, limit)).await
+}
+
+/// The keys of all blobs.
+pub(crate) async fn inventory_blobs(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<BlobKey>, Error> {
+    retry(ctx, || inventory.blobs()).await
+}
+
 /// One page of a query.
-pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<crate::ports::Page, Error> {
+pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
     retry(ctx, || ctx.ledger.query(query)).await
 }
 

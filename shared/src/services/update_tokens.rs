@@ -140,7 +140,25 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     Ok(signer)
 }
 
-fn context(key: &str) -> KeyContext {
+/// Whether the signing key opens, and its public half is there and belongs to it.
+pub(super) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+    let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else {
+        return Err(Error::Broken("there is none".to_owned()));
+    };
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(&record.key)).await? else {
+        return Err(Error::Broken("its public half is missing".to_owned()));
+    };
+    let (_, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+    if SigningKey::from_bytes(&seed.0).verifying_key().as_bytes().as_slice() != public.as_ref() {
+        return Err(Error::Broken("its public half belongs to another key".to_owned()));
+    }
+    Ok(())
+}
+
+/// What a signing key is for.
+pub(super) fn context(key: &str) -> KeyContext {
     KeyContext { name: "signer", value: key.to_owned() }
 }
 
