@@ -8,6 +8,7 @@ mod beyond;
 mod calls;
 mod cases;
 mod life;
+mod operator;
 mod people;
 mod properties;
 mod recorded;

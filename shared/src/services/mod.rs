@@ -9,6 +9,7 @@ pub mod history;
 pub mod log;
 pub mod orgs;
 pub mod publish;
+pub mod rehome;
 pub mod rename;
 pub mod saves;
 pub mod secrets;
@@ -19,6 +20,7 @@ mod update_record;
 pub mod update_tokens;
 pub mod updates;
 pub mod users;
+pub mod versions;
 
 pub use error::{Error, Holder};
 
