@@ -9,6 +9,7 @@ mod calls;
 mod cases;
 mod keeping;
 mod life;
+mod operator;
 mod people;
 mod properties;
 mod recorded;

@@ -4,6 +4,7 @@ mod auth;
 mod body;
 mod error;
 mod handlers;
+mod host;
 mod path;
 pub mod routes;
 mod unsupported;

@@ -83,6 +83,7 @@ fn snapshot() -> Snapshot {
         bytes_text: 1234,
         resource_count: 5,
         pending_count: 1,
+        secrets_url: None,
     }
 }
 
@@ -148,6 +149,8 @@ fn read_all() -> Read {
     read.is("head.v1", &head(), b"");
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
+    let addressed = Snapshot { secrets_url: Some("https://state.example.com".to_owned()), ..snapshot() };
+    read.is("head-addressed.v1", &Head { snapshot: Some(addressed.clone()), ..head() }, b"");
     let version = Version {
         version: 7,
         update: update_id(2),
@@ -164,7 +167,8 @@ fn read_all() -> Read {
         detail: detail(),
     };
     read.is("version.v1", &version, b"");
-    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version }, b"");
+    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version.clone() }, b"");
+    read.is("version-addressed.v1", &Version { snapshot: addressed, ..version }, b"");
     read.is("detail.v1", &detail(), b"");
     read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
 

@@ -11,6 +11,7 @@ pub mod log;
 pub mod masters;
 pub mod orgs;
 pub mod publish;
+pub mod rehome;
 pub mod removed;
 pub mod rename;
 mod retention;
@@ -23,6 +24,7 @@ mod update_record;
 pub mod update_tokens;
 pub mod updates;
 pub mod users;
+pub mod versions;
 
 pub use error::{Error, Holder};
 

@@ -2,6 +2,8 @@
 
 mod completions;
 mod org;
+mod rehome;
+mod stack;
 mod token;
 mod user;
 
@@ -23,6 +25,10 @@ pub(crate) enum Command {
     User(user::User),
     /// Make and list organizations, and their members. Works beside a running server.
     Org(org::Org),
+    /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
+    Stack(stack::Stack),
+    /// Make states name another address of the server. Works beside a running server.
+    Rehome(rehome::Rehome),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
@@ -37,6 +43,8 @@ pub(crate) async fn run(command: Command, out: Output) -> anyhow::Result<()> {
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
+        Command::Stack(stack) => stack::run(stack, out).await,
+        Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }
@@ -49,6 +57,15 @@ pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
 /// What to do about an error whose words do not say it.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<Error>()? {
+        Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
+        Error::NoVersion { .. } => Some("`statewright stack versions STACK` shows which there are"),
+        Error::NoOrg(_) => Some("`statewright org list` shows which there are"),
+        Error::NoUser(_) => Some("`statewright user list` shows which there are"),
+        Error::Held(_) => Some("`statewright stack unlock STACK` ends it as `pulumi cancel` does"),
+        Error::Broken(_) => Some(
+            "if that is the log of an update: `statewright stack show-log STACK` shows which slots do read, and \
+             `statewright stack publish STACK --from-log --slot N` goes on without those after slot N",
+        ),
         Error::Port(_) | Error::Contended(_) => Some("nothing is half done: run the command again"),
         _ => None,
     }
