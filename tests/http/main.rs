@@ -7,6 +7,7 @@ mod bad_input;
 mod beyond;
 mod calls;
 mod cases;
+mod checking;
 mod keeping;
 mod life;
 mod operator;

@@ -8,6 +8,7 @@ mod erasing;
 mod faults;
 mod model;
 mod races;
+mod rotation;
 mod scene;
 mod totality;
 mod world;

@@ -208,7 +208,7 @@ impl Ledger for Belated {
 pub(crate) struct World {
     ledger: AnyLedger,
     pub(crate) blobs: MemoryBlobs,
-    keys: MemoryKeys,
+    pub(crate) keys: MemoryKeys,
     pub(crate) clock: SteppingClock,
     ids: SeededIds,
     items: Option<MemoryLedger>,
@@ -315,9 +315,14 @@ impl World {
         }
     }
 
+    /// The ledger of a world in memory.
+    pub(crate) fn ledger_in_memory(&self) -> MemoryLedger {
+        self.items.clone().expect("the world is in memory")
+    }
+
     /// All items of a world in memory.
     pub(crate) fn items(&self) -> Vec<Item> {
-        self.items.as_ref().expect("the world is in memory").items()
+        self.ledger_in_memory().items()
     }
 
     /// How many data keys a stack has.

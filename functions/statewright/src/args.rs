@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::Parser;
 use statewright_shared::context::Retention;
+use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
 use statewright_shared::domain::server_url::ServerUrl;
 
@@ -140,6 +141,10 @@ pub(crate) fn project(text: &str) -> anyhow::Result<ProjectName> {
 
 pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
     Ok(ServerUrl::parse(text)?)
+}
+
+pub(crate) fn stack_id(text: &str) -> anyhow::Result<StackId> {
+    StackId::parse(text).ok_or_else(|| anyhow!("an id has the form 01234567-89ab-4cde-8f01-23456789abcd"))
 }
 
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {

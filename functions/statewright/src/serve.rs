@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{LogFormat, Serve};
+use crate::commands::key;
 use crate::data;
 
 const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
@@ -43,6 +44,10 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
         }
     });
     let ctx = Arc::new(ctx);
+    if let Err(error) = key::finish_rotation(&folder, &ctx).await {
+        // Both keys are there, so nothing is in the way.
+        tracing::warn!(error = format!("{error:#}"), "the old master key stays");
+    }
     let sweeper = tokio::spawn(sweep_for_ever(Arc::clone(&ctx)));
     let router = api::router(ctx, GROUPS);
     axum::serve(listener, router).with_graceful_shutdown(asked_to_stop).await.context("serving failed")?;

@@ -5,8 +5,8 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
 use statewright_shared::domain::update::Update;
-use statewright_shared::services::directory;
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
+use statewright_shared::services::{directory, removed};
 
 use super::Who;
 use crate::args;
@@ -20,6 +20,50 @@ pub(super) struct List {
     /// Of this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project)]
     project: Option<ProjectName>,
+    /// Those that were deleted and can be brought back.
+    #[arg(long)]
+    deleted: bool,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    stacks: Vec<DeletedLine>,
+}
+
+#[derive(Serialize)]
+struct DeletedLine {
+    stack: String,
+    id: String,
+    deleted: Rfc3339,
+    by: String,
+    resources: Option<u64>,
+}
+
+async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> {
+    let orgs = match &list.org {
+        Some(org) => vec![org.clone()],
+        None => directory::orgs(ctx).await?.into_iter().map(|(org, _)| org).collect(),
+    };
+    let mut stacks = Vec::new();
+    for org in orgs {
+        let found = removed::list(ctx, &org).await?.into_iter();
+        let meant =
+            found.filter(|stack| list.project.as_ref().is_none_or(|only| *only == stack.address.project));
+        stacks.extend(meant.map(|stack| DeletedLine {
+            stack: stack.address.to_string(),
+            id: stack.id.to_string(),
+            deleted: Rfc3339(stack.at),
+            by: stack.by.to_string(),
+            resources: stack.resource_count,
+        }));
+    }
+    out.answer(&Deleted { stacks }, |answer| {
+        let rows = answer.stacks.iter().map(|line| {
+            let resources = line.resources.map_or_else(|| "-".to_owned(), |count| count.to_string());
+            vec![line.stack.clone(), line.id.clone(), line.deleted.to_string(), line.by.clone(), resources]
+        });
+        table(&["STACK", "ID", "DELETED", "BY", "RESOURCES"], rows)
+    })
 }
 
 #[derive(Serialize)]
@@ -85,6 +129,9 @@ impl Line {
 }
 
 pub(super) async fn run(ctx: &Context, list: List, out: Output) -> anyhow::Result<()> {
+    if list.deleted {
+        return deleted(ctx, &list, out).await;
+    }
     let operator = directory::operator(ctx, list.org.as_ref()).await?;
     if let Some(org) = &list.org {
         operator.check_org(org)?;
