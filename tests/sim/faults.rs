@@ -15,6 +15,7 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::services::publish::gzip;
+use statewright_shared::services::sweep::sweep;
 use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
@@ -54,6 +55,8 @@ const OUTAGES: [(u64, Recovery); 6] = [
 const FOREVER: u64 = 10_000;
 
 const A_VERSION: [Step; 4] = [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete];
+const A_REMOVED_STACK: [Step; 5] =
+    [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete, Step::Remove];
 const RUNNING: [Step; 7] = [
     Step::CreateStack,
     Step::Begin,
@@ -90,6 +93,7 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
+        Step::Restore => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
         Step::Append(_)
@@ -190,6 +194,7 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
+    restore_survives_every_fault: A_REMOVED_STACK => Step::Restore, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -237,15 +242,22 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let id = begun.started.update;
     let claims =
         update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
-    assert!(scene.world.expires(id).await);
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
-    assert!(scene.world.expires(id).await);
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
     assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");
     for _ in 0..2 {
         updates::complete(&process, &claims, Outcome::Succeeded).await.unwrap();
-        assert!(scene.world.expires(id).await);
     }
+    let traces = || {
+        let id = id.to_string();
+        scene.world.items().iter().filter(|item| format!("{:?}", item.key).contains(&id)).count()
+    };
+    sweep(&process).await.unwrap();
+    assert!(traces() > 0);
+    scene.world.clock.advance(Duration::from_secs(91 * 86_400));
+    // The first look finds it over, and the second its time to go.
+    sweep(&process).await.unwrap();
+    assert_eq!(traces(), 0);
     assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
     scene.finish().await;
 }
@@ -315,6 +327,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
+        (&A_REMOVED_STACK, Step::Restore),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),

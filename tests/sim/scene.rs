@@ -18,7 +18,7 @@ use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::update_tokens;
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{Error, log, secrets, stacks};
+use statewright_shared::services::{Error, log, removed, secrets, stacks};
 
 use super::world::World;
 
@@ -43,6 +43,8 @@ pub(crate) enum Step {
     Cancel,
     Import(u64),
     Remove,
+    /// Brings the removed stack back.
+    Restore,
     /// To another name and back.
     Rename,
     Encrypt,
@@ -162,6 +164,9 @@ impl Scene {
             Step::Remove => {
                 self.told.lock().unwrap().may_be_gone = true;
                 stacks::remove(ctx, caller, address, true).await?;
+            }
+            Step::Restore => {
+                removed::restore(ctx, address, None).await?;
             }
             Step::Rename => {
                 self.leave(ctx).await?;

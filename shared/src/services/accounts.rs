@@ -122,7 +122,7 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the user does not exist or has a token of that name.
+/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name.
 pub async fn create_token(
     ctx: &Context,
     login: &Login,
@@ -153,7 +153,7 @@ pub async fn create_token(
 /// The access tokens of a user, by name.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the user does not exist.
+/// [`Error::NoUser`].
 pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<Token>, Error> {
     users::read(ctx, login).await?;
     let (partition, prefix) = ItemKeys::user_tokens(login);

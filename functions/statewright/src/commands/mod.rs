@@ -1,7 +1,12 @@
 //! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
 
+mod backup;
+mod check;
 mod completions;
+pub(crate) mod key;
 mod org;
+mod rehome;
+mod stack;
 mod token;
 mod user;
 
@@ -23,6 +28,18 @@ pub(crate) enum Command {
     User(user::User),
     /// Make and list organizations, and their members. Works beside a running server.
     Org(org::Org),
+    /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
+    Stack(stack::Stack),
+    /// Make states name another address of the server. Works beside a running server.
+    Rehome(rehome::Rehome),
+    /// Copy everything to another folder, while the server runs.
+    Backup(backup::Backup),
+    /// Make a data folder of a backup.
+    Restore(backup::Restore),
+    /// Read everything, and say what is not as it should be. Works beside a running server.
+    Check(check::Check),
+    /// Replace the keys that secrets are under. Works beside a running server.
+    Key(key::Key),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
@@ -37,6 +54,12 @@ pub(crate) async fn run(command: Command, out: Output) -> anyhow::Result<()> {
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
+        Command::Stack(stack) => stack::run(stack, out).await,
+        Command::Rehome(rehome) => rehome::run(rehome, out).await,
+        Command::Backup(backup) => backup::backup(backup, out).await,
+        Command::Restore(restore) => backup::restore(restore, out).await,
+        Command::Check(check) => check::run(check, out).await,
+        Command::Key(key) => key::run(key, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }
@@ -49,6 +72,15 @@ pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
 /// What to do about an error whose words do not say it.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<Error>()? {
+        Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
+        Error::NoVersion { .. } => Some("`statewright stack versions STACK` shows which there are"),
+        Error::NoOrg(_) => Some("`statewright org list` shows which there are"),
+        Error::NoUser(_) => Some("`statewright user list` shows which there are"),
+        Error::Held(_) => Some("`statewright stack unlock STACK` ends it as `pulumi cancel` does"),
+        Error::Broken(_) => Some(
+            "if that is the log of an update: `statewright stack show-log STACK` shows which slots do read, and \
+             `statewright stack publish STACK --from-log --slot N` goes on without those after slot N",
+        ),
         Error::Port(_) | Error::Contended(_) => Some("nothing is half done: run the command again"),
         _ => None,
     }
