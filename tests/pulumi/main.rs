@@ -13,6 +13,7 @@ mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
+mod operator;
 mod protocol;
 mod references;
 mod renames;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
-use statewright_shared::domain::update::Update;
+use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
 use statewright_shared::services::{directory, removed};
 
@@ -88,6 +88,8 @@ struct Running {
     #[serde(flatten)]
     who: Who,
     since: Option<Rfc3339>,
+    /// When its lease ends; whoever meets the stack after that ends it.
+    until: Option<Rfc3339>,
 }
 
 impl Running {
@@ -97,6 +99,10 @@ impl Running {
             kind: update.kind.as_str(),
             who: Who::from(&update.requester),
             since: update.started().map(Rfc3339),
+            until: match update.status {
+                Status::Running { until, .. } => Some(Rfc3339(until)),
+                Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+            },
         }
     }
 }
