@@ -126,7 +126,8 @@ async fn a_deleted_stack_is_listed_brought_back_and_goes_on_with_its_secrets() {
 
     let listed = told_json(&folder, &["stack", "list", "--deleted"]).await;
     let line = &listed["stacks"][0];
-    assert_eq!((&line["stack"], &line["by"]), (&"main/kept/dev".into(), &"admin".into()), "{listed}");
+    let who = (&line["stack"], &line["deleted"]["user"]);
+    assert_eq!(who, (&"main/kept/dev".into(), &"admin".into()), "{listed}");
     assert_eq!(told_json(&folder, &["stack", "list"]).await["stacks"], serde_json::json!([]));
 
     // The name may be taken meanwhile, and then nothing is brought back over it.
@@ -228,7 +229,7 @@ async fn the_master_key_is_replaced_beside_the_server_and_the_old_one_goes_at_it
     shows_secret(&cli).await;
     cli.run(UP).await.assert_success();
     let renewed = told_json(&folder, &["key", "rotate", "--stack", "main/rotated/dev"]).await;
-    assert_eq!(renewed["key"], 2, "{renewed}");
+    assert_eq!(renewed["dataKey"], 2, "{renewed}");
 
     let address = server.stop().await;
     let server = Server::start(&folder, &address).await;

@@ -11,6 +11,7 @@ mod history;
 mod keeping;
 mod login;
 mod main_job;
+mod operator;
 mod protocol;
 mod references;
 mod renames;

@@ -93,9 +93,12 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
-        Step::Restore => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
+        Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
+        Step::CreateUserToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::RemoveUser => matches!(error, Error::NoUser(_)),
         Step::Append(_)
         | Step::Checkpoint(_)
         | Step::Save(_)
@@ -108,6 +111,8 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         | Step::Encrypt
         | Step::Meet
         | Step::Lapse
+        | Step::Restore
+        | Step::Rehome
         | Step::Bootstrap => false,
     }
 }
@@ -194,7 +199,7 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
-    restore_survives_every_fault: A_REMOVED_STACK => Step::Restore, false;
+    bring_back_survives_every_fault: A_REMOVED_STACK => Step::BringBack, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -204,6 +209,11 @@ cases! {
     create_token_survives_every_fault: [Step::Bootstrap] => Step::CreateToken, false;
     revoke_token_survives_every_fault: [Step::Bootstrap, Step::CreateToken] => Step::RevokeToken, false;
     bootstrap_survives_every_fault: [] => Step::Bootstrap, false;
+    restore_survives_every_fault: A_VERSION => Step::Restore, false;
+    rehome_survives_every_fault: [Step::CreateStack, Step::Import(1)] => Step::Rehome, false;
+    create_user_survives_every_fault: [Step::Bootstrap] => Step::CreateUser, false;
+    remove_user_survives_every_fault:
+        [Step::Bootstrap, Step::CreateUser, Step::CreateUserToken] => Step::RemoveUser, false;
 }
 
 /// The one answer that a client does not ask for again is that of a begin: where it cannot be made, nothing may be held.
@@ -327,11 +337,15 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
-        (&A_REMOVED_STACK, Step::Restore),
+        (&A_REMOVED_STACK, Step::BringBack),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),
         (&[], Step::Bootstrap),
+        (&A_VERSION, Step::Restore),
+        (&[Step::CreateStack, Step::Import(1)], Step::Rehome),
+        (&[Step::Bootstrap], Step::CreateUser),
+        (&[Step::Bootstrap, Step::CreateUser, Step::CreateUserToken], Step::RemoveUser),
     ] {
         Box::pin(commit_belatedly(&Case { prior, step, is_retried: false })).await;
     }

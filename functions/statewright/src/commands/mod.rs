@@ -85,3 +85,44 @@ pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANUAL: &str = include_str!("../../COMMANDS.md");
+
+    /// The commands that do something, by their words, each with its own options.
+    fn leaves(command: &clap::Command, words: &str, found: &mut Vec<(String, Vec<String>)>) {
+        let below: Vec<_> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+        for below in &below {
+            leaves(below, &format!("{words} {}", below.get_name()), found);
+        }
+        if below.is_empty() {
+            let own = command.get_arguments().filter(|argument| !argument.is_global_set());
+            let options = own.filter_map(clap::Arg::get_long).filter(|long| *long != "help");
+            found.push((words.to_owned(), options.map(|long| format!("--{long}")).collect()));
+        }
+    }
+
+    #[test]
+    fn the_manual_has_every_command_with_its_options() {
+        let mut found = Vec::new();
+        leaves(&Args::command(), "statewright", &mut found);
+        assert!(found.len() > 15, "the commands are not found any more: {found:?}");
+        let headings: Vec<&str> = MANUAL.lines().filter_map(|line| line.strip_prefix("## `")).collect();
+        assert_eq!(headings.len(), found.len());
+        for (words, options) in found {
+            let heading = headings.iter().find(|heading| {
+                heading.strip_prefix(&words).is_some_and(|rest| rest.starts_with([' ', '`']))
+            });
+            let heading = heading.unwrap_or_else(|| panic!("the manual lacks {words}"));
+            // Those of the server are told elsewhere.
+            if words != "statewright serve" {
+                for option in options {
+                    assert!(heading.contains(&option), "the manual lacks {option} of {words}");
+                }
+            }
+        }
+    }
+}

@@ -123,7 +123,7 @@ pub(crate) async fn run(rehome: Rehome, out: Output) -> anyhow::Result<()> {
         format!("{}\n{seen}", table(&headings, answer.stacks.iter().map(Line::row)))
     })?;
     if left > 0 {
-        bail!("{left} stacks were left: run the command again once they are free");
+        bail!("stacks that were left: {left}; run the command again once that is mended, or they are free");
     }
     Ok(())
 }
