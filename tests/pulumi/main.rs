@@ -8,6 +8,7 @@ mod conflicts;
 mod crashes;
 mod failures;
 mod history;
+mod keeping;
 mod login;
 mod looks;
 mod main_job;

@@ -93,7 +93,7 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
-        Step::Restore => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
+        Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
         Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
@@ -199,7 +199,7 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
-    restore_survives_every_fault: A_REMOVED_STACK => Step::Restore, false;
+    bring_back_survives_every_fault: A_REMOVED_STACK => Step::BringBack, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -337,7 +337,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
-        (&A_REMOVED_STACK, Step::Restore),
+        (&A_REMOVED_STACK, Step::BringBack),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),

@@ -45,8 +45,8 @@ pub(crate) enum Step {
     Cancel,
     Import(u64),
     Remove,
-    /// Brings the removed stack back.
-    Restore,
+    /// The removed stack comes back.
+    BringBack,
     /// To another name and back.
     Rename,
     Encrypt,
@@ -184,7 +184,7 @@ impl Scene {
                 self.told.lock().unwrap().may_be_gone = true;
                 stacks::remove(ctx, caller, address, true).await?;
             }
-            Step::Restore => {
+            Step::BringBack => {
                 removed::restore(ctx, address, None).await?;
             }
             Step::Rename => {

@@ -23,23 +23,32 @@ pub struct RemovedStack {
     pub at: Timestamp,
     /// Who removed it.
     pub by: Login,
-    /// From when on it is erased, with the settings of today.
-    pub until: Timestamp,
-    /// Resources in its last version.
+    /// Its last version; 0 where it has none.
+    pub version: u64,
+    /// When that was published.
+    pub last_update: Option<Timestamp>,
+    /// Resources in it.
     pub resource_count: Option<u64>,
 }
 
-/// The removed stacks of an organization that can be brought back, by project and name.
+/// The removed stacks of an organization that can be brought back, by project and name. One query, and a read for each.
 ///
 /// # Errors
 /// Those of the ports.
 pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<RemovedStack>, Error> {
     let (partition, prefix) = ItemKeys::all_removed(org, None);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    items.iter().map(|item| view(ctx, org, item)).collect()
+    let mut stacks = Vec::with_capacity(items.len());
+    for item in &items {
+        let view = view(org, item)?;
+        // One without a head is being erased at this moment.
+        let head = store::read::<Head>(ctx, &ItemKeys::head(view.id)).await?;
+        stacks.extend(head.map(|head| RemovedStack { version: head.value.version, ..view }));
+    }
+    Ok(stacks)
 }
 
-fn view(ctx: &Context, org: &OrgName, item: &Item) -> Result<RemovedStack, Error> {
+fn view(org: &OrgName, item: &Item) -> Result<RemovedStack, Error> {
     let (project, stack) = ItemKeys::parse_removed_sort(&item.key.sort)
         .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a removed stack", item.key.sort)))?;
     let Removed { at, by, name } = Removed::decode(&item.value)?;
@@ -48,7 +57,8 @@ fn view(ctx: &Context, org: &OrgName, item: &Item) -> Result<RemovedStack, Error
         id: name.id,
         at,
         by,
-        until: at.plus(ctx.settings.retention.removed_stacks),
+        version: 0,
+        last_update: name.last_update,
         resource_count: name.resource_count,
     })
 }
@@ -65,7 +75,7 @@ pub async fn restore(ctx: &Context, address: &StackAddress, id: Option<StackId>)
         let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
         let found = items
             .iter()
-            .map(|item| Ok((item, view(ctx, &address.org, item)?)))
+            .map(|item| Ok((item, view(&address.org, item)?)))
             .collect::<Result<Vec<_>, Error>>()?;
         let found: Vec<_> =
             found.into_iter().filter(|(_, removed)| id.is_none_or(|id| id == removed.id)).collect();

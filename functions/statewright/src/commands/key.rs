@@ -33,18 +33,15 @@ enum Command {
     },
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Rotated {
-    keys: u64,
-    rewrapped: u64,
-    old_key_removed: bool,
-}
-
-#[derive(Serialize)]
-struct Renewed {
-    stack: String,
-    key: u32,
+    /// The stack that got a data key; `None` where the master key was replaced.
+    stack: Option<String>,
+    data_key: Option<u32>,
+    keys: Option<u64>,
+    rewrapped: Option<u64>,
+    old_key_removed: Option<bool>,
 }
 
 pub(crate) async fn run(key: Key, out: Output) -> anyhow::Result<()> {
@@ -75,8 +72,14 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
     if is_alone {
         folder.keys.forget_old_masters()?;
     }
-    out.answer(&Rotated { keys, rewrapped, old_key_removed: is_alone }, |rotated| {
-        let old = match rotated.old_key_removed {
+    let rotated = Rotated {
+        keys: Some(keys),
+        rewrapped: Some(rewrapped),
+        old_key_removed: Some(is_alone),
+        ..Rotated::default()
+    };
+    out.answer(&rotated, |_| {
+        let old = match is_alone {
             true => "The old one is gone from master.key.",
             false => {
                 "The server runs and may be using the old one, which stays in master.key until its next start, or \
@@ -84,9 +87,8 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
             }
         };
         format!(
-            "All {} keys are under a new master key. {old}\nCopy master.key to where you keep it; your copy of the \
-             old one opens the backups from before.",
-            rotated.keys
+            "All {keys} keys are under a new master key. {old}\nCopy master.key to where you keep it; your copy of \
+             the old one opens the backups from before."
         )
     })
 }
@@ -120,11 +122,11 @@ async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Resu
     let operator = directory::operator(&ctx, Some(&address.org)).await?;
     let stack = stacks::locate(&ctx, &operator, address).await?.id;
     let key = secrets::renew_key(&ctx, stack).await?;
-    out.answer(&Renewed { stack: address.to_string(), key }, |renewed| {
+    let renewed = Rotated { stack: Some(address.to_string()), data_key: Some(key), ..Rotated::default() };
+    out.answer(&renewed, |_| {
         format!(
-            "{} has data key {}: a running server seals new secrets under it within five minutes. What was sealed \
-             before is opened as before",
-            renewed.stack, renewed.key
+            "{address} has data key {key}: a running server seals new secrets under it within five minutes. What \
+             was sealed before is opened as before"
         )
     })
 }

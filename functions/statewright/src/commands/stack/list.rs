@@ -5,8 +5,9 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
 use statewright_shared::domain::update::{Status, Update};
+use statewright_shared::services::directory;
+use statewright_shared::services::removed::{self, RemovedStack};
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
-use statewright_shared::services::{directory, removed};
 
 use super::Who;
 use crate::args;
@@ -25,20 +26,6 @@ pub(super) struct List {
     deleted: bool,
 }
 
-#[derive(Serialize)]
-struct Deleted {
-    stacks: Vec<DeletedLine>,
-}
-
-#[derive(Serialize)]
-struct DeletedLine {
-    stack: String,
-    id: String,
-    deleted: Rfc3339,
-    by: String,
-    resources: Option<u64>,
-}
-
 async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> {
     let orgs = match &list.org {
         Some(org) => vec![org.clone()],
@@ -47,22 +34,14 @@ async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> 
     let mut stacks = Vec::new();
     for org in orgs {
         let found = removed::list(ctx, &org).await?.into_iter();
-        let meant =
-            found.filter(|stack| list.project.as_ref().is_none_or(|only| *only == stack.address.project));
-        stacks.extend(meant.map(|stack| DeletedLine {
-            stack: stack.address.to_string(),
-            id: stack.id.to_string(),
-            deleted: Rfc3339(stack.at),
-            by: stack.by.to_string(),
-            resources: stack.resource_count,
-        }));
+        let is_meant = |stack: &RemovedStack| {
+            list.project.as_ref().is_none_or(|project| *project == stack.address.project)
+        };
+        stacks.extend(found.filter(is_meant).map(Line::deleted));
     }
-    out.answer(&Deleted { stacks }, |answer| {
-        let rows = answer.stacks.iter().map(|line| {
-            let resources = line.resources.map_or_else(|| "-".to_owned(), |count| count.to_string());
-            vec![line.stack.clone(), line.id.clone(), line.deleted.to_string(), line.by.clone(), resources]
-        });
-        table(&["STACK", "ID", "DELETED", "BY", "RESOURCES"], rows)
+    out.answer(&Answer { stacks }, |answer| {
+        let headings = ["STACK", "ID", "VERSION", "RESOURCES", "DELETED"];
+        table(&headings, answer.stacks.iter().map(Line::deleted_row))
     })
 }
 
@@ -75,10 +54,18 @@ struct Answer {
 #[serde(rename_all = "camelCase")]
 struct Line {
     stack: String,
+    id: String,
     version: u64,
     last_update: Option<Rfc3339>,
     resources: Option<u64>,
     running: Option<Running>,
+    deleted: Option<Deleted>,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    at: Rfc3339,
+    user: String,
 }
 
 #[derive(Serialize)]
@@ -111,11 +98,36 @@ impl Line {
     fn new(listed: &Listed, overview: Overview) -> Self {
         Self {
             stack: listed.address.to_string(),
+            id: listed.name.id.to_string(),
             version: overview.head.version,
             last_update: listed.name.last_update.map(Rfc3339),
             resources: listed.name.resource_count,
             running: overview.running.map(Running::new),
+            deleted: None,
         }
+    }
+
+    fn deleted(stack: RemovedStack) -> Self {
+        Self {
+            stack: stack.address.to_string(),
+            id: stack.id.to_string(),
+            version: stack.version,
+            last_update: stack.last_update.map(Rfc3339),
+            resources: stack.resource_count,
+            running: None,
+            deleted: Some(Deleted { at: Rfc3339(stack.at), user: stack.by.to_string() }),
+        }
+    }
+
+    fn deleted_row(&self) -> Vec<String> {
+        let never = || "-".to_owned();
+        vec![
+            self.stack.clone(),
+            self.id.clone(),
+            self.version.to_string(),
+            self.resources.map_or_else(never, |count| count.to_string()),
+            self.deleted.as_ref().map_or_else(never, |deleted| format!("{} by {}", deleted.at, deleted.user)),
+        ]
     }
 
     fn row(&self) -> Vec<String> {

@@ -10,7 +10,7 @@ use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::records;
 use statewright_shared::services::history::{self, PageOf};
-use statewright_shared::services::{removed, versions as versions_service};
+use statewright_shared::services::{directory, removed, stacks, versions as versions_service};
 
 use super::{Named, Who};
 use crate::args;
@@ -249,12 +249,6 @@ pub(super) struct Restore {
     id: Option<StackId>,
 }
 
-#[derive(Serialize)]
-struct BroughtBack {
-    stack: String,
-    id: String,
-}
-
 async fn bring_back(
     ctx: &Context,
     address: &StackAddress,
@@ -262,16 +256,21 @@ async fn bring_back(
     out: Output,
 ) -> anyhow::Result<()> {
     let id = removed::restore(ctx, address, id).await?;
-    let back = BroughtBack { stack: address.to_string(), id: id.to_string() };
+    let operator = directory::operator(ctx, Some(&address.org)).await?;
+    let version = stacks::locate(ctx, &operator, address).await?.head.value.version;
+    let back =
+        Restored { stack: address.to_string(), id: id.to_string(), restored: None, version, update: None };
     out.answer(&back, |back| format!("{} is back, with its versions, its secrets and its tags", back.stack))
 }
 
 #[derive(Serialize)]
 struct Restored {
     stack: String,
-    restored: u64,
+    id: String,
+    /// The version that was published again; `None` where the stack came back.
+    restored: Option<u64>,
     version: u64,
-    update: String,
+    update: Option<String>,
 }
 
 pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> anyhow::Result<()> {
@@ -281,14 +280,15 @@ pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> any
     let made = versions_service::restore(ctx, &operator, &stack.address, version).await?;
     let restored = Restored {
         stack: stack.address.to_string(),
-        restored: version,
+        id: stacks::locate(ctx, &operator, &stack.address).await?.id.to_string(),
+        restored: Some(version),
         version: made.version,
-        update: made.update.to_string(),
+        update: Some(made.update.to_string()),
     };
     out.answer(&restored, |restored| {
         format!(
             "version {} of {} is version {} again; `pulumi refresh` compares it with what is there",
-            restored.version, restored.stack, restored.restored
+            restored.version, restored.stack, version
         )
     })
 }
