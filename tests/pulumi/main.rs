@@ -18,3 +18,4 @@ mod server;
 mod stacks;
 mod support;
 mod updates;
+mod watch;
