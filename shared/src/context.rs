@@ -99,6 +99,8 @@ pub(crate) struct Memory {
     pub(crate) verifying_keys: Remembered<String, [u8; 32]>,
     /// The signing key.
     pub(crate) signer: Remembered<(), (String, DataKey)>,
+    /// Hosts under which it was asked for a stack whose state names another one: the log says so once.
+    pub(crate) strange_hosts: Remembered<String, ()>,
     /// Updates that this process publishes right now: whoever else wants to waits for it.
     pub(crate) publishing: Mutex<HashMap<UpdateId, Arc<tokio::sync::Mutex<()>>>>,
 }

@@ -10,6 +10,8 @@ mod calls;
 mod cases;
 mod life;
 mod limits;
+mod operator;
+mod people;
 mod properties;
 mod recorded;
 mod rename;

@@ -10,6 +10,7 @@ mod failures;
 mod history;
 mod login;
 mod main_job;
+mod operator;
 mod protocol;
 mod references;
 mod renames;

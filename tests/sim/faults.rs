@@ -92,6 +92,9 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::Remove => matches!(error, Error::NoStack(_)),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
+        Step::CreateUserToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::RemoveUser => matches!(error, Error::NoUser(_)),
         Step::Append(_)
         | Step::Checkpoint(_)
         | Step::Save(_)
@@ -104,6 +107,8 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         | Step::Encrypt
         | Step::Meet
         | Step::Lapse
+        | Step::Restore
+        | Step::Rehome
         | Step::Bootstrap => false,
     }
 }
@@ -199,6 +204,11 @@ cases! {
     create_token_survives_every_fault: [Step::Bootstrap] => Step::CreateToken, false;
     revoke_token_survives_every_fault: [Step::Bootstrap, Step::CreateToken] => Step::RevokeToken, false;
     bootstrap_survives_every_fault: [] => Step::Bootstrap, false;
+    restore_survives_every_fault: A_VERSION => Step::Restore, false;
+    rehome_survives_every_fault: [Step::CreateStack, Step::Import(1)] => Step::Rehome, false;
+    create_user_survives_every_fault: [Step::Bootstrap] => Step::CreateUser, false;
+    remove_user_survives_every_fault:
+        [Step::Bootstrap, Step::CreateUser, Step::CreateUserToken] => Step::RemoveUser, false;
 }
 
 /// The one answer that a client does not ask for again is that of a begin: where it cannot be made, nothing may be held.
@@ -319,6 +329,10 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),
         (&[], Step::Bootstrap),
+        (&A_VERSION, Step::Restore),
+        (&[Step::CreateStack, Step::Import(1)], Step::Rehome),
+        (&[Step::Bootstrap], Step::CreateUser),
+        (&[Step::Bootstrap, Step::CreateUser, Step::CreateUserToken], Step::RemoveUser),
     ] {
         Box::pin(commit_belatedly(&Case { prior, step, is_retried: false })).await;
     }

@@ -18,11 +18,8 @@ use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Group};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
-use statewright_shared::layout::records::{Member, Org, Role, User};
-use statewright_shared::ports::{Blobs, Clock, Expect, Ids, Keys, Ledger, Timestamp};
-use statewright_shared::services::{accounts, update_tokens};
+use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
+use statewright_shared::services::{accounts, orgs, update_tokens, users};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -251,20 +248,15 @@ impl TestApp {
     }
 
     /// A member of these organizations, with a token of this name.
-    pub async fn member_of(&self, orgs: &[&str], login: &str, token: &str) -> String {
+    pub async fn member_of(&self, names: &[&str], login: &str, token: &str) -> String {
         let ctx = &self.context;
         let login = Login::parse(login).expect("valid");
-        let orgs: Vec<OrgName> = orgs.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
-        let user = User { login: login.clone(), created: ctx.now(), orgs: orgs.clone() };
-        let member = Member { role: Role::Member };
-        let mut writes = vec![put(ItemKeys::user(&login), Expect::Absent, ctx.ids.revision(), user.encode())];
+        let orgs: Vec<OrgName> = names.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
         for org in &orgs {
-            let made = Org { created: ctx.now() };
-            writes.push(put(ItemKeys::org(org), Expect::Any, ctx.ids.revision(), made.encode()));
-            let key = ItemKeys::member(org, &login);
-            writes.push(put(key, Expect::Absent, ctx.ids.revision(), member.encode()));
+            // It may be there already.
+            let _ = orgs::create(ctx, org, &[]).await;
         }
-        ctx.ledger.commit(writes).await.expect("the member is new");
+        users::create(ctx, &login, &orgs).await.expect("the member is new");
         let name = TokenName::parse(token).expect("valid");
         accounts::create_token(ctx, &login, &name, None).await.expect("the token is new")
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Parser;
-use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
+use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::commands::Command;
 
@@ -38,6 +39,20 @@ pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
 
 pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
+}
+
+pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let [org, project, stack] = parts[..] else { bail!("a stack is named as ORGANIZATION/PROJECT/STACK") };
+    Ok(StackAddress::parse(org, project, stack)?)
+}
+
+pub(crate) fn project(text: &str) -> anyhow::Result<ProjectName> {
+    Ok(ProjectName::parse(text)?)
+}
+
+pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
+    Ok(ServerUrl::parse(text)?)
 }
 
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
@@ -78,6 +93,14 @@ mod tests {
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
         let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
         assert!(Args::try_parse_from(negative).is_err());
+    }
+
+    #[test]
+    fn a_stack_has_three_parts() {
+        assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
+        for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
+            assert!(stack_address(bad).is_err(), "{bad:?} was taken as a stack");
+        }
     }
 
     #[test]

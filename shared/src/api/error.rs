@@ -105,7 +105,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // The CLI halves a batch of journal entries when it reads this status.
         Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
-        Error::NoOrg(_)
+        Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
         | Error::NoProject(_)
         | Error::NoVersion { .. }
@@ -123,7 +123,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
             StatusCode::SERVICE_UNAVAILABLE,
             "Service Unavailable: the store did not answer; nothing is lost, try again".to_owned(),
         ),
-        Error::Broken(_) => (
+        Error::Broken(_) | Error::TooNew(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             "Internal Server Error: what is stored could not be used; the server's log says why, under this request's ID"
                 .to_owned(),

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
-    Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload,
+    Role, Signer, Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -82,6 +82,7 @@ fn snapshot() -> Snapshot {
         bytes_text: 1234,
         resource_count: 5,
         pending_count: 1,
+        secrets_url: None,
     }
 }
 
@@ -137,6 +138,7 @@ fn read_all() -> Read {
     read.is("member.v1", &Member { role: Role::Admin }, b"");
     read.is("member-plain.v1", &Member { role: Role::Member }, b"");
     read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
+    read.is("directory-entry.v1", &DirectoryEntry { created: CREATED }, b"");
     read.is("token.v1", &token(Some(LATER)), b"");
     read.is("token-entry.v1", &TokenEntry { hash: "cd".repeat(32), token: token(None) }, b"");
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
@@ -146,6 +148,8 @@ fn read_all() -> Read {
     read.is("head.v1", &head(), b"");
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
+    let addressed = Snapshot { secrets_url: Some("https://state.example.com".to_owned()), ..snapshot() };
+    read.is("head-addressed.v1", &Head { snapshot: Some(addressed.clone()), ..head() }, b"");
     let version = Version {
         version: 7,
         update: update_id(2),
@@ -162,7 +166,8 @@ fn read_all() -> Read {
         detail: detail(),
     };
     read.is("version.v1", &version, b"");
-    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version }, b"");
+    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version.clone() }, b"");
+    read.is("version-addressed.v1", &Version { snapshot: addressed, ..version }, b"");
     read.is("detail.v1", &detail(), b"");
     read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
 

@@ -13,6 +13,9 @@ pub struct ItemKeys;
 /// The sort key of records that stand alone in their partition.
 const META: &str = "META";
 
+/// The partition that says which users and organizations there are. Operators ask it; no request does.
+const DIRECTORY: &str = "DIRECTORY";
+
 impl ItemKeys {
     /// An organization.
     pub fn org(org: &OrgName) -> ItemKey {
@@ -150,6 +153,36 @@ impl ItemKeys {
     /// The partition and the sort prefix of a user's access tokens.
     pub fn user_tokens(login: &Login) -> (String, String) {
         (format!("USER#{login}"), "TOKEN#".to_owned())
+    }
+
+    /// A user in the directory.
+    pub fn listed_user(login: &Login) -> ItemKey {
+        ItemKey::new(DIRECTORY, format!("USER#{login}"))
+    }
+
+    /// The partition and the sort prefix of the users in the directory.
+    pub fn listed_users() -> (String, String) {
+        (DIRECTORY.to_owned(), "USER#".to_owned())
+    }
+
+    /// The login in the sort key of a user in the directory.
+    pub fn parse_listed_user_sort(sort: &str) -> Option<Login> {
+        Login::parse(sort.strip_prefix("USER#")?).ok()
+    }
+
+    /// An organization in the directory.
+    pub fn listed_org(org: &OrgName) -> ItemKey {
+        ItemKey::new(DIRECTORY, format!("ORG#{org}"))
+    }
+
+    /// The partition and the sort prefix of the organizations in the directory.
+    pub fn listed_orgs() -> (String, String) {
+        (DIRECTORY.to_owned(), "ORG#".to_owned())
+    }
+
+    /// The name in the sort key of an organization in the directory.
+    pub fn parse_listed_org_sort(sort: &str) -> Option<OrgName> {
+        OrgName::parse(sort.strip_prefix("ORG#")?).ok()
     }
 
     /// The public half of a key that signs update tokens.

@@ -57,6 +57,17 @@ impl Record for User {
     const NAME: &'static str = "user";
 }
 
+/// That there is a user or an organization of the name in the key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+impl Record for DirectoryEntry {
+    const NAME: &'static str = "directory entry";
+}
+
 /// An access token. The token itself is not stored; its SHA-256 is the item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -130,6 +141,10 @@ pub struct Snapshot {
     pub resource_count: u64,
     /// Operations that were begun and never ended.
     pub pending_count: u64,
+    /// The address of the server that opens its secrets, as it is written in it. `None` if it names none, and in
+    /// snapshots that were published before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_url: Option<String>,
 }
 
 impl Snapshot {
@@ -183,9 +198,10 @@ pub struct Version {
     pub snapshot: Snapshot,
     /// Operation to count, as the engine summed them up.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// How many journal entries could not be applied. They are never fatal.
+    /// How many journal entries could not be applied. They are never fatal. Slots of a log that an operator left out,
+    /// since they did not read back, count as one each.
     pub skipped_count: u64,
-    /// The first of them: sequence ID and reason.
+    /// The first of them: sequence ID, 0 for slots, and reason.
     pub skipped: Vec<(i64, String)>,
     /// Which integrity rule the deployment breaks, if any.
     pub integrity_error: Option<String>,

@@ -141,7 +141,8 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
 pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
         Some(tail) => Ok(tail),
-        None => Ok(last_slot(ctx, id).await?.map_or(0, |last| last.number)),
+        // Only the number: a log is sealed even if its last slot does not read back.
+        None => Ok(last_item(ctx, id).await?.as_ref().map(slot_number).transpose()?.unwrap_or(0)),
     }
 }
 
@@ -153,13 +154,16 @@ pub(crate) struct LastSlot {
 
 /// The last slot; `None` for an empty log.
 pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<LastSlot>, Error> {
+    last_item(ctx, id)
+        .await?
+        .map(|item| Ok(LastSlot { number: slot_number(&item)?, slot: Slot::decode(&item.value)? }))
+        .transpose()
+}
+
+async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
-    let page = store::query(ctx, &query).await?;
-    page.items
-        .first()
-        .map(|item| Ok(LastSlot { number: slot_number(item)?, slot: Slot::decode(&item.value)? }))
-        .transpose()
+    Ok(store::query(ctx, &query).await?.items.pop())
 }
 
 pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {

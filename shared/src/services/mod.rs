@@ -2,12 +2,15 @@
 //! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
 
 pub mod accounts;
+pub mod directory;
 pub mod error;
 pub mod events;
 pub mod health;
 pub mod history;
 pub mod log;
+pub mod orgs;
 pub mod publish;
+pub mod rehome;
 pub mod rename;
 pub mod saves;
 pub mod secrets;
@@ -17,6 +20,8 @@ pub mod sweep;
 mod update_record;
 pub mod update_tokens;
 pub mod updates;
+pub mod users;
+pub mod versions;
 
 pub use error::{Error, Holder};
 

@@ -194,6 +194,34 @@ pub struct Listed {
     pub name: Name,
 }
 
+/// What is told of a stack beside its name.
+#[derive(Debug)]
+pub struct Overview {
+    /// The head.
+    pub head: Head,
+    /// The update that holds the stack. Its lease may be over: then whoever meets the stack ends it.
+    pub running: Option<(UpdateId, Update)>,
+}
+
+/// The head of a stack of a list, and the update that holds it. `None` for one that is gone by now.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>, Error> {
+    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(listed.name.id)).await? else {
+        return Ok(None);
+    };
+    let head = head.value;
+    if head.deleted.is_some() || head.address != listed.address {
+        return Ok(None);
+    }
+    let running = match head.running {
+        Some(id) => store::read::<Update>(ctx, &ItemKeys::update(id)).await?.map(|update| (id, update.value)),
+        None => None,
+    };
+    Ok(Some(Overview { head, running }))
+}
+
 /// What a list is narrowed to.
 #[derive(Debug, Default)]
 pub struct ListFilter {

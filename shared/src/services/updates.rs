@@ -10,7 +10,7 @@ use super::stacks::{self, Located};
 use super::sweep::due_write;
 use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
 use super::update_tokens::{self, Claims};
-use super::{Error, RACES_MAX, publish, store};
+use super::{Error, Holder, RACES_MAX, publish, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
@@ -51,6 +51,8 @@ pub struct Started {
     pub expires: Timestamp,
     /// The journal version; 0 for checkpoints.
     pub journal_version: u32,
+    /// The address of the server that opens the secrets of the state that it starts from, as far as that is known.
+    pub secrets_url: Option<String>,
 }
 
 /// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
@@ -265,7 +267,9 @@ async fn started(
 ) -> Result<Started, Error> {
     let version = update.base_version + u64::from(!update.dry_run);
     let token = update_tokens::issue(ctx, id, located.id, address, update.dry_run, until).await?;
-    Ok(Started { update: id, version, token, expires: until, journal_version: update.journal_version })
+    let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
+    let journal_version = update.journal_version;
+    Ok(Started { update: id, version, token, expires: until, journal_version, secrets_url })
 }
 
 /// Extends the lease. Two calls in sequence: a read and a write. The old token stays good until its own end.
@@ -306,6 +310,15 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
         Error::NotNow(why) => fenced(why),
         other => other,
     })
+}
+
+/// Who holds a stack.
+///
+/// # Errors
+/// As [`stacks::locate_settled`].
+pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
+    let located = stacks::locate_settled(ctx, caller, address).await?;
+    publish::holder(ctx, &located.head.value).await
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
