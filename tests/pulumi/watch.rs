@@ -9,6 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustix::process::Signal;
 use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
+use statewright_tests::commands;
 
 use crate::server::{Server, folder};
 use crate::support::{DESTROY, SECRET_PROGRAM, UP, assert_says};
@@ -93,6 +94,9 @@ async fn an_operator_sees_who_did_what_and_how_much() {
     tokio::time::timeout(Duration::from_secs(60), reopened).await.unwrap();
     cli.run(["stack", "output", "--show-secrets"]).await.assert_success();
     cli.run(["stack", "rm", "--yes", "--force"]).await.assert_success();
+    let made =
+        commands::told(&folder, &["token", "create", "ci", "--audit-log", audit.to_str().unwrap()]).await;
+    commands::refused(&folder, 1, &["token", "create", "ci", "--audit-log", audit.to_str().unwrap()]).await;
 
     let said = |record: &Value| {
         format!("{} {}", record["action"].as_str().unwrap(), record["result"].as_str().unwrap())
@@ -107,9 +111,13 @@ async fn an_operator_sees_who_did_what_and_how_much() {
     }
     let after: Vec<String> = lines(&audit).iter().map(said).collect();
     assert!(after.contains(&"secrets.open done".to_owned()), "{after:?}");
-    assert_eq!(after.last().unwrap(), "stack.delete done");
+    assert_eq!(after[after.len() - 3..], ["stack.delete done", "command done", "command refused"]);
+    let words = lines(&audit).pop().unwrap()["detail"].as_str().unwrap().to_owned();
+    assert!(words.starts_with("token create ci --audit-log "), "{words}");
     let text = std::fs::read_to_string(&moved).unwrap() + &std::fs::read_to_string(&audit).unwrap();
-    assert!(!text.contains("hunter2") && !text.contains(server.token.as_ref().unwrap()));
+    for secret in ["hunter2", server.token.as_ref().unwrap(), made.trim()] {
+        assert!(!text.contains(secret), "{secret} is in the audit log");
+    }
 
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let metrics = http.get(metrics).send().await.unwrap().text().await.unwrap();
