@@ -30,6 +30,8 @@ pub const ORG: &str = "acme";
 /// The user of [`TestApp::token`].
 pub const USER: &str = "alice";
 
+const GROUPS: [Group; 5] = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
 
@@ -168,7 +170,6 @@ impl TestApp {
         clock: Option<ManualClock>,
         folder: Option<TempDir>,
     ) -> Self {
-        let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         let note = move |request: Request, next: Next| {
@@ -179,7 +180,7 @@ impl TestApp {
         let audit = Arc::new(Kept::default());
         let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
         let api = App::new(Arc::clone(&context), limits, Some(log));
-        let router = api::router(api.clone(), &groups).layer(middleware::from_fn(note));
+        let router = api::router(api.clone(), &GROUPS).layer(middleware::from_fn(note));
         let (address, server) = serve(router).await;
         Self {
             url: format!("http://{address}"),
@@ -206,6 +207,11 @@ impl TestApp {
     /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All routes, without a socket before them.
+    pub fn router(&self) -> Router {
+        api::router(self.api.clone(), &GROUPS)
     }
 
     /// The audit records since the last call, as they are written.

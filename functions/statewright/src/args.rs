@@ -18,6 +18,10 @@ pub(crate) struct Args {
     /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Append who did what to which stack to this file, a JSON object a line: what the server is asked, and these commands.
+    /// Opened again on SIGHUP.
+    #[arg(long, value_name = "FILE", global = true, env = "STATEWRIGHT_AUDIT_LOG")]
+    pub(crate) audit_log: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

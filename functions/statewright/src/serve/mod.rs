@@ -22,19 +22,18 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::options::Serve;
 use self::server::Server;
-use self::telemetry::AuditFile;
 use self::tls::Tls;
+use crate::audit::AuditFile;
 use crate::commands::key;
 use crate::data;
 
 const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
 
 /// Serves until it is asked to stop.
-pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
     telemetry::log_to_stderr(args.log_format);
     // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
     let asked_to_stop = asked_to_stop()?;
-    let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
         _ => None,

@@ -49,9 +49,6 @@ pub(crate) struct Serve {
     /// How log lines are written, to stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Append who did what to which stack to this file, a JSON object a line. Opened again on SIGHUP.
-    #[arg(long, value_name = "FILE", env = "STATEWRIGHT_AUDIT_LOG")]
-    pub(crate) audit_log: Option<PathBuf>,
     /// Serve metrics for Prometheus on this address, at /metrics, to whoever asks [default: not served].
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
