@@ -4,6 +4,7 @@
 
 mod backends;
 mod beyond;
+mod both;
 mod conflicts;
 mod crashes;
 mod failures;
@@ -13,6 +14,7 @@ mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
+mod options;
 mod protocol;
 mod references;
 mod renames;
