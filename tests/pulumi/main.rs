@@ -25,3 +25,4 @@ mod state_edits;
 mod support;
 mod targets;
 mod updates;
+mod values;
