@@ -9,6 +9,7 @@ mod conflicts;
 mod crashes;
 mod failures;
 mod history;
+mod interruptions;
 mod login;
 mod looks;
 mod main_job;
