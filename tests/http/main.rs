@@ -3,11 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
 mod answers;
+mod audit;
 mod bad_input;
 mod beyond;
 mod calls;
 mod cases;
 mod life;
+mod limits;
+mod people;
+mod previews;
 mod properties;
 mod recorded;
 mod rename;
@@ -17,4 +21,5 @@ mod secrets;
 mod stacks;
 mod sweep;
 mod table;
+mod watch;
 mod world;

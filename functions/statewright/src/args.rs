@@ -1,127 +1,46 @@
 //! The command line.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
+
+use crate::commands::Command;
 
 /// The place where a team keeps its infrastructure state.
 #[derive(Debug, Parser)]
 #[command(name = "statewright", version)]
 pub(crate) struct Args {
+    /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Serve the `pulumi` CLI, with all data in one folder.
-    Serve(Serve),
-    /// Make, list and revoke access tokens. Works beside a running server.
-    #[command(subcommand)]
-    Token(Token),
-}
-
-/// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
-/// above that does it pay to compare two texts on one side and to put them together on the other.
-const DELTA_CUTOFF_BYTES: &str = "1048576";
 
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
     /// The folder with all data; made when there is none [default: this platform's data folder].
-    #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA")]
+    #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Serve {
-    #[command(flatten)]
-    pub(crate) data: Data,
-    /// The address to listen on.
-    #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_LISTEN", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
-    /// The user that the first start makes.
-    #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-    pub(crate) user: Login,
-    /// The organization that the first start makes; it owns stacks that are named without one.
-    #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
-    pub(crate) organization: OrgName,
-    /// Offer clients without a journal to send deltas between states of at least so many bytes [1 MiB if no number is
-    /// given; default: no offer]. They send less then, and leave pending operations out of what they save.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "STATEWRIGHT_OFFER_DELTA_CHECKPOINTS",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = DELTA_CUTOFF_BYTES
-    )]
-    pub(crate) offer_delta_checkpoints: Option<u64>,
-    /// How log lines are written, to stderr.
-    #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
-    pub(crate) log_format: LogFormat,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Make a token. It is printed this once; only its hash is kept.
-    Create {
-        #[command(flatten)]
-        data: Data,
-        /// What the token is called, in the history for example.
-        #[arg(value_parser = token_name)]
-        name: TokenName,
-        /// Its owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-        /// When it ends: so long from now, such as 12h or 90d [default: never].
-        #[arg(long, value_name = "DURATION", value_parser = duration)]
-        expires_in: Option<Duration>,
-    },
-    /// List a user's tokens, without the tokens themselves.
-    List {
-        #[command(flatten)]
-        data: Data,
-        /// Their owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-    },
-    /// End a token. Running servers forget it within a minute.
-    Revoke {
-        #[command(flatten)]
-        data: Data,
-        /// What the token is called.
-        #[arg(value_parser = token_name)]
-        name: TokenName,
-        /// Its owner.
-        #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-        user: Login,
-    },
-}
-
-fn login(text: &str) -> anyhow::Result<Login> {
+pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
     Ok(Login::parse(text)?)
 }
 
-fn organization(text: &str) -> anyhow::Result<OrgName> {
+pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
     Ok(OrgName::parse(text)?)
 }
 
-fn token_name(text: &str) -> anyhow::Result<TokenName> {
+pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
 }
 
-fn duration(text: &str) -> anyhow::Result<Duration> {
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let rule = || anyhow!("a duration is a whole number with m, h or d behind it, such as 30m, 12h or 90d");
     let seconds_per_unit = match text.chars().last() {
         Some('m') => 60,
@@ -152,7 +71,7 @@ mod tests {
     fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
         let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
             Command::Serve(serve) => serve.offer_delta_checkpoints,
-            Command::Token(_) => panic!("that was no serve"),
+            _ => panic!("that was no serve"),
         };
         assert_eq!(cutoff(&["statewright", "serve"]), None);
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));

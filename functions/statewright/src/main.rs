@@ -2,34 +2,42 @@
 //! work on the same data beside it.
 
 mod args;
+mod commands;
 mod data;
+mod output;
 mod serve;
-mod token;
 
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use clap::Parser;
+use tokio::runtime::Builder;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
+use crate::output::Output;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+/// A commit holds its thread for as long as the disk syncs, so of two threads for each core one can go on.
+const THREADS_PER_CORE: usize = 2;
+
+/// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
+fn main() -> ExitCode {
     let args = Args::parse();
-    let result = match args.command {
-        Command::Serve(serve) => serve::run(serve).await,
-        Command::Token(command) => token::run(command).await,
+    let out = Output::new(args.json);
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS_PER_CORE * cores).enable_all().build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(commands::run(args.command, out)),
+        Err(error) => Err(anyhow::Error::new(error).context("this process may not start threads")),
     };
-    match result {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                usage.exit();
+            }
+            out.complain(&error, commands::next_step(&error));
             ExitCode::FAILURE
         }
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a command's refusal belongs on stderr")]
-fn complain(error: &anyhow::Error) {
-    // The whole chain: each layer says only what it knows.
-    eprintln!("error: {error:#}");
 }

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload, Role, Signer,
-    Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload,
+    Preview, Role, Signer, Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version,
+    WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -137,6 +138,7 @@ fn read_all() -> Read {
     read.is("member.v1", &Member { role: Role::Admin }, b"");
     read.is("member-plain.v1", &Member { role: Role::Member }, b"");
     read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
+    read.is("directory-entry.v1", &DirectoryEntry { created: CREATED }, b"");
     read.is("token.v1", &token(Some(LATER)), b"");
     read.is("token-entry.v1", &TokenEntry { hash: "cd".repeat(32), token: token(None) }, b"");
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
@@ -190,6 +192,7 @@ fn read_all() -> Read {
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();
+    read.is("preview.v1", &Preview { update: update_id(4) }, b"");
     read.is("due.v1", &Due { update: update_id(3) }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);

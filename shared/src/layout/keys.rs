@@ -13,6 +13,9 @@ pub struct ItemKeys;
 /// The sort key of records that stand alone in their partition.
 const META: &str = "META";
 
+/// The partition that says which users and organizations there are. Operators ask it; no request does.
+const DIRECTORY: &str = "DIRECTORY";
+
 impl ItemKeys {
     /// An organization.
     pub fn org(org: &OrgName) -> ItemKey {
@@ -74,6 +77,17 @@ impl ItemKeys {
     /// The partition and the sort prefix of a stack's versions.
     pub fn versions(stack: StackId) -> (String, String) {
         (format!("STACK#{stack}"), "V#".to_owned())
+    }
+
+    /// A preview, in the list of those that started from a version of a stack, by when it started.
+    pub fn preview(stack: StackId, version: u64, started: Timestamp, update: UpdateId) -> ItemKey {
+        let sort = format!("P#{version:020}#{:020}#{update}", started.0.max(0));
+        ItemKey::new(format!("STACK#{stack}"), sort)
+    }
+
+    /// The partition and the sort prefix of the previews that started from a version of a stack.
+    pub fn previews(stack: StackId, version: u64) -> (String, String) {
+        (format!("STACK#{stack}"), format!("P#{version:020}#"))
     }
 
     /// A stack's wrapped data key.
@@ -152,6 +166,36 @@ impl ItemKeys {
         (format!("USER#{login}"), "TOKEN#".to_owned())
     }
 
+    /// A user in the directory.
+    pub fn listed_user(login: &Login) -> ItemKey {
+        ItemKey::new(DIRECTORY, format!("USER#{login}"))
+    }
+
+    /// The partition and the sort prefix of the users in the directory.
+    pub fn listed_users() -> (String, String) {
+        (DIRECTORY.to_owned(), "USER#".to_owned())
+    }
+
+    /// The login in the sort key of a user in the directory.
+    pub fn parse_listed_user_sort(sort: &str) -> Option<Login> {
+        Login::parse(sort.strip_prefix("USER#")?).ok()
+    }
+
+    /// An organization in the directory.
+    pub fn listed_org(org: &OrgName) -> ItemKey {
+        ItemKey::new(DIRECTORY, format!("ORG#{org}"))
+    }
+
+    /// The partition and the sort prefix of the organizations in the directory.
+    pub fn listed_orgs() -> (String, String) {
+        (DIRECTORY.to_owned(), "ORG#".to_owned())
+    }
+
+    /// The name in the sort key of an organization in the directory.
+    pub fn parse_listed_org_sort(sort: &str) -> Option<OrgName> {
+        OrgName::parse(sort.strip_prefix("ORG#")?).ok()
+    }
+
     /// The public half of a key that signs update tokens.
     pub fn verifying_key(key: &str) -> ItemKey {
         ItemKey::new("KEYRING", key)
@@ -181,6 +225,11 @@ pub fn log_blob(update: UpdateId, part: u64) -> BlobKey {
 /// A batch of events that is too long for an item.
 pub fn events_blob(update: UpdateId, first: u64, last: u64) -> BlobKey {
     blob(format!("events/{update}/{first}-{last}"))
+}
+
+/// What is written and removed to see whether blobs can be. Always the same bytes.
+pub fn probe_blob() -> BlobKey {
+    blob("probe/ready".to_owned())
 }
 
 fn blob(text: String) -> BlobKey {

@@ -57,6 +57,17 @@ impl Record for User {
     const NAME: &'static str = "user";
 }
 
+/// That there is a user or an organization of the name in the key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+impl Record for DirectoryEntry {
+    const NAME: &'static str = "directory entry";
+}
+
 /// An access token. The token itself is not stored; its SHA-256 is the item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -278,6 +289,17 @@ pub struct EventBatch {
 
 impl Record for EventBatch {
     const NAME: &'static str = "event batch";
+}
+
+/// The entry of a preview in its stack's list. What it did stands in the update's own records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// The update.
+    pub update: UpdateId,
+}
+
+impl Record for Preview {
+    const NAME: &'static str = "preview";
 }
 
 /// Something that is due.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::store::{self, sha256_hex};
-use super::{Error, RACES_MAX};
+use super::{Error, RACES_MAX, directory, orgs, users};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, delete, put};
+use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::{Member, Org, Role, Token, TokenEntry, User};
-use crate::ports::{Expect, Item, Timestamp};
+use crate::ports::{Expect, Timestamp, Write};
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
@@ -47,14 +47,7 @@ impl Caller {
 /// [`Error::NoOrg`] unless the caller is one of them.
 pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::members(org);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    let member = |item: &Item| {
-        let login = ItemKeys::parse_member_sort(&item.key.sort)
-            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a member", item.key.sort)))?;
-        Ok((login, Member::decode(&item.value)?.role))
-    };
-    items.iter().map(member).collect()
+    orgs::read_members(ctx, org).await
 }
 
 /// Every access token starts with this, so that scanners for leaked secrets can find it.
@@ -96,12 +89,14 @@ pub struct FirstUser {
     pub token: String,
 }
 
-/// Makes the first user and organization with an access token, unless there is a user of that name already.
+/// Makes the first user and organization with an access token, unless there is a user of that name already. A store from
+/// before there was a directory gets one: with this user, and with everybody who shares an organization with a listed one.
 ///
 /// # Errors
 /// Those of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
     if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
+        directory::complete_once(ctx, login).await?;
         return Ok(None);
     }
     let now = ctx.now();
@@ -118,6 +113,7 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
             Member { role: Role::Admin }.encode(),
         ),
     ];
+    writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
     writes.extend(token_writes(ctx, &secret, &token));
     // Refused: another process was first, and it shows its own token.
     Ok(store::commit(ctx, writes).await?.is_ok().then(|| FirstUser { login: login.clone(), token: secret }))
@@ -133,15 +129,25 @@ pub async fn create_token(
     name: &TokenName,
     expires_in: Option<Duration>,
 ) -> Result<String, Error> {
-    require_user(ctx, login).await?;
-    let expires = expires_in.map(|duration| ctx.now().plus(duration));
-    let (secret, token) = new_token(ctx, login, name, expires);
-    match store::commit(ctx, token_writes(ctx, &secret, &token)).await? {
-        Ok(()) => Ok(secret),
-        Err(_) => Err(Error::Invalid(format!(
-            "user {login} has a token named {name} already: choose another name, or revoke that one first"
-        ))),
+    for _ in 0..RACES_MAX {
+        let user = users::read(ctx, login).await?;
+        let expires = expires_in.map(|duration| ctx.now().plus(duration));
+        let (secret, token) = new_token(ctx, login, name, expires);
+        let mut writes = token_writes(ctx, &secret, &token);
+        // No token comes to be after its owner is gone: another user of the same name would have it.
+        let owner = writes.len();
+        writes.push(check(ItemKeys::user(login), user.unchanged()));
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(secret),
+            Err(refusal) if refusal.index == owner => {}
+            Err(_) => {
+                return Err(Error::Invalid(format!(
+                    "user {login} has a token named {name} already: choose another name, or revoke that one first"
+                )));
+            }
+        }
     }
+    Err(Error::Contended("the user"))
 }
 
 /// The access tokens of a user, by name.
@@ -149,10 +155,30 @@ pub async fn create_token(
 /// # Errors
 /// [`Error::Invalid`] when the user does not exist.
 pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<Token>, Error> {
-    require_user(ctx, login).await?;
+    users::read(ctx, login).await?;
     let (partition, prefix) = ItemKeys::user_tokens(login);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?.token)).collect()
+}
+
+/// Ends all access tokens of a user, whether that is there or not, and says how many there were.
+pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
+    let (partition, prefix) = ItemKeys::user_tokens(login);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    // Two writes for each, within the bounds of a commit.
+    for chunk in items.chunks(50) {
+        let mut writes = Vec::with_capacity(2 * chunk.len());
+        for item in chunk {
+            let hash = TokenEntry::decode(&item.value)?.hash;
+            writes.push(delete(ItemKeys::token(&hash), Expect::Any));
+            writes.push(delete(item.key.clone(), Expect::Any));
+            ctx.memory.callers.forget(&hash);
+        }
+        if store::commit(ctx, writes).await?.is_err() {
+            return Err(Error::Contended("the user's tokens"));
+        }
+    }
+    Ok(items.len())
 }
 
 /// Ends an access token. Processes that remember it forget it within a minute.
@@ -180,13 +206,6 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
     Err(Error::Contended("the token"))
 }
 
-async fn require_user(ctx: &Context, login: &Login) -> Result<(), Error> {
-    match store::read::<User>(ctx, &ItemKeys::user(login)).await? {
-        Some(_) => Ok(()),
-        None => Err(Error::Invalid(format!("there is no user {login}"))),
-    }
-}
-
 fn new_token(ctx: &Context, login: &Login, name: &TokenName, expires: Option<Timestamp>) -> (String, Token) {
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
@@ -194,7 +213,7 @@ fn new_token(ctx: &Context, login: &Login, name: &TokenName, expires: Option<Tim
     (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires })
 }
 
-fn token_writes(ctx: &Context, secret: &str, token: &Token) -> Vec<crate::ports::Write> {
+fn token_writes(ctx: &Context, secret: &str, token: &Token) -> Vec<Write> {
     let hash = sha256_hex(secret.as_bytes());
     let entry = TokenEntry { hash: hash.clone(), token: token.clone() };
     vec![

@@ -2,10 +2,14 @@
 //! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
 
 pub mod accounts;
+pub mod directory;
 pub mod error;
 pub mod events;
+pub mod health;
 pub mod history;
 pub mod log;
+pub mod orgs;
+pub mod previews;
 pub mod publish;
 pub mod rename;
 pub mod saves;
@@ -16,6 +20,7 @@ pub mod sweep;
 mod update_record;
 pub mod update_tokens;
 pub mod updates;
+pub mod users;
 
 pub use error::{Error, Holder};
 

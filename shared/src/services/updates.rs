@@ -9,9 +9,10 @@ use super::accounts::Caller;
 use super::stacks::{self, Located};
 use super::sweep::due_write;
 use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
-use super::update_tokens::{self, Claims};
-use super::{Error, RACES_MAX, publish, store};
+use super::update_tokens;
+use super::{Error, RACES_MAX, previews, publish, store};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, UpdateKind};
@@ -95,7 +96,7 @@ pub async fn start(
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
-            return started(ctx, address, id, &located, &record.value, until).await;
+            return started(ctx, address, id, &record.value, until).await;
         }
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -225,7 +226,9 @@ async fn take(
     // that nobody has a token for.
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
-    if !update.dry_run {
+    if update.dry_run {
+        writes.push(previews::entry_write(ctx, id, &update));
+    } else {
         writes.push(due_write(ctx, id, until));
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
@@ -252,19 +255,18 @@ async fn take(
     }
     // The log is empty, so the first append need not ask for its tail.
     ctx.memory.tails.put(id, ctx.now(), 0);
-    started(ctx, address, id, located, &update, until).await.map(Some)
+    started(ctx, address, id, &update, until).await.map(Some)
 }
 
 async fn started(
     ctx: &Context,
     address: &StackAddress,
     id: UpdateId,
-    located: &Located,
     update: &Update,
     until: Timestamp,
 ) -> Result<Started, Error> {
     let version = update.base_version + u64::from(!update.dry_run);
-    let token = update_tokens::issue(ctx, id, located.id, address, update.dry_run, until).await?;
+    let token = update_tokens::issue(ctx, id, update, address, until).await?;
     Ok(Started { update: id, version, token, expires: until, journal_version: update.journal_version })
 }
 
@@ -286,9 +288,7 @@ pub async fn renew(
         let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
-            let token =
-                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until)
-                    .await?;
+            let token = update_tokens::issue(ctx, claims.update, &next, address, until).await?;
             return Ok((token, until));
         }
     }

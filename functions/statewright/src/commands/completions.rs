@@ -1,0 +1,21 @@
+//! `statewright completions`.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::output::Output;
+
+/// Print the completions of these commands for a shell, such as into its folder for completions:
+/// `statewright completions bash > ~/.local/share/bash-completion/completions/statewright`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(crate) fn run(completions: &Completions, out: Output) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(completions.shell, &mut Args::command(), "statewright", &mut script);
+    out.text(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,141 @@
+//! `statewright org`.
+
+use clap::Subcommand;
+use serde::Serialize;
+use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::services::{directory, orgs};
+
+use crate::args::{self, Data};
+use crate::data;
+use crate::output::{Output, Rfc3339, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Org {
+    #[command(flatten)]
+    data: Data,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make an organization, which owns stacks.
+    Create {
+        /// Its name.
+        #[arg(value_parser = args::organization)]
+        org: OrgName,
+        /// A user to be a member; may be repeated.
+        #[arg(long = "member", value_name = "LOGIN", value_parser = args::login)]
+        members: Vec<Login>,
+    },
+    /// List the organizations.
+    List,
+    /// The members of an organization. There are no roles: each may do everything with its stacks.
+    #[command(subcommand)]
+    Member(MemberCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum MemberCommand {
+    /// Make a user a member. A running server knows it within a minute.
+    Add(Membership),
+    /// End a membership. A running server knows it within a minute; the user and the user's tokens stay.
+    Remove(Membership),
+    /// List the members.
+    List {
+        /// The organization.
+        #[arg(value_parser = args::organization)]
+        org: OrgName,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Membership {
+    /// The organization.
+    #[arg(value_parser = args::organization)]
+    org: OrgName,
+    /// The user.
+    #[arg(value_parser = args::login)]
+    login: Login,
+}
+
+#[derive(Serialize)]
+struct Created {
+    organization: OrgName,
+    created: Rfc3339,
+    members: Vec<Login>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    organizations: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    organization: OrgName,
+    created: Rfc3339,
+}
+
+#[derive(Serialize)]
+struct Members {
+    organization: OrgName,
+    members: Vec<Login>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    organization: OrgName,
+    user: Login,
+    /// Whether it was not so before.
+    changed: bool,
+}
+
+pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
+    let (_folder, ctx) = data::open_beside(&org.data).await?;
+    match org.command {
+        Command::Create { org, members } => {
+            let created = orgs::create(&ctx, &org, &members).await?;
+            let created = Created { organization: org, created: Rfc3339(created), members };
+            out.answer(&created, |created| {
+                format!(
+                    "{} is made; `statewright org member add {0} LOGIN` makes a member",
+                    created.organization
+                )
+            })
+        }
+        Command::List => {
+            let line = |(organization, created)| Line { organization, created: Rfc3339(created) };
+            let organizations = directory::orgs(&ctx).await?.into_iter().map(line).collect();
+            out.answer(&Listed { organizations }, |listed| {
+                let rows = listed
+                    .organizations
+                    .iter()
+                    .map(|line| vec![line.organization.to_string(), line.created.to_string()]);
+                table(&["ORGANIZATION", "CREATED"], rows)
+            })
+        }
+        Command::Member(MemberCommand::Add(Membership { org, login })) => {
+            let changed = orgs::add_member(&ctx, &org, &login).await?;
+            out.answer(&Changed { organization: org, user: login, changed }, |membership| {
+                let Changed { organization, user, changed } = membership;
+                let was = if *changed { "is" } else { "was already" };
+                format!("{user} {was} a member of {organization}")
+            })
+        }
+        Command::Member(MemberCommand::Remove(Membership { org, login })) => {
+            let changed = orgs::remove_member(&ctx, &org, &login).await?;
+            out.answer(&Changed { organization: org, user: login, changed }, |membership| {
+                let Changed { organization, user, changed } = membership;
+                let was = if *changed { "is no longer" } else { "was not" };
+                format!("{user} {was} a member of {organization}")
+            })
+        }
+        Command::Member(MemberCommand::List { org }) => {
+            let members = orgs::members(&ctx, &org).await?.into_iter().map(|(login, _)| login).collect();
+            out.answer(&Members { organization: org, members }, |members| {
+                table(&["USER"], members.members.iter().map(|login| vec![login.to_string()]))
+            })
+        }
+    }
+}

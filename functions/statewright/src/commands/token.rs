@@ -1,0 +1,116 @@
+//! `statewright token`.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde::Serialize;
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::layout::records;
+use statewright_shared::services::accounts;
+
+use crate::args::{self, Data};
+use crate::data;
+use crate::output::{Output, Rfc3339, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Token {
+    #[command(flatten)]
+    data: Data,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a token. It is printed this once; only its hash is kept.
+    Create {
+        /// What the token is called, in the history for example.
+        #[arg(value_parser = args::token_name)]
+        name: TokenName,
+        #[command(flatten)]
+        owner: Owner,
+        /// When it ends: so long from now, such as 12h or 90d [default: never].
+        #[arg(long, value_name = "DURATION", value_parser = args::duration)]
+        expires_in: Option<Duration>,
+    },
+    /// List a user's tokens, without the tokens themselves.
+    List {
+        #[command(flatten)]
+        owner: Owner,
+    },
+    /// End a token. Running servers forget it within a minute.
+    Revoke {
+        /// What the token is called.
+        #[arg(value_parser = args::token_name)]
+        name: TokenName,
+        #[command(flatten)]
+        owner: Owner,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Owner {
+    /// Its owner.
+    #[arg(long, value_name = "NAME", default_value = "admin", value_parser = args::login)]
+    user: Login,
+}
+
+/// A token that was made.
+#[derive(Serialize)]
+struct Created {
+    name: TokenName,
+    user: Login,
+    token: String,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    tokens: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    name: TokenName,
+    created: Rfc3339,
+    expires: Option<Rfc3339>,
+}
+
+#[derive(Serialize)]
+struct Revoked {
+    name: TokenName,
+    user: Login,
+}
+
+pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
+    let (_folder, ctx) = data::open_beside(&token.data).await?;
+    match token.command {
+        Command::Create { name, owner: Owner { user }, expires_in } => {
+            let token = accounts::create_token(&ctx, &user, &name, expires_in).await?;
+            out.answer(&Created { name, user, token }, |created| created.token.clone())
+        }
+        Command::List { owner: Owner { user } } => {
+            let tokens = accounts::list_tokens(&ctx, &user).await?;
+            let line = |token: records::Token| Line {
+                name: token.name,
+                created: Rfc3339(token.created),
+                expires: token.expires.map(Rfc3339),
+            };
+            out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
+                let rows = listed.tokens.iter().map(|token| {
+                    let expires = token.expires.map_or_else(|| "never".to_owned(), |at| at.to_string());
+                    vec![token.name.to_string(), token.created.to_string(), expires]
+                });
+                table(&["NAME", "CREATED", "EXPIRES"], rows)
+            })
+        }
+        Command::Revoke { name, owner: Owner { user } } => {
+            accounts::revoke_token(&ctx, &user, &name).await?;
+            out.answer(&Revoked { name, user }, |revoked| {
+                format!(
+                    "{} of {} is revoked; a running server forgets it within a minute",
+                    revoked.name, revoked.user
+                )
+            })
+        }
+    }
+}

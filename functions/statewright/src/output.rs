@@ -1,0 +1,149 @@
+//! The one place that prints. What was asked for goes to stdout: a text or a table for people, one JSON document for
+//! scripts. All else goes to stderr.
+
+use std::fmt;
+use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+
+use anyhow::{Context as _, bail};
+use comfy_table::{Table, TableStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Serialize, Serializer};
+use statewright_shared::ports::Timestamp;
+
+/// Where a command says what came of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// For scripts, or for people.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether a script asks.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Answers: with the document as JSON, or with what people read of it. Each command answers once.
+    pub(crate) fn answer<T: Serialize>(
+        self,
+        document: &T,
+        for_people: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            self.text(
+                &serde_json::to_string_pretty(document).context("the answer cannot be written as JSON")?,
+            )
+        } else {
+            self.text(&for_people(document))
+        }
+    }
+
+    /// Prints what has its own form.
+    pub(crate) fn text(self, text: &str) -> anyhow::Result<()> {
+        let mut stdout = io::stdout().lock();
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let printed = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
+        match printed {
+            // Whoever reads has enough, as `head` does.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            printed => printed.context("cannot print the answer"),
+        }
+    }
+
+    /// Says something beside the answer.
+    pub(crate) fn note(self, text: impl fmt::Display) {
+        // There is nowhere left to say that stderr is gone.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// Says why a command is refused: the whole chain, since each layer says only what it knows.
+    pub(crate) fn complain(self, error: &anyhow::Error, next_step: Option<&str>) {
+        self.note(format_args!("error: {error:#}"));
+        if let Some(next_step) = next_step {
+            self.note(format_args!("  {next_step}"));
+        }
+    }
+
+    /// Shows that something long goes on, and how far it is where `total` is known: on stderr, and only on a terminal.
+    pub(crate) fn progress(self, what: &'static str, total: Option<u64>) -> ProgressBar {
+        let (bar, template) = match total {
+            Some(total) => (ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}"),
+            None => (ProgressBar::new_spinner(), "{spinner} {msg} {pos}"),
+        };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.with_style(style).with_message(what)
+    }
+
+    /// Asks before what cannot be taken back: no question if the answer was given with `--yes`, and without a terminal
+    /// only that answer counts.
+    ///
+    /// # Errors
+    /// When the answer is no, or nobody can be asked.
+    pub(crate) fn confirm(self, question: &str, yes: bool) -> anyhow::Result<()> {
+        if yes {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            bail!("{question} Nobody can be asked here: add --yes if that is meant");
+        }
+        let mut stderr = io::stderr();
+        write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+        if matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(());
+        }
+        bail!("nothing was done, as you did not say yes")
+    }
+}
+
+/// Rows under their headings, with nothing but blanks between, so that it can be cut by other programs too.
+pub(crate) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new()).set_header(headings.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    // Without the blanks that fill up the last column.
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// An instant in answers: RFC 3339, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rfc3339(pub(crate) Timestamp);
+
+impl fmt::Display for Rfc3339 {
+    /// For people, to the second.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&Timestamp::from_seconds(self.0.seconds()).to_rfc3339())
+    }
+}
+
+impl Serialize for Rfc3339 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_rfc3339())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_rows_with_blanks_between() {
+        let rows = [vec!["a".to_owned(), "never".to_owned()], vec!["longer".to_owned(), String::new()]];
+        assert_eq!(table(&["NAME", "ENDS"], rows), "NAME    ENDS\na       never\nlonger");
+    }
+
+    #[test]
+    fn an_instant_is_rfc_3339_and_people_see_whole_seconds() {
+        let at = Rfc3339(Timestamp(1_767_225_601_500_000_000));
+        assert_eq!(at.to_string(), "2026-01-01T00:00:01Z");
+        assert_eq!(serde_json::to_string(&at).unwrap(), "\"2026-01-01T00:00:01.5Z\"");
+    }
+}

@@ -1,0 +1,128 @@
+//! Users, for whoever works at the store itself.
+
+use super::accounts::end_tokens;
+use super::directory::{self, OPERATOR};
+use super::{Error, RACES_MAX, orgs, store};
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, check, delete, put};
+use crate::layout::records::User;
+use crate::ports::Expect;
+
+/// Memberships that one commit makes or ends.
+const MEMBERSHIPS_MAX: usize = 40;
+
+/// Makes a user, a member of these organizations; the first of them owns the stacks that the user names without one.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is a user of that name, or an organization is missing.
+pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<User, Error> {
+    if login.as_str() == OPERATOR {
+        return Err(Error::Invalid(format!(
+            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
+        )));
+    }
+    let mut distinct: Vec<OrgName> = Vec::new();
+    for org in names {
+        if !distinct.contains(org) {
+            distinct.push(org.clone());
+        }
+    }
+    if distinct.len() > MEMBERSHIPS_MAX {
+        return Err(Error::TooMany(format!("a user is made with at most {MEMBERSHIPS_MAX} organizations")));
+    }
+    // What is left of a user of that name whose removal did not end.
+    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_none() {
+        end_tokens(ctx, login).await?;
+    }
+    let user = User { login: login.clone(), created: ctx.now(), orgs: distinct };
+    let mut writes = vec![
+        put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
+        directory::user_write(ctx, login, user.created),
+    ];
+    for org in &user.orgs {
+        let record = orgs::read(ctx, org).await?;
+        writes.push(orgs::member_write(ctx, org, login));
+        writes.push(check(ItemKeys::org(org), record.unchanged()));
+    }
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(user),
+        Err(refusal) if refusal.index == 0 => {
+            Err(Error::Invalid(format!("there is a user {login} already: choose another name")))
+        }
+        Err(_) => Err(Error::Contended("an organization")),
+    }
+}
+
+/// All users, by login.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn list(ctx: &Context) -> Result<Vec<User>, Error> {
+    let mut users = Vec::new();
+    for (login, _) in directory::users(ctx).await? {
+        // One that is being removed may be listed still.
+        if let Some(user) = store::read::<User>(ctx, &ItemKeys::user(&login)).await? {
+            users.push(user.value);
+        }
+    }
+    Ok(users)
+}
+
+/// What went with a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Access tokens that were ended.
+    pub tokens: usize,
+    /// Organizations that the user was a member of.
+    pub orgs: Vec<OrgName>,
+}
+
+/// Removes a user with all access tokens. Processes that remember a token forget it within a minute; an update that
+/// runs ends as it would have. A repeat after a crash takes away what the first left.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is no such user.
+pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
+    let mut left: Vec<OrgName> = Vec::new();
+    for attempt in 0..RACES_MAX {
+        let Some(user) = store::read::<User>(ctx, &ItemKeys::user(login)).await? else {
+            let tokens = end_tokens(ctx, login).await?;
+            // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
+            if attempt > 0 || tokens > 0 {
+                return Ok(Removed { tokens, orgs: left });
+            }
+            return Err(missing(login));
+        };
+        let mut orgs = user.value.orgs.clone();
+        let ended = orgs.split_off(orgs.len().saturating_sub(MEMBERSHIPS_MAX));
+        let mut writes: Vec<_> =
+            ended.iter().map(|org| delete(ItemKeys::member(org, login), Expect::Any)).collect();
+        if orgs.is_empty() {
+            // From here on no token of the user's is good: whoever reads one looks for its owner.
+            writes.push(delete(ItemKeys::user(login), user.unchanged()));
+            writes.push(delete(ItemKeys::listed_user(login), Expect::Any));
+        } else {
+            let fewer = User { orgs: orgs.clone(), ..user.value.clone() };
+            writes.push(put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), fewer.encode()));
+        }
+        if store::commit(ctx, writes).await?.is_err() {
+            continue;
+        }
+        left.splice(0..0, ended);
+        if orgs.is_empty() {
+            return Ok(Removed { tokens: end_tokens(ctx, login).await?, orgs: left });
+        }
+    }
+    Err(Error::Contended("the user"))
+}
+
+/// A user that is there.
+pub(super) async fn read(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
+    store::read::<User>(ctx, &ItemKeys::user(login)).await?.ok_or_else(|| missing(login))
+}
+
+fn missing(login: &Login) -> Error {
+    Error::Invalid(format!("there is no user {login}"))
+}

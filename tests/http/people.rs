@@ -1,0 +1,164 @@
+//! Users, organizations and who is a member of which, as whoever works at the store itself arranges them.
+
+use std::time::Duration;
+
+use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::delete;
+use statewright_shared::ports::{Expect, Item, Order, Query};
+use statewright_shared::services::{accounts, directory, orgs, users};
+use statewright_tests::app::{ORG, TestApp, USER};
+
+use crate::world::Stack;
+
+fn login(text: &str) -> Login {
+    Login::parse(text).unwrap()
+}
+
+fn org(text: &str) -> OrgName {
+    OrgName::parse(text).unwrap()
+}
+
+async fn token(app: &TestApp, user: &str, name: &str) -> String {
+    let name = TokenName::parse(name).unwrap();
+    accounts::create_token(&app.context, &login(user), &name, None).await.unwrap()
+}
+
+fn past_memory(app: &TestApp) {
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+}
+
+/// What the directory holds, as it lies there.
+async fn entries(app: &TestApp) -> Vec<Item> {
+    let query = Query {
+        partition: "DIRECTORY".to_owned(),
+        prefix: String::new(),
+        after: None,
+        order: Order::Ascending,
+        limit: 100,
+    };
+    app.context.ledger.query(&query).await.unwrap().items
+}
+
+async fn listed(app: &TestApp) -> (Vec<String>, Vec<String>) {
+    let users = users::list(&app.context).await.unwrap();
+    let orgs = directory::orgs(&app.context).await.unwrap();
+    (
+        users.iter().map(|user| user.login.to_string()).collect(),
+        orgs.iter().map(|(org, _)| org.to_string()).collect(),
+    )
+}
+
+#[tokio::test]
+async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_name() {
+    let app = TestApp::memory().await;
+    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    let laptop = token(&app, "bob", "laptop").await;
+    for number in 0..120 {
+        token(&app, "bob", &format!("ci-{number}")).await;
+    }
+    let other = app.another_process("other").await;
+    for process in [&app, &other] {
+        process.get("/api/user").token(&laptop).send().await.expect(200);
+    }
+
+    let removed = users::remove(&app.context, &login("bob")).await.unwrap();
+    assert_eq!((removed.tokens, removed.orgs), (121, vec![org(ORG)]));
+    app.get("/api/user").token(&laptop).send().await.refused(401);
+    past_memory(&app);
+    other.get("/api/user").token(&laptop).send().await.refused(401);
+    let again = users::remove(&app.context, &login("bob")).await.unwrap_err();
+    assert_eq!(again.to_string(), "there is no user bob");
+    let name = TokenName::parse("late").unwrap();
+    accounts::create_token(&app.context, &login("bob"), &name, None).await.unwrap_err();
+
+    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    app.get("/api/user").token(&laptop).send().await.refused(401);
+    assert!(accounts::list_tokens(&app.context, &login("bob")).await.unwrap().is_empty());
+    // All names are free again.
+    let laptop = token(&app, "bob", "laptop").await;
+    app.get("/api/user").token(&laptop).send().await.expect(200);
+}
+
+/// A removal that ended after its first step leaves tokens without an owner.
+#[tokio::test]
+async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
+    let app = TestApp::memory().await;
+    users::create(&app.context, &login("bob"), &[]).await.unwrap();
+    let laptop = token(&app, "bob", "laptop").await;
+    app.context.ledger.commit(vec![delete(ItemKeys::user(&login("bob")), Expect::Any)]).await.unwrap();
+    app.get("/api/user").token(&laptop).send().await.refused(401);
+    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    app.get("/api/user").token(&laptop).send().await.refused(401);
+}
+
+#[tokio::test]
+async fn a_member_sees_what_others_are_told_does_not_exist() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    users::create(&app.context, &login("bob"), &[]).await.unwrap();
+    let bob = token(&app, "bob", "laptop").await;
+    let ask = async |status: u16| app.get(&stack.path).token(&bob).send().await.expect(status);
+    let missing = app.get("/api/stacks/nowhere/none/dev").token(&bob).send().await.refused(404);
+    let walled = ask(404).await["message"].as_str().unwrap().to_owned();
+    assert_eq!(walled.replace(&format!("{ORG}/{}", stack.project), "nowhere/none"), missing);
+
+    assert!(orgs::add_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
+    assert!(!orgs::add_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
+    past_memory(&app);
+    ask(200).await;
+    let members = orgs::members(&app.context, &org(ORG)).await.unwrap();
+    let members: Vec<_> = members.iter().map(|(login, _)| login.as_str()).collect();
+    assert_eq!(members, [USER, "bob"]);
+
+    assert!(orgs::remove_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
+    assert!(!orgs::remove_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
+    past_memory(&app);
+    ask(404).await;
+}
+
+#[tokio::test]
+async fn what_is_there_already_or_missing_is_refused_by_name() {
+    let app = TestApp::memory().await;
+    let ctx = &app.context;
+    let words = |error: statewright_shared::services::Error| error.to_string();
+    orgs::create(ctx, &org("beta"), &[login(USER)]).await.unwrap();
+    let refused = words(orgs::create(ctx, &org("beta"), &[]).await.unwrap_err());
+    assert_eq!(refused, "there is an organization beta already: choose another name");
+    let refused = words(orgs::create(ctx, &org("gamma"), &[login("nobody")]).await.unwrap_err());
+    assert_eq!(refused, "there is no user nobody");
+    let refused = words(users::create(ctx, &login(USER), &[]).await.unwrap_err());
+    assert_eq!(refused, "there is a user alice already: choose another name");
+    let refused = words(users::create(ctx, &login("bob"), &[org("gamma")]).await.unwrap_err());
+    assert_eq!(refused, "there is no organization gamma");
+    let refused = words(users::create(ctx, &login("operator"), &[]).await.unwrap_err());
+    assert!(refused.contains("choose another name"), "{refused}");
+    // What was refused left nothing behind.
+    assert_eq!(listed(&app).await, (vec![USER.to_owned()], vec![ORG.to_owned(), "beta".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_store_from_before_there_was_a_directory_lists_whom_it_has() {
+    let app = TestApp::memory().await;
+    app.member("bob", "laptop").await;
+    app.member_of(&["beta", "gamma"], "carol", "laptop").await;
+    orgs::add_member(&app.context, &org("beta"), &login("bob")).await.unwrap();
+    app.other_user("dora", "delta").await;
+    let before = entries(&app).await;
+    assert_eq!(before.len(), 8);
+
+    // As an earlier version left it.
+    let writes = before.iter().map(|item| delete(item.key.clone(), Expect::Any)).collect();
+    app.context.ledger.commit(writes).await.unwrap();
+    assert_eq!(accounts::bootstrap(&app.context, &login(USER), &org(ORG)).await.unwrap().map(|_| ()), None);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    assert_eq!(listed(&app).await, (names(&["alice", "bob", "carol"]), names(&["acme", "beta", "gamma"])));
+
+    // One that shares nothing with them is listed once it is named.
+    let operator = directory::operator(&app.context, Some(&org("delta"))).await.unwrap();
+    assert_eq!(operator.user.orgs.len(), 4);
+    let same =
+        |items: &[Item]| items.iter().map(|item| (item.key.clone(), item.value.clone())).collect::<Vec<_>>();
+    assert_eq!(same(&entries(&app).await), same(&before));
+}
