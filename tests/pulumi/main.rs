@@ -4,17 +4,20 @@
 
 mod backends;
 mod beyond;
+mod both;
 mod conflicts;
 mod crashes;
 mod failures;
 mod history;
 mod keeping;
+mod interruptions;
 mod login;
 mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;
+mod options;
 mod protocol;
 mod references;
 mod renames;
@@ -26,3 +29,4 @@ mod support;
 mod targets;
 mod updates;
 mod watch;
+mod values;
