@@ -85,6 +85,21 @@ pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -
     nothing()
 }
 
+/// One event, from clients of before there were batches.
+pub(crate) async fn event(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let event: EngineEvent = body.parse()?;
+    let batch = [br#"{"events":["#, body.text.trim_ascii(), b"]}"].concat();
+    let batch = event_service::NewBatch {
+        first: event.sequence,
+        last: event.sequence,
+        count: 1,
+        gzip: gzip(&batch),
+        summary: summary(&[event]),
+    };
+    event_service::append(&app, &claims, batch).await?;
+    nothing()
+}
+
 fn summary(events: &[EngineEvent]) -> Option<Summary> {
     let summary = events.iter().find_map(|event| event.summary_event.as_ref())?;
     Some(Summary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
