@@ -4,7 +4,7 @@ use std::io;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::services::publish::gzip;
+use statewright_shared::services::texts::gzip;
 use statewright_tests::stopwatch::Stopwatch;
 
 use crate::process::{ORGANIZATION, Server};

@@ -12,7 +12,7 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
-use statewright_shared::services::publish::gzip;
+use statewright_shared::services::texts::gzip;
 use statewright_shared::services::{check, masters};
 use statewright_tests::app::TestApp;
 

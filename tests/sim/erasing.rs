@@ -13,9 +13,9 @@ use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::Item;
 use statewright_shared::services::events::{self, NewBatch};
-use statewright_shared::services::publish::gzip;
 use statewright_shared::services::sweep::sweep;
-use statewright_shared::services::{removed, stacks};
+use statewright_shared::services::texts::gzip;
+use statewright_shared::services::{lookup, removed};
 
 use super::scene::{Scene, Step};
 use super::world::World;
@@ -46,7 +46,7 @@ async fn scene() -> (Scene, StackId) {
     events::append(&ctx, &scene.claims().unwrap(), batch).await.unwrap();
     scene.act(&ctx, Step::Complete).await.unwrap();
     scene.act(&ctx, Step::Rename).await.unwrap();
-    let stack = stacks::locate(&ctx, &scene.caller, &scene.address).await.unwrap().id;
+    let stack = lookup::locate(&ctx, &scene.caller, &scene.address).await.unwrap().id;
     (scene, stack)
 }
 

@@ -14,9 +14,9 @@ use futures::FutureExt;
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
-use statewright_shared::services::publish::gzip;
 use statewright_shared::services::sweep::sweep;
-use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
+use statewright_shared::services::texts::gzip;
+use statewright_shared::services::{Error, log, lookup, stacks, update_tokens, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
 use super::world::{Delay, World};
@@ -230,7 +230,7 @@ async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
         let refused = scene.act(&process, step).await;
         assert!(matches!(refused, Err(Error::Port(_))), "{refused:?}");
         faults.heal();
-        let stack = stacks::locate(&process, &scene.caller, &scene.address).await.unwrap();
+        let stack = lookup::locate(&process, &scene.caller, &scene.address).await.unwrap();
         assert_eq!(stack.head.value.running, None);
     }
     scene.act(&process, Step::Begin).await.unwrap();

@@ -14,13 +14,14 @@ use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateK
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
 use statewright_shared::services::accounts::{self, Caller};
-use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens;
+use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{Error, log, orgs, removed, secrets, stacks, users, versions};
+use statewright_shared::services::{
+    Error, at_once, log, lookup, orgs, removed, secrets, stacks, update_tokens, users, versions,
+};
 
 use super::world::World;
 
@@ -177,7 +178,7 @@ impl Scene {
             }
             Step::Import(number) => {
                 let text = Bytes::from(self.whole_with(number).to_string());
-                publish::import(ctx, caller, address, text).await?;
+                at_once::import(ctx, caller, address, text).await?;
                 self.told.lock().unwrap().acked.insert(number);
             }
             Step::Remove => {
@@ -192,7 +193,7 @@ impl Scene {
                 self.come_back(ctx).await?;
             }
             Step::Encrypt => {
-                let stack = stacks::locate(ctx, caller, address).await?.id;
+                let stack = lookup::locate(ctx, caller, address).await?.id;
                 let sealed = secrets::encrypt(ctx, stack, &[PLAINTEXT.to_vec()]).await?;
                 self.told.lock().unwrap().secrets.extend(sealed);
             }
@@ -228,7 +229,7 @@ impl Scene {
                 for (_, rehomed) in rehome::page(ctx, caller, &plan, None).await?.0 {
                     rehomed?;
                 }
-                let head = stacks::locate(ctx, caller, address).await?.head.value;
+                let head = lookup::locate(ctx, caller, address).await?.head.value;
                 let url = head.snapshot.and_then(|snapshot| snapshot.secrets_url);
                 assert_eq!(url.as_deref(), Some(NEW_URL));
             }
@@ -352,7 +353,7 @@ impl Scene {
             (told.secrets.clone(), told.tokens.clone(), revoked)
         };
         if !sealed.is_empty() {
-            let stack = stacks::locate(ctx, &self.caller, &self.address).await.unwrap().id;
+            let stack = lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
             for plaintext in secrets::decrypt(ctx, stack, &sealed).await.unwrap() {
                 assert_eq!(plaintext, PLAINTEXT);
             }
@@ -414,7 +415,7 @@ impl Scene {
                 Err(other) => panic!("{other:?}"),
             }
         }
-        if matches!(stacks::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
+        if matches!(lookup::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }

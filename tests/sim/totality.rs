@@ -16,9 +16,9 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::Version;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
 use statewright_shared::services::events::{self, NewBatch};
-use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::{Error, log, stacks, updates};
+use statewright_shared::services::texts::{gunzip, gzip};
+use statewright_shared::services::{Error, at_once, log, stacks, updates};
 
 use super::scene::{Scene, Step, new_update};
 use super::world::World;
@@ -232,7 +232,7 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
     scene.act(&process, Step::CreateStack).await.unwrap();
     let mut version = 0;
     if let Some(base) = base {
-        match publish::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
+        match at_once::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
             Ok(_) => version += 1,
             Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error:?}"),
         }

@@ -359,8 +359,7 @@ impl Call<'_> {
 
     /// With a JSON body, compressed as the CLI does.
     pub fn gzip(self, body: &[u8]) -> Self {
-        self.header("Content-Encoding", "gzip")
-            .raw(statewright_shared::services::publish::gzip(body).to_vec())
+        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::texts::gzip(body).to_vec())
     }
 
     /// With these bytes.

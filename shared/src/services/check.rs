@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::publish::gunzip;
-use super::{Error, publish, secrets, stacks, store, update_tokens};
+use super::texts::{self, gunzip};
+use super::{Error, lookup, publish, secrets, store, update_tokens};
 use crate::context::Context;
 use crate::domain::deployment;
 use crate::domain::ids::StackId;
@@ -210,9 +210,9 @@ async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Er
     struct Mark {
         integrity_error: Option<IgnoredAny>,
     }
-    let gzip = stacks::fetch_snapshot(ctx, snapshot).await?;
+    let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
     let expected = snapshot.clone();
-    publish::in_background(move || {
+    texts::in_background(move || {
         let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));
         let text = gunzip(&gzip)?;
         if (gzip.len() as u64, text.len() as u64) != (expected.bytes_gzip, expected.bytes_text) {

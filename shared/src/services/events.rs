@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::accounts::Caller;
-use super::{Error, log, stacks, store};
+use super::{Error, log, lookup, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::names::StackAddress;
@@ -78,7 +78,7 @@ pub async fn read(
     update: &str,
     from: &str,
 ) -> Result<EventsPage, Error> {
-    let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
+    let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
     let partition = ItemKeys::events(id, 0, 0).partition;
     let after = (!from.is_empty()).then(|| from.to_owned());
     let query =

@@ -4,8 +4,8 @@ use futures::future::try_join_all;
 
 use super::accounts::Caller;
 use super::history::PageOf;
-use super::stacks::{self, Located};
-use super::{Error, store};
+use super::lookup::Located;
+use super::{Error, store, takeover};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
@@ -58,7 +58,7 @@ pub struct Previews {
 /// A page of the previews that started from a version of the stack; from the current one where none is named.
 ///
 /// # Errors
-/// As [`stacks::locate_settled`].
+/// As [`takeover::locate_settled`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -67,7 +67,7 @@ pub async fn list(
     page: PageOf,
     oldest_first: bool,
 ) -> Result<Previews, Error> {
-    let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let newest = head.value.version;
     let (partition, prefix) = ItemKeys::previews(id, version.unwrap_or(newest));
     let mut entries = store::query_all(ctx, partition, prefix, PREVIEWS_MAX).await?;

@@ -1,8 +1,7 @@
 //! Stacks that were removed: they are hidden, can be brought back for a while, and then go with all that is theirs.
 
-use super::retention::{self, BLOB_OUTLIVES};
-use super::sweep::{Next, Pages, Swept, due_write};
-use super::{Error, RACES_MAX, store};
+use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
+use super::{Error, RACES_MAX, retention, store};
 use crate::context::Context;
 use crate::domain::ids::StackId;
 use crate::domain::names::{Login, OrgName, StackAddress};

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::sweep::{Next, Pages, Swept, due_write};
+use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use super::{Error, previews, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
@@ -18,10 +18,6 @@ use crate::layout::record::{Broken, Record, check, delete};
 use crate::layout::records::{Due, EventBatch, Head, Outputs, Payload, Version};
 use crate::layout::slot::Slot;
 use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Query, Timestamp, Write};
-
-/// A blob outlives the last item that named it by so long. A table can be restored to any moment of its last 35 days,
-/// and finds all its blobs then.
-pub(crate) const BLOB_OUTLIVES: Duration = Duration::from_secs(36 * 24 * 3600);
 
 /// A log and events are kept for at least so long, whatever was chosen. What is sent late has to find the log's seal, or
 /// else that its token is no longer good, and a token is good for minutes.

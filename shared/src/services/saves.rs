@@ -6,9 +6,8 @@
 
 use bytes::Bytes;
 
-use super::log;
-use super::publish::{gunzip, in_background, refuse_plaintext};
-use super::{Error, RACES_MAX, store};
+use super::texts::{gunzip, in_background, refuse_plaintext};
+use super::{Error, RACES_MAX, log, store};
 use crate::context::{Context, LastText};
 use crate::domain::claims::Claims;
 use crate::domain::deployment;

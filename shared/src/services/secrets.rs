@@ -6,8 +6,7 @@
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 
-use super::store;
-use super::{Error, RACES_MAX};
+use super::{Error, RACES_MAX, store};
 use crate::context::{Context, DATA_KEY_REMEMBERED_FOR};
 use crate::domain::ids::StackId;
 use crate::layout::ItemKeys;

@@ -10,82 +10,23 @@
 
 use std::time::Duration;
 
-use super::{Error, publish, removed, retention, store};
+pub use super::due::Swept;
+use super::due::{Next, due_write};
+use super::{Error, removed, retention, store, takeover};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::keys::DUE_SHARDS;
-use crate::layout::record::{Record, delete, put};
+use crate::layout::record::{Record, delete};
 use crate::layout::records::Due;
-use crate::ports::{Expect, Item, Order, Query, Timestamp, Write};
+use crate::ports::{Expect, Item, Order, Query};
 
 /// A client whose lease is over may be about to renew it late; whoever wants the stack need not wait for that, a sweep does.
 pub const GRACE: Duration = Duration::from_secs(30);
 
 /// Due items of a shard that one sweep looks at.
 const PAGE: usize = 100;
-
-/// Commits that a sweep makes for one due item before it turns to the next one.
-const PAGES_MAX: usize = 50;
-
-/// The write that makes something be looked at after this instant.
-pub(crate) fn due_write(ctx: &Context, due: &Due, at: Timestamp) -> Write {
-    put(ItemKeys::due(due, at), Expect::Any, ctx.ids.revision(), due.encode())
-}
-
-/// What becomes of a due item that was looked at.
-pub(super) enum Next {
-    /// There is nothing more to do.
-    Done,
-    /// It is looked at again after this instant, which lies ahead.
-    At(Timestamp),
-    /// Something else is looked at after this instant.
-    Becomes(Due, Timestamp),
-    /// There is more to do than was done at once: it stays due, and so do the others.
-    MoreOfIt,
-    /// Something changed at this moment: the next sweep sees what.
-    AsItIs,
-}
-
-/// How many pages may still be removed for a due item.
-pub(super) struct Pages(usize);
-
-impl Default for Pages {
-    fn default() -> Self {
-        Self(PAGES_MAX)
-    }
-}
-
-impl Pages {
-    /// Takes one, if there is one left.
-    pub(super) fn take(&mut self) -> bool {
-        let left = self.0.checked_sub(1);
-        self.0 = left.unwrap_or(0);
-        left.is_some()
-    }
-}
-
-/// What a sweep did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Updates that were ended because their lease was over, or published because nobody had.
-    pub ended: usize,
-    /// Updates that still run or are just being published, to be looked at later.
-    pub running: usize,
-    /// Updates that were over, to be looked at later for what they left.
-    pub over: usize,
-    /// Updates and removed stacks of which the last was erased.
-    pub erased: usize,
-    /// Versions that were removed, because more are there than are kept.
-    pub pruned: usize,
-    /// Blobs that were removed.
-    pub blobs: usize,
-    /// Due items that could not be looked at; the log says why, and the next sweep tries again.
-    pub failed: usize,
-    /// Whether more may be due.
-    pub more: bool,
-}
 
 /// Looks at one bounded page of each shard.
 ///
@@ -159,12 +100,12 @@ async fn look_at_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Resul
             false => retention::look_at_update(ctx, id, &record.value, over, swept).await,
         };
     }
-    let Some(at) = publish::overdue_from(&record.value) else { return Ok(Next::Done) };
+    let Some(at) = takeover::overdue_from(&record.value) else { return Ok(Next::Done) };
     if ctx.now() <= at.plus(GRACE) {
         swept.running += 1;
         return Ok(Next::At(at));
     }
-    if !publish::finish(ctx, id, record).await? {
+    if !takeover::finish(ctx, id, record).await? {
         // Renewed or ended at this moment: the next sweep sees which.
         return Ok(Next::AsItIs);
     }

@@ -1,6 +1,6 @@
 //! The record of an update: reading it for whoever shows its token, and writing it.
 
-use super::sweep::due_write;
+use super::due::due_write;
 use super::{Error, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;

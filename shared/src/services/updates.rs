@@ -6,10 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::accounts::Caller;
-use super::stacks::{self, Located};
+use super::lookup::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
-use super::update_tokens;
-use super::{Error, Holder, RACES_MAX, previews, publish, store};
+use super::{Error, Holder, RACES_MAX, previews, publish, stacks, store, takeover, update_tokens};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
@@ -66,7 +65,7 @@ pub async fn create(
     new: NewUpdate,
 ) -> Result<UpdateId, Error> {
     let detail = encode_detail(&new)?;
-    let located = stacks::locate(ctx, caller, address).await?;
+    let located = lookup::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
     let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
@@ -93,8 +92,8 @@ pub async fn start(
         stacks::check_tags(tags)?;
     }
     for _ in 0..RACES_MAX {
-        let (located, id, record) = stacks::update(ctx, caller, address, update).await?;
-        let located = publish::settle(ctx, located).await?;
+        let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
+        let located = takeover::settle(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
@@ -145,7 +144,7 @@ pub async fn begin(
     let detail = encode_detail(&new)?;
     let id = UpdateId::new(ctx.ids.uuid());
     for _ in 0..RACES_MAX {
-        let located = stacks::locate_settled(ctx, caller, address).await?;
+        let located = takeover::locate_settled(ctx, caller, address).await?;
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -157,7 +156,7 @@ pub async fn begin(
         {
             let tags = match tags {
                 Some(tags) if !new.dry_run => tags,
-                _ => stacks::read_name(ctx, address).await?.value.tags,
+                _ => lookup::read_name(ctx, address).await?.value.tags,
             };
             let mut located = located;
             if !new.dry_run {
@@ -205,7 +204,7 @@ fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
 
 /// A dry run takes nothing, so nothing stands in its way.
 async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Result<(), Error> {
-    if update.dry_run { Ok(()) } else { publish::check_free(ctx, &located.head.value).await }
+    if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.
@@ -239,7 +238,7 @@ async fn take(
             head.encode(),
         ));
         if let Some(tags) = tags {
-            let name = stacks::read_name(ctx, address).await?;
+            let name = lookup::read_name(ctx, address).await?;
             if name.value.tags != *tags {
                 let next = Name { tags: tags.clone(), ..name.value.clone() };
                 writes.push(put(
@@ -315,10 +314,10 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
 /// Who holds a stack.
 ///
 /// # Errors
-/// As [`stacks::locate_settled`].
+/// As [`takeover::locate_settled`].
 pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
-    let located = stacks::locate_settled(ctx, caller, address).await?;
-    publish::holder(ctx, &located.head.value).await
+    let located = takeover::locate_settled(ctx, caller, address).await?;
+    takeover::holder(ctx, &located.head.value).await
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
@@ -332,7 +331,7 @@ pub async fn cancel(
     address: &StackAddress,
     update: &str,
 ) -> Result<(), Error> {
-    let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
+    let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
     end(ctx, id, record, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
 }
 
@@ -377,7 +376,7 @@ async fn end(
 async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {
     match &located.head.value.snapshot {
         Some(snapshot) if snapshot.bytes_gzip <= BEGIN_DEPLOYMENT_BYTES_MAX => {
-            stacks::fetch_snapshot(ctx, snapshot).await.map(Some)
+            lookup::fetch_snapshot(ctx, snapshot).await.map(Some)
         }
         Some(_) | None => Ok(None),
     }

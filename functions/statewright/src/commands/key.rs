@@ -8,7 +8,7 @@ use statewright_shared::adapters::embedded::{DataFolder, FolderError};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::services::masters::{self, Rewrapped};
-use statewright_shared::services::{directory, secrets, stacks};
+use statewright_shared::services::{directory, lookup, secrets};
 
 use crate::args::{self, Data};
 use crate::data;
@@ -120,7 +120,7 @@ async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Resu
     // A rotation must not miss the new key.
     let _lock = folder.lock_keys()?;
     let operator = directory::operator(&ctx, Some(&address.org)).await?;
-    let stack = stacks::locate(&ctx, &operator, address).await?.id;
+    let stack = lookup::locate(&ctx, &operator, address).await?.id;
     let key = secrets::renew_key(&ctx, stack).await?;
     let renewed = Rotated { stack: Some(address.to_string()), data_key: Some(key), ..Rotated::default() };
     out.answer(&renewed, |_| {

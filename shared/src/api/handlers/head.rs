@@ -19,11 +19,11 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::Detail;
 use crate::services::accounts::Caller;
-use crate::services::publish::{gunzip, gzip};
-use crate::services::rename::{self as rename_service, NewAddress};
-use crate::services::stacks::StackView;
-use crate::services::updates::{Begun, NewUpdate, Started};
-use crate::services::{Error, publish, stacks, updates};
+use crate::services::rename::NewAddress;
+use crate::services::stacks::{self, StackView};
+use crate::services::texts::{gunzip, gzip};
+use crate::services::updates::{self, Begun, NewUpdate, Started};
+use crate::services::{Error, at_once, rename as rename_service};
 use crate::wire::pulumi::{
     BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
     RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
@@ -145,7 +145,7 @@ pub(crate) async fn import(
     host: AskedHost,
     body: Body,
 ) -> Answer {
-    let made = publish::import(&app, &caller, &address, body.text).await?;
+    let made = at_once::import(&app, &caller, &address, body.text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);

@@ -11,10 +11,10 @@ use crate::api::path::StackPath;
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Outcome, Status};
 use crate::layout::records::Version;
-use crate::services::Error;
 use crate::services::accounts::Caller;
-use crate::services::history::{self as history_service, PageOf};
-use crate::services::previews::{self as previews_service, PAGE_MAX, Previewed};
+use crate::services::history::PageOf;
+use crate::services::previews::{PAGE_MAX, Previewed};
+use crate::services::{Error, history as history_service, previews as previews_service};
 use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo};
 
 /// The history: a page of it, or all.

@@ -8,7 +8,7 @@ use crate::api::body::Body;
 use crate::domain::claims::Claims;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
-use crate::services::publish::{gzip, refuse_plaintext};
+use crate::services::texts::{gzip, refuse_plaintext};
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::error::Failure;
-use crate::services::publish::gunzip;
+use crate::services::texts::gunzip;
 
 type Answer = Result<Response, Failure>;
 

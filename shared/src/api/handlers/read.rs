@@ -16,9 +16,9 @@ use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText};
 use crate::domain::names::Login;
 use crate::layout::records::Role;
 use crate::services::accounts::{self, Caller};
-use crate::services::publish::gunzip;
-use crate::services::stacks::{ListFilter, ListPosition, StackView};
-use crate::services::{Error, events as event_service, stacks};
+use crate::services::stacks::{self, ListFilter, ListPosition, StackView};
+use crate::services::texts::gunzip;
+use crate::services::{Error, events as event_service, lookup};
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
     NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,
@@ -254,7 +254,7 @@ pub(crate) async fn update_status(
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
 ) -> Answer {
-    let (_, _, record) = stacks::update(&app, &caller, &address, &update).await?;
+    let (_, _, record) = lookup::update(&app, &caller, &address, &update).await?;
     json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 

@@ -9,9 +9,8 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::update::Requester;
-use statewright_shared::services::Error;
 use statewright_shared::services::accounts::Caller;
-use statewright_shared::services::directory;
+use statewright_shared::services::{Error, directory};
 
 use crate::args::{self, Data};
 use crate::data;

@@ -10,7 +10,7 @@ use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::records;
 use statewright_shared::services::history::{self, PageOf};
-use statewright_shared::services::{directory, removed, stacks, versions as versions_service};
+use statewright_shared::services::{directory, lookup, removed, versions as versions_service};
 
 use super::{Named, Who};
 use crate::args;
@@ -257,7 +257,7 @@ async fn bring_back(
 ) -> anyhow::Result<()> {
     let id = removed::restore(ctx, address, id).await?;
     let operator = directory::operator(ctx, Some(&address.org)).await?;
-    let version = stacks::locate(ctx, &operator, address).await?.head.value.version;
+    let version = lookup::locate(ctx, &operator, address).await?.head.value.version;
     let back =
         Restored { stack: address.to_string(), id: id.to_string(), restored: None, version, update: None };
     out.answer(&back, |back| format!("{} is back, with its versions, its secrets and its tags", back.stack))
@@ -280,7 +280,7 @@ pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> any
     let made = versions_service::restore(ctx, &operator, &stack.address, version).await?;
     let restored = Restored {
         stack: stack.address.to_string(),
-        id: stacks::locate(ctx, &operator, &stack.address).await?.id.to_string(),
+        id: lookup::locate(ctx, &operator, &stack.address).await?.id.to_string(),
         restored: Some(version),
         version: made.version,
         update: Some(made.update.to_string()),
