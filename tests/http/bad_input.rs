@@ -286,7 +286,7 @@ async fn deep_nesting_is_taken_or_refused() {
         }
         assert!(taken || levels > 100, "what programs make is taken");
         let state = deployment(&[json!("PLACE")]).to_string().replace("\"PLACE\"", &resource);
-        let saved = run.checkpoint_text(state.as_bytes()).await;
+        let saved = Stack::new(&app).await.begin_whole().await.checkpoint_text(state.as_bytes()).await;
         assert_eq!(saved.status == 204, taken, "{}", saved.text());
         let event =
             format!(r#"{{"events":[{{"sequence":1,"timestamp":1,"preludeEvent":{{"config":{deep}}}}}]}}"#);

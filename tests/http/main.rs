@@ -3,13 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
 mod answers;
+mod audit;
 mod bad_input;
 mod beyond;
 mod calls;
 mod cases;
 mod life;
+mod limits;
 mod operator;
 mod people;
+mod previews;
 mod properties;
 mod recorded;
 mod rename;
@@ -19,4 +22,5 @@ mod secrets;
 mod stacks;
 mod sweep;
 mod table;
+mod watch;
 mod world;

@@ -13,7 +13,7 @@ use crate::calls::counted;
 use crate::world::{Run, Stack, new_project, raw, refusal};
 
 /// The path of a row, for an update of a stack.
-fn path(route: &Route, project: &str, update: &str) -> String {
+pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
     route
         .path
         .replace("{org}", ORG)

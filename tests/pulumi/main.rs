@@ -9,7 +9,10 @@ mod crashes;
 mod failures;
 mod history;
 mod login;
+mod looks;
 mod main_job;
+#[cfg(feature = "extended")]
+mod older;
 mod operator;
 mod protocol;
 mod references;
@@ -17,5 +20,7 @@ mod renames;
 mod secrets;
 mod server;
 mod stacks;
+mod state_edits;
 mod support;
+mod targets;
 mod updates;

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,51 +21,12 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
-/// above that does it pay to compare two texts on one side and to put them together on the other.
-const DELTA_CUTOFF_BYTES: &str = "1048576";
-
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
     /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Serve {
-    #[command(flatten)]
-    pub(crate) data: Data,
-    /// The address to listen on.
-    #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_LISTEN", default_value = "127.0.0.1:8080")]
-    pub(crate) listen: SocketAddr,
-    /// The user that the first start makes.
-    #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
-    pub(crate) user: Login,
-    /// The organization that the first start makes; it owns stacks that are named without one.
-    #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
-    pub(crate) organization: OrgName,
-    /// Offer clients without a journal to send deltas between states of at least so many bytes [1 MiB if no number is
-    /// given; default: no offer]. They send less then, and leave pending operations out of what they save.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        env = "STATEWRIGHT_OFFER_DELTA_CHECKPOINTS",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = DELTA_CUTOFF_BYTES
-    )]
-    pub(crate) offer_delta_checkpoints: Option<u64>,
-    /// How log lines are written, to stderr.
-    #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
-    pub(crate) log_format: LogFormat,
-}
-
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
 }
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {

@@ -296,6 +296,17 @@ impl Record for EventBatch {
     const NAME: &'static str = "event batch";
 }
 
+/// The entry of a preview in its stack's list. What it did stands in the update's own records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// The update.
+    pub update: UpdateId,
+}
+
+impl Record for Preview {
+    const NAME: &'static str = "preview";
+}
+
 /// Something that is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::update_tokens::Claims;
 use super::{Error, store};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status, Update};
 use crate::layout::ItemKeys;

@@ -11,9 +11,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Subcommand};
 use statewright_shared::services::Error;
 
-use crate::args::{Args, Serve};
+use crate::args::Args;
 use crate::output::Output;
-use crate::serve;
+use crate::serve::{self, Serve};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

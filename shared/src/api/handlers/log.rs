@@ -5,10 +5,10 @@ use axum::extract::State;
 use super::{Answer, nothing};
 use crate::api::App;
 use crate::api::body::Body;
+use crate::domain::claims::Claims;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
 use crate::services::publish::{gzip, refuse_plaintext};
-use crate::services::update_tokens::Claims;
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
