@@ -8,7 +8,7 @@ use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Stored;
-use statewright_shared::services::accounts;
+use statewright_shared::services::{accounts, tokens};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::calls::counted;
@@ -411,8 +411,8 @@ async fn each_route_of_people_refuses_a_token_that_has_ended() {
     let login = Login::parse(USER).unwrap();
     let name = |text: &str| TokenName::parse(text).unwrap();
     let hour = Some(std::time::Duration::from_secs(3_600));
-    let short = accounts::create_token(&app.context, &login, &name("short"), hour).await.unwrap();
-    let gone = accounts::create_token(&app.context, &login, &name("gone"), None).await.unwrap();
+    let short = tokens::create_token(&app.context, &login, &name("short"), hour).await.unwrap();
+    let gone = tokens::create_token(&app.context, &login, &name("gone"), None).await.unwrap();
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
     let ask = async |route: &Route, token: &str| {
@@ -422,7 +422,7 @@ async fn each_route_of_people_refuses_a_token_that_has_ended() {
     app.get("/api/user").token(&short).send().await.expect(200);
     app.get("/api/user").token(&gone).send().await.expect(200);
     app.advance(std::time::Duration::from_secs(3_600));
-    accounts::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
+    tokens::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
     for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
         for token in [&short, &gone] {
             let answer = ask(route, token).await;
