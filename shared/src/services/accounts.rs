@@ -1,9 +1,8 @@
 //! Users, organizations and access tokens.
 
 use super::caller::Caller;
-use super::store::{self};
 use super::tokens::{new_token, token_writes};
-use super::{Error, directory, membership, users};
+use super::{Error, directory, membership, store, users};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::layout::ItemKeys;

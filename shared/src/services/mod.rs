@@ -30,7 +30,7 @@ pub mod secrets;
 pub mod stacks;
 mod store;
 pub mod sweep;
-pub(crate) mod takeover;
+pub mod takeover;
 pub mod texts;
 pub mod tokens;
 mod update_record;

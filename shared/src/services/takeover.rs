@@ -122,7 +122,7 @@ pub(super) async fn locate_free(
 ///
 /// # Errors
 /// As [`locate`], and those of publishing.
-pub(crate) async fn locate_settled(
+pub async fn locate_settled(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
