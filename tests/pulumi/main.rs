@@ -10,6 +10,8 @@ mod crashes;
 mod failures;
 mod history;
 mod interruptions;
+#[cfg(feature = "extended")]
+mod large;
 mod login;
 mod looks;
 mod main_job;
