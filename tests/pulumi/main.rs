@@ -10,6 +10,7 @@ mod crashes;
 mod failures;
 mod history;
 mod interruptions;
+mod keeping;
 #[cfg(feature = "extended")]
 mod large;
 mod login;
@@ -17,6 +18,7 @@ mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
+mod operator;
 mod options;
 mod protocol;
 mod references;
@@ -29,3 +31,4 @@ mod support;
 mod targets;
 mod updates;
 mod values;
+mod watch;
