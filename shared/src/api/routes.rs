@@ -102,6 +102,7 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}" Token DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token 0, Head head::delete_stack, "stack.delete";
+    GET "/api/stacks/{org}/{project}/{stack}/metadata" Token 0, Read read::metadata;
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token REQUEST_BYTES_MAX, Head head::set_tags, "stack.tag";
     POST "/api/stacks/{org}/{project}/{stack}/rename" Token REQUEST_BYTES_MAX, Head head::rename, "stack.rename";
     POST "/api/stacks/{org}/{project}/{stack}/transfer" Token REQUEST_BYTES_MAX, Head head::transfer, "stack.transfer";
@@ -139,6 +140,7 @@ pub static ROUTES: &[Route] = routes![
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken BATCH_BYTES_MAX, Log log::checkpoint_delta;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
     GET "/healthz" Nobody 0, Admin admin::health;

@@ -124,6 +124,7 @@ fn head() -> Head {
     Head {
         address: StackAddress::parse("acme", "web", "dev").unwrap(),
         created: CREATED,
+        created_by: None,
         version: 7,
         snapshot: Some(snapshot()),
         running: Some(update_id(3)),
@@ -150,6 +151,7 @@ fn read_all() -> Read {
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
     let addressed = Snapshot { secrets_url: Some("https://state.example.com".to_owned()), ..snapshot() };
+    read.is("head-of-somebody.v1", &Head { created_by: Some(login("alice")), ..head() }, b"");
     read.is("head-addressed.v1", &Head { snapshot: Some(addressed.clone()), ..head() }, b"");
     let version = Version {
         version: 7,

@@ -161,6 +161,9 @@ pub struct Head {
     pub address: StackAddress,
     /// When it was made.
     pub created: Timestamp,
+    /// Who made it; not known of stacks that were made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Login>,
     /// The current version; 0 before the first.
     pub version: u64,
     /// The current version's deployment; `None` before the first.

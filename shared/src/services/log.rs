@@ -130,6 +130,8 @@ pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -
         ),
     };
     if let Some(refused) = refused {
+        // Whoever is too late is told that, whatever they send.
+        check_open(ctx, claims).await?;
         return Err(Error::Invalid(refused.to_owned()));
     }
     check_lease(ctx, claims).await

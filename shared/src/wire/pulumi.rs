@@ -588,6 +588,35 @@ pub struct RequestedBy {
     pub avatar_url: String,
 }
 
+/// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StackMetadata {
+    /// The stack.
+    pub id: String,
+    /// Its organization.
+    pub org_name: String,
+    /// Its project.
+    pub project_name: String,
+    /// Its name.
+    pub stack_name: String,
+    /// Who made it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owned_by: Option<RequestedBy>,
+    /// What is told to whom.
+    pub notification_settings: NotificationSettings,
+}
+
+/// What a stack's owner is told.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotificationSettings {
+    /// That an update failed.
+    pub notify_update_failure: bool,
+    /// That one succeeded.
+    pub notify_update_success: bool,
+}
+
 /// The body of every refusal. The client tests `code`, not the status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ErrorBody {

@@ -21,7 +21,8 @@ use crate::services::stacks::{ListFilter, ListPosition, StackView};
 use crate::services::{Error, events as event_service, stacks};
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
-    NamedRole, Organization, RawEventBatch, RequestedBy, Stack, StackSummary, Stacks, UpdateStatus, User,
+    NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,
+    StackSummary, Stacks, UpdateStatus, User,
 };
 
 pub(super) type Parameters = Query<HashMap<String, String>>;
@@ -186,6 +187,23 @@ pub(super) fn stack(view: StackView) -> Stack {
         tags: view.tags,
         version: view.head.version,
     }
+}
+
+/// Who a stack belongs to. Nobody is notified of anything.
+pub(crate) async fn metadata(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    let StackView { id, head, .. } = stacks::get(&app, &caller, &address).await?;
+    json(&StackMetadata {
+        id: id.to_string(),
+        org_name: address.org.into(),
+        project_name: address.project.into(),
+        stack_name: address.stack.into(),
+        owned_by: head.created_by.as_ref().map(user_named),
+        notification_settings: NotificationSettings::default(),
+    })
 }
 
 /// The current deployment, as it was published.
