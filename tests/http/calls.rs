@@ -48,6 +48,11 @@ fn in_words(calls: Calls) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
+/// Text that stays large when it is compressed, of about eight times so many characters.
+fn incompressible(words: u32) -> String {
+    (0..words).map(|number| format!("{:x}", number.wrapping_mul(2_654_435_761))).collect()
+}
+
 /// Performs each request once on a warm process, and says what each cost.
 async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     let mut table = String::new();
@@ -107,9 +112,7 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     run.append(&[stack.made(3, "z")]).await.expect(204);
     note("append after a rest");
     let mut large = stack.made(4, "large");
-    let random =
-        (0..40_000_u32).map(|number| format!("{:x}", number.wrapping_mul(2_654_435_761))).collect::<String>();
-    large["state"]["outputs"] = json!({ "text": random });
+    large["state"]["outputs"] = json!({ "text": incompressible(40_000) });
     run.append(&[large]).await.expect(204);
     note("append of 200 KB");
     run.event(1).await.expect(204);
@@ -256,4 +259,26 @@ async fn i10_cheap_an_append_costs_the_same_whatever_the_size_of_the_stack_and_o
     }
     run.complete("succeeded").await.expect(204);
     assert_eq!(stack.export().await["deployment"]["resources"].as_array().unwrap().len(), 1_299);
+}
+
+/// A client that does not journal saves its whole state some twice a resource: reading all of that back at the end would
+/// take the square of the state in memory and time.
+#[tokio::test]
+async fn i9_bounded_of_many_whole_deployments_only_the_last_is_read() {
+    let (app, counter) = counted().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin_whole().await;
+    for second in 0..60 {
+        let mut saved = stack.resource(&format!("r{second}"));
+        saved["outputs"] = json!({ "text": incompressible(10_000) });
+        let mut saved = deployment(&[saved]);
+        saved["deployment"]["manifest"]["time"] = format!("2026-01-01T00:00:{second:02}Z").into();
+        run.checkpoint(&saved).await.expect(204);
+        assert_eq!(counter.take().blob_puts, 1);
+    }
+    assert_eq!(stack.resources().await, ["r59"]);
+    assert_eq!(counter.take().blob_gets, 1);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(counter.take().blob_gets, 1);
+    assert_eq!(stack.resources().await, ["r59"]);
 }

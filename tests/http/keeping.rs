@@ -360,7 +360,7 @@ async fn a_log_of_thousands_of_slots_goes_in_bounded_pages() {
     let run = updated(&stack, "a").await;
     let id = UpdateId::parse(&run.id).unwrap();
     for number in 3..=5000 {
-        let slot = Slot { at: START, content: Content::Entries(Payload::Inline) }.encode();
+        let slot = Slot { at: START, content: Content::Entries(Payload::Inline), made: None }.encode();
         let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), slot);
         ctx.ledger.commit(vec![write]).await.unwrap();
     }

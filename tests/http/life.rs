@@ -485,7 +485,7 @@ async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) 
     let (outcome, by) = (Outcome::Succeeded, SealedBy::Client);
     let seal = Seal { slot, outcome, by, at, publisher: publisher.to_owned() };
     let sealed = record.value.decide(Command::Seal(seal.clone()), at).unwrap();
-    let content = Slot { at, content: Content::Seal(seal) };
+    let content = Slot { at, content: Content::Seal(seal), made: None };
     let writes = vec![
         put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
         put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), sealed.encode()),

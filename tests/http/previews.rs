@@ -52,7 +52,7 @@ async fn previews_are_listed_by_the_version_that_they_started_from() {
     let after = [row(&third, "third", "in-progress", 1)];
     assert_eq!(listed(&stack, "latest/previews").await, after);
     assert_eq!(listed(&stack, "1/previews").await, after);
-    assert_eq!(listed(&stack, "2/previews").await, [[(); 4].map(|()| Value::Null); 0]);
+    assert_eq!(listed(&stack, "2/previews").await, Vec::<[Value; 4]>::new());
     // What led to a version started from the one before.
     assert_eq!(listed(&stack, "1/timeline").await, before);
     assert_eq!(listed(&stack, "latest/timeline").await, before);

@@ -356,6 +356,7 @@ fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
             json!({ "version": 3, "untypedDeployment": state, "sequenceNumber": 1 })
         }
         "checkpointdelta" => crate::world::delta_body(1, "", "x"),
+        "events" => json!({ "sequence": 1, "timestamp": 1, "cancelEvent": {} }),
         "events/batch" => json!({ "events": [{ "sequence": 1, "timestamp": 1, "cancelEvent": {} }] }),
         _ => panic!("{route:?} is of an update: this test needs what an update sends there"),
     }

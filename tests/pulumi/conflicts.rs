@@ -68,28 +68,6 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_eq!(stack(&app, "busy").await["version"], 2);
 }
 
-#[tokio::test]
-async fn a_client_whose_update_was_cancelled_is_stopped() {
-    let app = TestApp::embedded().await;
-    let cli = bench(&app, "stopped", SLOW).await;
-    let colleague = colleague(&app, "stopped", &[("count", "3"), ("chain", "true")]).await;
-
-    let up = cli.spawn(UP);
-    up.says("item-00001 creating").await;
-    state_once(&app, "stopped", |state| pending(state) == ["creating item-00001"]).await;
-    up.pause();
-    colleague.run(["cancel", "--yes"]).await.assert_success();
-    let after = state(&app, "stopped").await;
-    assert_eq!(names(&after), ["stopped-dev", "default", "item-00000"]);
-    assert_eq!(pending(&after), ["creating item-00001"]);
-
-    up.resume();
-    let refused = up.wait().await.assert_failure();
-    assert_says(&refused, &["the update was cancelled by bob at", "run the command again"]);
-    assert_eq!(state(&app, "stopped").await, after);
-    colleague.run(UP).await.assert_success();
-}
-
 /// A laptop that sleeps through its lease must not overwrite what was done meanwhile.
 #[tokio::test]
 async fn a_client_that_slept_past_its_lease_is_stopped() {

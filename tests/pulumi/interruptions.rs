@@ -8,6 +8,9 @@ use crate::support::{UP, assert_says, bench, export, history, names, pending, st
 /// Items one after the other, each of which takes as long as a test could wait.
 const ENDLESS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "600000")];
 
+/// The same, slow enough to be met in the middle.
+const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "1200")];
+
 /// A client that is told twice to stop leaves at once, and what it had begun stays begun.
 #[tokio::test]
 async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
@@ -39,13 +42,13 @@ async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
 async fn an_update_is_cancelled_by_another_member_only() {
     for (project, setting) in [("journaled", None), ("saved", Some("PULUMI_DISABLE_JOURNALING"))] {
         let app = TestApp::embedded().await;
-        let mut cli = bench(&app, project, &[("count", "3"), ("chain", "true"), ("delayMs", "2500")]).await;
+        let mut cli = bench(&app, project, SLOW).await;
         if let Some(setting) = setting {
             cli = cli.env(setting, "true");
         }
         let user = async |token: String| {
             let cli = PulumiCli::new().backend(&app.url).token(token);
-            cli.bench_project(project, &[]);
+            cli.bench_project(project, &[("count", "3"), ("chain", "true")]);
             cli
         };
         let stranger = user(app.other_user("mallory", "elsewhere").await).await;
@@ -55,6 +58,8 @@ async fn an_update_is_cancelled_by_another_member_only() {
         let up = cli.spawn(UP);
         up.says("item-00001 creating").await;
         state_once(&app, project, |state| pending(state) == ["creating item-00001"]).await;
+        // Held for as long as the others take.
+        up.pause();
         let refused = stranger.run(cancel).await.assert_failure();
         assert_says(&refused, &["no stack named"]);
         member.run(cancel).await.assert_success();
@@ -62,9 +67,11 @@ async fn an_update_is_cancelled_by_another_member_only() {
         assert_eq!(names(&after), [&format!("{project}-dev"), "default", "item-00000"]);
         assert_eq!(pending(&after), ["creating item-00001"]);
 
+        up.resume();
         let stopped = up.wait().await.assert_failure();
-        assert_says(&stopped, &["the update was cancelled by bob at"]);
+        assert_says(&stopped, &["the update was cancelled by bob at", "run the command again"]);
         assert_eq!(state(&app, project).await, after);
-        assert_eq!(history(&cli).await, ["update failed"]);
+        member.run(UP.into_iter().chain(["--stack", "acme/dev"])).await.assert_success();
+        assert_eq!(history(&cli).await, ["update succeeded", "update failed"]);
     }
 }

@@ -11,6 +11,8 @@ mod failures;
 mod history;
 mod interruptions;
 mod keeping;
+#[cfg(feature = "extended")]
+mod large;
 mod login;
 mod looks;
 mod main_job;

@@ -175,3 +175,29 @@ async fn odd_messages_settings_tags_and_environments_are_kept() {
     let config = cli.run(["config", "--json", "--show-secrets"]).await.assert_success().json();
     assert_eq!((&config["told:open"]["value"], &config["told:hidden"]["value"]), (&json!(odd), &json!(odd)));
 }
+
+/// Numbers that JSON has no words for: they come by import, and go through the provider and back.
+#[tokio::test]
+async fn numbers_that_are_none_are_kept() {
+    let app = TestApp::embedded().await;
+    let cli = bench(&app, "none", &[("count", "1")]).await;
+    cli.run(UP).await.assert_success();
+    let mut state = export(&cli).await;
+    let bits = ["7ff8000000000001", "7ff0000000000000", "fff0000000000000"];
+    let odd = bits.map(|bits| {
+        json!({
+        "4dabf18193072939515e22adb298388d": "8ad145fe-0d11-4827-bfd7-1abcbf086f5c", "value": bits })
+    });
+    for resource in state["deployment"]["resources"].as_array_mut().unwrap() {
+        if resource["id"] == "id-item-00000" {
+            resource["inputs"]["value"] = json!(odd);
+            resource["outputs"]["value"] = json!(odd);
+        }
+    }
+    cli.write("state.json", &state.to_string());
+    cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
+    assert_eq!(resources(&export(&cli).await), resources(&state));
+    cli.run(REFRESH).await.assert_success();
+    let after = item(&export(&cli).await, "item-00000");
+    assert_eq!((&after["inputs"]["value"], &after["outputs"]["value"]), (&json!(odd), &json!(odd)));
+}

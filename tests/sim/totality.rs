@@ -252,7 +252,7 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
                     log::append_entries(&process, &claims, gzip(text.as_bytes())).await.unwrap();
                 }
                 Part::Checkpoint(text) => {
-                    log::append_checkpoint(&process, &claims, gzip(text.as_bytes())).await.unwrap();
+                    log::append_checkpoint(&process, &claims, text).await.unwrap();
                 }
                 Part::Save { sequence, text, as_delta, is_bad } => {
                     let process = [&process, &other][index % 2];

@@ -186,10 +186,11 @@ fn read_all() -> Read {
     read.is("outputs.v1", &Outputs { version: 7, payload: Payload::Inline }, br#"{"outputs":{"url":"x"}}"#);
     let events = EventBatch { count: 9, payload: blob(format!("events/{}/1-9", update_id(2))) };
     read.is("event-batch.v1", &events, b"");
-    let slot = |content| Slot { at: LATER, content };
+    let slot = |content| Slot { at: LATER, content, made: None };
     read.is("slot-entries.v1", &slot(Content::Entries(Payload::Inline)), b"\x1f\x8b\x00gzip");
     let checkpoint = Content::Checkpoint(blob(format!("log/{}/00000000000000ff", update_id(2))));
-    read.is("slot-checkpoint.v1", &slot(checkpoint), b"");
+    read.is("slot-checkpoint.v1", &slot(checkpoint.clone()), b"");
+    read.is("slot-checkpoint-made.v1", &Slot { made: Some(CREATED), ..slot(checkpoint) }, b"");
     let numbered = |sequence, payload| Numbered { sequence, payload };
     let verbatim = Content::Verbatim(numbered(1, blob(format!("log/{}/00000000000000fe", update_id(2)))));
     read.is("slot-verbatim.v1", &slot(verbatim), b"");

@@ -15,6 +15,10 @@ pub struct Slot {
     pub at: Timestamp,
     /// What it holds.
     pub content: Content,
+    /// When the deployment of a [`Content::Checkpoint`] was made, as its manifest says, so that of many only the last one
+    /// has to be read. Absent in slots that were written before it was kept, and where the manifest holds no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Timestamp>,
 }
 
 /// What a slot holds.

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::publish::{gzip, in_background, refuse_plaintext};
 use super::update_record::{fenced, read_own};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};
 use crate::domain::claims::Claims;
+use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
@@ -18,7 +20,7 @@ use crate::layout::keys::log_blob;
 use crate::layout::record::{Record, put};
 use crate::layout::records::Payload;
 use crate::layout::slot::{Content, Slot};
-use crate::ports::{Expect, Item, Order, Query, Refusal};
+use crate::ports::{Expect, Item, Order, Query, Refusal, Timestamp};
 
 /// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
 /// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
@@ -28,28 +30,36 @@ use crate::ports::{Expect, Item, Order, Query, Refusal};
 /// [`Error::Fenced`] when the update takes no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Journal).await?;
-    append(ctx, claims, gzip, Content::Entries).await
+    append(ctx, claims, gzip, None, Content::Entries).await
 }
 
-/// Appends a whole deployment: `gzip` is its untyped text, compressed.
+/// Appends a whole deployment, given as its untyped text.
 ///
 /// # Errors
-/// As [`append_entries`].
-pub async fn append_checkpoint(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+/// As [`append_entries`], and [`Error::Invalid`] for what is no deployment or holds a secret in plain text.
+pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Whole).await?;
-    append(ctx, claims, gzip, Content::Checkpoint).await
+    let (made, gzip) = in_background(move || {
+        refuse_plaintext(text.as_bytes())?;
+        let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
+        let made = deployment::inspect(text.as_bytes()).map_err(invalid)?.manifest_time;
+        Ok((made, gzip(text.as_bytes())))
+    })
+    .await?;
+    append(ctx, claims, gzip, made, Content::Checkpoint).await
 }
 
 async fn append(
     ctx: &Context,
     claims: &Claims,
     gzip: Bytes,
+    made: Option<Timestamp>,
     content: impl Fn(Payload) -> Content,
 ) -> Result<(), Error> {
     let id = claims.update;
     let part = ctx.ids.revision().0;
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
-    let slot = Slot { at: ctx.now(), content: content(payload) };
+    let slot = Slot { at: ctx.now(), content: content(payload), made };
     let value = slot.encode_with(&tail_bytes);
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
@@ -120,6 +130,8 @@ pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -
         ),
     };
     if let Some(refused) = refused {
+        // Whoever is too late is told that, whatever they send.
+        check_open(ctx, claims).await?;
         return Err(Error::Invalid(refused.to_owned()));
     }
     check_lease(ctx, claims).await

@@ -44,7 +44,7 @@ pub(crate) async fn seal(
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
-        let content = Slot { at, content: Content::Seal(seal) };
+        let content = Slot { at, content: Content::Seal(seal), made: None };
         let revision = ctx.ids.revision();
         let writes = vec![
             put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
@@ -207,12 +207,17 @@ async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, 
             log.seal = Some(seal);
             break;
         }
-        slots.push((slot.content, tail));
+        slots.push((slot, tail));
     }
-    // Of texts that were saved one over the other, only those are fetched that the last one is made of.
-    let chain = last_chain(slots.iter().map(|(content, _)| content.save()));
-    for (index, (content, tail)) in slots.into_iter().enumerate() {
-        if content.save().is_some() && !chain.contains(&index) {
+    // Of texts that were saved one over the other, only those are fetched that the last one is made of; of whole
+    // deployments only the one that was made last. A log may hold hundreds, and each may be large.
+    let chain = last_chain(slots.iter().map(|(slot, _)| slot.content.save()));
+    let made = slots.iter().enumerate().filter_map(|(index, (slot, _))| Some((slot.made?, index)));
+    let last_made = made.max().map(|(_, index)| index);
+    for (index, (slot, tail)) in slots.into_iter().enumerate() {
+        let (made, content) = (slot.made, slot.content);
+        let is_old_text = content.save().is_some() && !chain.contains(&index);
+        if is_old_text || made.is_some() && last_made != Some(index) {
             continue;
         }
         let Some(payload) = content.payload() else { continue };

@@ -75,7 +75,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
             Kind::Delta => Content::Delta(numbered),
         };
         let (at, number) = (ctx.now(), last.slot + 1);
-        let value = Slot { at, content }.encode_with(&tail);
+        let value = Slot { at, content, made: None }.encode_with(&tail);
         let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => {
