@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::limits::{BATCH_BYTES_MAX, REQUEST_BYTES_MAX};
 use statewright_shared::services::texts::gzip;
-use statewright_shared::services::{accounts, tokens};
+use statewright_shared::services::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::{Stack, deployment, entry, new_project, program, raw, refusal};

@@ -13,7 +13,7 @@ use statewright_shared::ports::{BlobKey, Expect, Item};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::rehome::{self, Plan, Rehomed};
 use statewright_shared::services::rescue::{self, FromLog};
-use statewright_shared::services::{Error, directory, lookup, publish, stacks, updates, versions};
+use statewright_shared::services::{Error, directory, lookup, stacks, updates, versions};
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack, deployment, hex, new_project};

@@ -432,11 +432,12 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
-    for client in [
+    let clients: &[&GoTool] = &[
         &PULUMI,
         #[cfg(feature = "extended")]
         &OLDER_PULUMI,
-    ] {
+    ];
+    for client in clients {
         let watch = Stopwatch::start();
         let ready = pulumi_programs(client)?;
         report(PULUMI_PROGRAMS, &ready, watch.elapsed().as_secs_f64());
