@@ -32,7 +32,7 @@ const DELTA_CUTOFF_BYTES: &str = "1048576";
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
-    /// The folder with all data; made when there is none [default: this platform's data folder].
+    /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
 }

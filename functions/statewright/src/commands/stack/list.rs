@@ -4,7 +4,7 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
-use statewright_shared::domain::update::Update;
+use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::services::directory;
 use statewright_shared::services::removed::{self, RemovedStack};
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
@@ -75,6 +75,8 @@ struct Running {
     #[serde(flatten)]
     who: Who,
     since: Option<Rfc3339>,
+    /// When its lease ends; whoever meets the stack after that ends it.
+    until: Option<Rfc3339>,
 }
 
 impl Running {
@@ -84,6 +86,10 @@ impl Running {
             kind: update.kind.as_str(),
             who: Who::from(&update.requester),
             since: update.started().map(Rfc3339),
+            until: match update.status {
+                Status::Running { until, .. } => Some(Rfc3339(until)),
+                Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+            },
         }
     }
 }

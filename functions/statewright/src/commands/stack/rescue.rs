@@ -66,7 +66,9 @@ pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow
     };
     let ended = Ended::from(&holder);
     out.confirm(&format!("{address} is held by the {ended}. End it?"), yes)?;
+    let progress = out.progress("updates that are ending", Some(1));
     updates::cancel(ctx, &operator, &address, &holder.update.to_string()).await?;
+    progress.finish_and_clear();
     out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
         format!("{} is free; it was held by the {}", unlocked.stack, unlocked.ended)
     })
@@ -101,7 +103,10 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     let Publish { stack, update, slot, .. } = publish;
     let operator = stack.operator(ctx).await?;
     let address = &stack.address;
+    // The server may be about to publish it, and is waited for.
+    let progress = out.progress("updates that are published", Some(1));
     let done = publish_service::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
+    progress.finish_and_clear();
     let published = Published {
         stack: address.to_string(),
         update: done.update.to_string(),
