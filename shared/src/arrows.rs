@@ -17,7 +17,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("services", &["context", "domain", "journal", "layout", "limits", "ports"]),
     ("wire", &["domain", "layout::records"]),
     // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
-    ("api", &["context", "domain", "journal", "layout::records", "limits", "services", "wire"]),
+    ("api", &["context", "domain", "journal", "layout::records", "limits", "ports", "services", "wire"]),
     ("adapters", &["ports"]),
 ];
 
@@ -30,7 +30,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("hyper", &["api"]),
     ("tower", &["api"]),
     ("getrandom", &["adapters"]),
-    ("tokio", &["adapters", "context", "services"]),
+    ("tokio", &["adapters", "api", "context", "services"]),
+    ("http_body", &["api"]),
+    ("prometheus_client", &["api"]),
     ("async_trait", &["adapters", "ports"]),
     ("aes_gcm", &["adapters", "services"]),
     ("ed25519_dalek", &["services"]),

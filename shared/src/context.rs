@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::saves::Saved;
@@ -136,6 +137,8 @@ pub(crate) struct Memory {
     pub(crate) newest_keys: Remembered<StackId, u32>,
     /// Public halves of signing keys. They never change.
     pub(crate) verifying_keys: Remembered<String, [u8; 32]>,
+    /// Update tokens whose signature was good.
+    pub(crate) claims: Remembered<String, Claims>,
     /// The signing key.
     pub(crate) signer: Remembered<(), (String, DataKey)>,
     /// Hosts under which it was asked for a stack whose state names another one: the log says so once.

@@ -1,5 +1,7 @@
 //! Every limit on what is taken, with its unit and its reason.
 
+use std::time::Duration;
+
 /// A plain request: creating, starting and ending things, tags. Bytes, inflated or not. The largest is the creation of
 /// an update, which carries the stack's configuration and the environment.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
@@ -28,3 +30,18 @@ pub const SUMMARY_BYTES_MAX: usize = 16 << 10;
 
 /// Journal entries that could not be applied which a version names; the others are counted.
 pub const SKIPPED_NAMED_MAX: usize = 100;
+
+/// A client that sends nothing of a body for so long is not waited for.
+pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A body has to be there after so long, however it comes: 20 MiB, a very large state as it is sent, take that long at some
+/// 300 kbit/s.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// Requests of one token that are under way at once, unless the operator says otherwise. The CLI has some two for each
+/// resource that it works on, `--parallel` of them, and one more for the journal and one for events.
+pub const REQUESTS_PER_TOKEN_MAX: usize = 256;
+
+/// Bytes of bodies that are received, inflated and parsed at once, of all requests, unless the operator says otherwise. One
+/// request may go over it.
+pub const BODIES_BYTES_MAX: usize = 1 << 30;

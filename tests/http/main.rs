@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
 mod answers;
+mod audit;
 mod bad_input;
 mod beyond;
 mod calls;
@@ -10,8 +11,10 @@ mod cases;
 mod checking;
 mod keeping;
 mod life;
+mod limits;
 mod operator;
 mod people;
+mod previews;
 mod properties;
 mod recorded;
 mod rename;
@@ -21,4 +24,5 @@ mod secrets;
 mod stacks;
 mod sweep;
 mod table;
+mod watch;
 mod world;

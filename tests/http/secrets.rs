@@ -213,7 +213,7 @@ async fn a_secret_in_plain_text_is_refused_wherever_a_state_comes_in() {
     let imported = call.gzip(state.to_string().as_bytes()).send().await.refused(400);
     let path = format!("/api/stacks/{ORG}/{}", stack.project);
     let created = app.post(&path, &json!({ "stackName": "other", "state": state })).send().await.refused(400);
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let saved = run.checkpoint(&state).await.refused(400);
     for words in [imported, created, saved] {
         assert!(!words.contains("hunter2"), "{words}");

@@ -56,12 +56,23 @@ impl<'a> Stack<'a> {
         self.begin_kind("update", false).await
     }
 
+    /// An update that saves whole deployments.
+    pub(crate) async fn begin_whole(&self) -> Run<'a> {
+        let mut body = begin_body("update", false);
+        body["journalVersion"] = Value::Null;
+        self.begun(self.post("/begin-update", &body)).await
+    }
+
     pub(crate) async fn preview(&self) -> Run<'a> {
         self.begin_kind("update", true).await
     }
 
     pub(crate) async fn begin_kind(&self, kind: &str, dry_run: bool) -> Run<'a> {
-        let begun = self.begin_call(kind, dry_run).send().await.expect(200);
+        self.begun(self.begin_call(kind, dry_run)).await
+    }
+
+    pub(crate) async fn begun(&self, call: Call<'a>) -> Run<'a> {
+        let begun = call.send().await.expect(200);
         Run::new(self, begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap())
     }
 

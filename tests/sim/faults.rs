@@ -91,7 +91,7 @@ async fn calls(case: &Case, is_warm: bool) -> u64 {
 fn is_told_so(step: Step, error: &Error) -> bool {
     match step {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
-        Step::CreateAndStart | Step::Begin => matches!(error, Error::Held(_)),
+        Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
         Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
@@ -190,10 +190,10 @@ cases! {
     begin_survives_every_fault: A_VERSION => Step::Begin, false;
     append_survives_every_fault: RUNNING => Step::Append(4), true;
     checkpoint_survives_every_fault:
-        [Step::CreateStack, Step::Begin, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
-    save_survives_every_fault: [Step::CreateStack, Step::Begin, Step::Save(1)] => Step::Save(2), true;
+        [Step::CreateStack, Step::BeginWhole, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
+    save_survives_every_fault: [Step::CreateStack, Step::BeginWhole, Step::Save(1)] => Step::Save(2), true;
     delta_survives_every_fault:
-        [Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)] => Step::Delta(3), true;
+        [Step::CreateStack, Step::BeginWhole, Step::Save(1), Step::Delta(2)] => Step::Delta(3), true;
     renew_survives_every_fault: RUNNING => Step::Renew, true;
     complete_survives_every_fault: RUNNING => Step::Complete, true;
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
@@ -331,7 +331,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&A_VERSION, Step::CreateAndStart),
         (&A_VERSION, Step::Begin),
         (&RUNNING, Step::Append(4)),
-        (&[Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)], Step::Delta(3)),
+        (&[Step::CreateStack, Step::BeginWhole, Step::Save(1), Step::Delta(2)], Step::Delta(3)),
         (&RUNNING, Step::Renew),
         (&RUNNING, Step::Complete),
         (&RUNNING, Step::Cancel),

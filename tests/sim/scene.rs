@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use statewright_shared::context::Context;
+use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
@@ -17,7 +18,7 @@ use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens::{self, Claims};
+use statewright_shared::services::update_tokens;
 use statewright_shared::services::updates::{self, NewUpdate};
 use statewright_shared::services::{Error, log, orgs, removed, secrets, stacks, users, versions};
 
@@ -29,7 +30,10 @@ use super::world::World;
 pub(crate) enum Step {
     CreateStack,
     CreateAndStart,
+    /// An update that saves entries.
     Begin,
+    /// One that saves whole deployments.
+    BeginWhole,
     Append(u64),
     Checkpoint(u64),
     /// A whole text under this number.
@@ -136,8 +140,10 @@ impl Scene {
                 let started = updates::start(ctx, caller, address, &id, None, 2).await?;
                 self.hold(ctx, &started.token, &id).await?;
             }
-            Step::Begin => {
-                let started = updates::begin(ctx, caller, address, new_update(), None, 2).await?.started;
+            Step::Begin | Step::BeginWhole => {
+                let version = if step == Step::Begin { 2 } else { 0 };
+                let started =
+                    updates::begin(ctx, caller, address, new_update(), None, version).await?.started;
                 self.hold(ctx, &started.token, &started.update.to_string()).await?;
             }
             Step::Append(number) => {
@@ -378,6 +384,9 @@ impl Scene {
     /// Asserts I4: what is sent for an update that is over is refused, by processes that remember it and that do not.
     pub(crate) async fn check_fenced(&self, ctx: &Context) {
         let Some(claims) = self.claims() else { return };
+        // What was agreed on when the update started is no reason to refuse here.
+        let (claims, whole) =
+            (Claims { journals: true, ..claims.clone() }, Claims { journals: false, ..claims });
         for process in [ctx, &self.world.process("newer")] {
             for body in [batch(900), batch(901)] {
                 let refused = log::append_entries(process, &claims, gzip(body.to_string().as_bytes())).await;
@@ -385,7 +394,7 @@ impl Scene {
             }
             let body = json!({"untypedDeployment": self.whole_with(900), "sequenceNumber": 900}).to_string();
             let refused =
-                saves::save(process, &claims, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+                saves::save(process, &whole, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             let refused = updates::renew(process, &self.address, &claims, 300).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");

@@ -14,7 +14,8 @@ use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{
     ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
 };
-use statewright_shared::api::{self, routes::Group};
+use statewright_shared::api::audit::{self, AuditLog};
+use statewright_shared::api::{self, App, Limits, routes::Group};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
@@ -28,6 +29,8 @@ pub const ORG: &str = "acme";
 
 /// The user of [`TestApp::token`].
 pub const USER: &str = "alice";
+
+const GROUPS: [Group; 5] = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
 
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
@@ -45,7 +48,20 @@ pub struct TestApp {
     http: Client,
     server: JoinHandle<()>,
     requests: Arc<Mutex<Vec<String>>>,
+    api: App,
+    audit: Arc<Kept>,
     folder: Option<TempDir>,
+}
+
+/// An audit log in memory.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Value>>);
+
+impl AuditLog for Kept {
+    fn keep(&self, record: &audit::Record) {
+        let record = serde_json::to_value(record).expect("a record is JSON");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+    }
 }
 
 impl Drop for TestApp {
@@ -131,22 +147,29 @@ impl TestApp {
         Self::start(context, Some(clock), None).await
     }
 
+    /// As [`TestApp::memory`], with other limits on what may be under way at once.
+    pub async fn memory_limited(limits: Limits) -> Self {
+        let app = Self::memory().await;
+        let (context, token, clock) = (Arc::clone(&app.context), app.token.clone(), app.clock.clone());
+        Self::serve(context, limits, token, clock, None).await
+    }
+
     async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
         let context = Arc::new(context);
         update_tokens::prepare(&context).await.expect("a fresh store takes a signing key");
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
         let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
         let token = first.expect("there was no user").token;
-        Self::serve(context, token, clock, folder).await
+        Self::serve(context, Limits::default(), token, clock, folder).await
     }
 
     async fn serve(
         context: Arc<Context>,
+        limits: Limits,
         token: String,
         clock: Option<ManualClock>,
         folder: Option<TempDir>,
     ) -> Self {
-        let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         let note = move |request: Request, next: Next| {
@@ -154,7 +177,10 @@ impl TestApp {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             next.run(request)
         };
-        let router = api::router(Arc::clone(&context), &groups).layer(middleware::from_fn(note));
+        let audit = Arc::new(Kept::default());
+        let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
+        let api = App::new(Arc::clone(&context), limits, Some(log));
+        let router = api::router(api.clone(), &GROUPS).layer(middleware::from_fn(note));
         let (address, server) = serve(router).await;
         Self {
             url: format!("http://{address}"),
@@ -164,6 +190,8 @@ impl TestApp {
             http: Client::builder().no_proxy().build().expect("a plain client can be made"),
             server,
             requests,
+            api,
+            audit,
             folder,
         }
     }
@@ -181,13 +209,34 @@ impl TestApp {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// All routes, without a socket before them.
+    pub fn router(&self) -> Router {
+        api::router(self.api.clone(), &GROUPS)
+    }
+
+    /// The audit records since the last call, as they are written.
+    pub fn take_audit(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.audit.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What Prometheus is told.
+    pub async fn metrics(&self) -> String {
+        let (address, server) = serve(api::metrics_router(self.api.clone())).await;
+        let answer =
+            self.http.get(format!("http://{address}/metrics")).send().await.expect("metrics are served");
+        assert_eq!(answer.status(), StatusCode::OK);
+        let text = answer.text().await.expect("the answer is whole");
+        server.abort();
+        text
+    }
+
     /// Another process on the same store, under this name as a publisher: it remembers nothing.
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
         let context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
-        Self::serve(Arc::new(context), self.token.clone(), self.clock.clone(), None).await
+        Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
     }
 
     /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.

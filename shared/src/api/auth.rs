@@ -1,18 +1,24 @@
 //! Who asks: decided once for each request, by the route's row in the table, before its body is read.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tokio::sync::Mutex;
 
 use super::App;
 use super::body::BodyLimit;
 use super::error::Failure;
+use super::gate::{Pass, Share, Who};
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
+use super::trail::Trail;
+use crate::domain::claims::Claims;
 use crate::services::accounts::{self, Caller};
-use crate::services::update_tokens::{self, Claims};
+use crate::services::update_tokens;
 use crate::services::{Error, stacks};
 
 /// Lets a request through to its handler, with what its row demands.
@@ -22,22 +28,30 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    if let Err(failure) = admit(&app, route, &mut parts).await {
-        return failure.into_response();
-    }
+    let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
+    trail.enter(&app, route, &mut parts).await;
+    let _pass = match admit(&app, route, &mut parts, &trail).await {
+        Ok(pass) => pass,
+        Err(failure) => return failure.into_response(),
+    };
+    // What the body takes is held until the handler is through with what it made of it.
+    let share = Arc::new(Mutex::new(Share::default()));
+    parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, share: Arc::clone(&share) });
     next.run(Request::from_parts(parts, body)).await
 }
 
-async fn admit(app: &App, route: &Route, parts: &mut Parts) -> Result<(), Failure> {
-    parts.extensions.insert(BodyLimit(route.body_bytes_max));
-    match route.auth {
-        Auth::Nobody => {}
+async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Result<Option<Pass>, Failure> {
+    Ok(match route.auth {
+        Auth::Nobody => None,
         Auth::Token => {
             let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
                 "no access token was sent; log in with `pulumi login` and a token of this server",
             ))?;
             let caller = accounts::authenticate(app, token).await?;
+            let requester = caller.requester();
+            trail.asked_by(requester.clone());
             parts.extensions.insert(caller);
+            Some(app.gate().enter(Who::Person(requester))?)
         }
         Auth::UpdateToken => {
             let token = credentials(parts, "update-token")
@@ -46,10 +60,11 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts) -> Result<(), Failur
             let path = UpdatePath::from_request_parts(parts, app).await?;
             let address = stacks::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
             let claims = update_tokens::verify(app, &token, &address, &path.update).await?;
+            let pass = app.gate().enter(Who::Update(claims.update))?;
             parts.extensions.insert(claims);
+            Some(pass)
         }
-    }
-    Ok(())
+    })
 }
 
 /// The credentials of this scheme. Schemes compare without case, as HTTP has it.
@@ -73,5 +88,5 @@ impl FromRequestParts<App> for Claims {
 }
 
 fn wrong_row(what: &str) -> Failure {
-    Failure(Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")))
+    Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")).into()
 }

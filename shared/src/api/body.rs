@@ -1,24 +1,37 @@
 //! Reading bodies: limited before they are read and while they inflate, and inflated by their first bytes, since what
 //! stands between a client and us does not always keep the header true.
 
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_ENCODING;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
+use futures::StreamExt;
+use http_body::Body as _;
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
 
 use super::App;
 use super::error::Failure;
+use super::gate::Share;
+use crate::limits::{BODY_PAUSE_MAX, BODY_TIME_MAX};
 use crate::services::Error;
 use crate::services::publish::gzip;
 
-/// The longest body that the route takes, in bytes, as sent and inflated. Put there by the guard.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BodyLimit(pub(super) usize);
+/// The longest body that the route takes, in bytes, as sent and inflated, and the request's share of the memory for
+/// bodies. Put there by the guard, which holds the share for as long as the request lasts.
+#[derive(Debug, Clone)]
+pub(super) struct BodyLimit {
+    pub(super) bytes_max: usize,
+    pub(super) share: Arc<Mutex<Share>>,
+}
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// What is made of a text while it is parsed and stored takes about as much memory again.
+const PARSED_FACTOR: usize = 2;
 
 /// A body: the text, and its gzip as it was sent, if it was.
 #[derive(Debug)]
@@ -35,8 +48,11 @@ impl Body {
 
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.text).map_err(|error| {
-            Failure(Error::Invalid(format!("the request body is not what this call takes: {error}")))
+        // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
+        let text = std::str::from_utf8(&self.text)
+            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")))?;
+        serde_json::from_str(text).map_err(|error| {
+            Error::Invalid(format!("the request body is not what this call takes: {error}")).into()
         })
     }
 }
@@ -44,50 +60,106 @@ impl Body {
 impl FromRequest<App> for Body {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, _: &App) -> Result<Self, Failure> {
-        let BodyLimit(bytes_max) =
-            request.extensions().get().copied().ok_or_else(|| {
-                Failure(Error::Broken("a route without a body limit reads a body".to_owned()))
-            })?;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        let BodyLimit { bytes_max, share } = request
+            .extensions()
+            .get()
+            .cloned()
+            .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
+        let mut share = share.lock().await;
         let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
-        let sent = axum::body::to_bytes(request.into_body(), bytes_max).await.map_err(|error| {
-            // The limit is told by the error's source only.
-            let over = std::error::Error::source(&error)
-                .is_some_and(|source| source.to_string().contains("length limit"));
-            Failure(if over {
-                Error::TooLarge { what: "a request body", bytes: bytes_max + 1, bytes_max }
-            } else {
-                Error::Invalid(format!("the request body could not be read to its end: {error}"))
-            })
-        })?;
+        let sent = receive(app, &mut share, request.into_body(), bytes_max).await?;
         if sent.starts_with(&GZIP_MAGIC) {
-            let text = inflate(&sent, bytes_max)?;
+            let text = inflate(app, &mut share, &sent, bytes_max).await?;
             return Ok(Self { text, sent_gzip: Some(sent) });
         }
         if said_gzip && !sent.is_empty() {
-            return Err(Failure(Error::Invalid(
-                "the request body is said to be compressed, and is no gzip".to_owned(),
-            )));
+            let words = "the request body is said to be compressed, and is no gzip";
+            return Err(Error::Invalid(words.to_owned()).into());
         }
+        share.take(app.room(), &*app.clock, sent.len().saturating_mul(PARSED_FACTOR - 1)).await?;
         Ok(Self { text: sent, sent_gzip: None })
     }
 }
 
-fn inflate(gzip: &[u8], bytes_max: usize) -> Result<Bytes, Failure> {
-    // Typical JSON shrinks to a quarter at most; the limit holds whatever a header claims.
-    let mut text = Vec::with_capacity((gzip.len() * 4).min(bytes_max));
-    MultiGzDecoder::new(gzip)
-        .take(bytes_max as u64 + 1)
-        .read_to_end(&mut text)
-        .map_err(|error| Failure(Error::Invalid(format!("the request body is a damaged gzip: {error}"))))?;
-    if text.len() > bytes_max {
-        return Err(Failure(Error::TooLarge {
-            what: "an inflated request body",
-            bytes: text.len(),
-            bytes_max,
-        }));
+/// The body as sent. What arrives is paid for before more is read, and a client that sends nothing is not waited for.
+async fn receive(
+    app: &App,
+    share: &mut Share,
+    body: axum::body::Body,
+    bytes_max: usize,
+) -> Result<Bytes, Failure> {
+    let too_large = || Error::TooLarge { what: "a request body", bytes: bytes_max + 1, bytes_max };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large().into());
     }
-    Ok(text.into())
+    let since = app.now();
+    let mut stream = body.into_data_stream();
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    loop {
+        let piece = tokio::select! {
+            biased;
+            piece = stream.next() => piece,
+            () = app.clock.sleep(BODY_PAUSE_MAX) => return Err(Failure::Stalled),
+        };
+        let Some(piece) = piece else { break };
+        let piece = piece.map_err(|error| {
+            Error::Invalid(format!("the request body could not be read to its end: {error}"))
+        })?;
+        if app.now().since(since) > BODY_TIME_MAX {
+            return Err(Failure::Stalled);
+        }
+        if first.len() + rest.len() + piece.len() > bytes_max {
+            return Err(too_large().into());
+        }
+        share.take(app.room(), &*app.clock, piece.len()).await?;
+        // Most bodies come in one piece, and need not be copied.
+        if first.is_empty() && rest.is_empty() {
+            first = piece;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&std::mem::take(&mut first));
+            }
+            rest.extend_from_slice(&piece);
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// Deflate makes no more than so many bytes of one.
+const INFLATES_MAX: usize = 1032;
+
+/// The text of a gzip. Its memory is paid for before it is taken: by the length that the gzip says at its end, and where
+/// that is wrong, as for several members, by one that is counted first.
+async fn inflate(app: &App, share: &mut Share, gzip: &[u8], bytes_max: usize) -> Result<Bytes, Failure> {
+    let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
+    let said = said.min(gzip.len().saturating_mul(INFLATES_MAX)).min(bytes_max);
+    share.take(app.room(), &*app.clock, said.saturating_mul(PARSED_FACTOR)).await?;
+    if let Some(text) = inflate_within(gzip, said).map_err(damaged)? {
+        return Ok(text);
+    }
+    let mut text = MultiGzDecoder::new(gzip).take(bytes_max as u64 + 1);
+    let bytes = io::copy(&mut text, &mut io::sink()).map_err(damaged)?;
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if bytes > bytes_max {
+        return Err(Error::TooLarge { what: "an inflated request body", bytes, bytes_max }.into());
+    }
+    share.take(app.room(), &*app.clock, (bytes - said).saturating_mul(PARSED_FACTOR)).await?;
+    let text = inflate_within(gzip, bytes).map_err(damaged)?;
+    Ok(text.ok_or_else(|| Error::Broken("a gzip inflates to two lengths".to_owned()))?)
+}
+
+fn damaged(error: io::Error) -> Failure {
+    Error::Invalid(format!("the request body is a damaged gzip: {error}")).into()
+}
+
+/// The text, unless it is longer than this.
+fn inflate_within(gzip: &[u8], bytes_max: usize) -> io::Result<Option<Bytes>> {
+    // One byte more is asked for than is expected, so that the end is seen without growing.
+    let mut text = Vec::with_capacity(bytes_max + 1);
+    MultiGzDecoder::new(gzip).take(bytes_max as u64 + 1).read_to_end(&mut text)?;
+    Ok((text.len() <= bytes_max).then(|| text.into()))
 }
 
 /// A body that is JSON of a shape.

@@ -1,7 +1,8 @@
 //! The one place that turns a refusal into a status and a body.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::services::Error;
@@ -9,11 +10,22 @@ use crate::wire::pulumi::ErrorBody;
 
 /// A refusal on its way out.
 #[derive(Debug)]
-pub struct Failure(pub Error);
+pub enum Failure {
+    /// A use case refused.
+    Refused(Error),
+    /// One token's requests are as many at once as may be.
+    TooManyRequests(usize),
+    /// The bodies of others took all memory for bodies, and kept it.
+    NoRoom,
+    /// The body did not come.
+    Stalled,
+    /// What the server cannot do without does not work: which part.
+    NotReady(&'static str),
+}
 
 impl<E: Into<Error>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self(error.into())
+        Self::Refused(error.into())
     }
 }
 
@@ -21,14 +33,60 @@ impl<E: Into<Error>> From<E> for Failure {
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorNote(pub(crate) String);
 
+/// Marks an answer for the metrics: a reason to refuse that is worth counting by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CountedAs(pub(crate) &'static str);
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let (status, message) = describe(&self.0);
+        let (status, message) = match &self {
+            Self::Refused(error) => describe(error),
+            // The CLI waits for so long as the header says, and a second more, where it may repeat a call at all.
+            Self::TooManyRequests(max) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                format!(
+                    "Too Many Requests: this token has {max} requests under way, and may have no more at once"
+                ),
+            ),
+            Self::NoRoom => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Service Unavailable: too many large requests are under way; try again".to_owned(),
+            ),
+            Self::Stalled => (
+                StatusCode::REQUEST_TIMEOUT,
+                "Request Timeout: the request's body did not come to its end in time".to_owned(),
+            ),
+            Self::NotReady(part) => {
+                (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {part} is not ready"))
+            }
+        };
         let mut response = refusal(status, message);
-        if status.is_server_error() {
-            response.extensions_mut().insert(OperatorNote(chain(&self.0)));
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(reason) = self.counted_as() {
+            response.extensions_mut().insert(CountedAs(reason));
+        }
+        if status.is_server_error()
+            && let Self::Refused(error) = &self
+        {
+            response.extensions_mut().insert(OperatorNote(chain(error)));
         }
         response
+    }
+}
+
+impl Failure {
+    fn counted_as(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(Error::Held(_)) => Some("locked"),
+            Self::Refused(Error::Unauthenticated(_)) => Some("credentials"),
+            Self::Refused(Error::Fenced(_)) => Some("fenced"),
+            Self::Refused(_) | Self::NotReady(_) => None,
+            Self::TooManyRequests(_) => Some("requests"),
+            Self::NoRoom => Some("memory"),
+            Self::Stalled => Some("stalled"),
+        }
     }
 }
 

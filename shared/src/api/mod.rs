@@ -1,20 +1,112 @@
 //! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
 
+pub mod audit;
 mod auth;
 mod body;
 mod error;
+mod gate;
 mod handlers;
 mod host;
+pub mod metrics;
 mod path;
+mod ready;
 pub mod routes;
+mod trail;
 mod unsupported;
+mod watch;
 
+use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 pub use error::Failure;
-pub use routes::router;
+pub use routes::{metrics_router, router};
 
+use self::audit::AuditLog;
+use self::gate::{Gate, Room};
+use self::metrics::Metrics;
+use self::ready::Readiness;
 use crate::context::Context;
+use crate::limits::{BODIES_BYTES_MAX, REQUESTS_PER_TOKEN_MAX};
 
-/// What handlers get.
-pub type App = Arc<Context>;
+/// What the operator allows at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that show the same token.
+    pub requests_per_token_max: usize,
+    /// Bytes of the bodies of all requests, while they are received, inflated and parsed.
+    pub bodies_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { requests_per_token_max: REQUESTS_PER_TOKEN_MAX, bodies_bytes_max: BODIES_BYTES_MAX }
+    }
+}
+
+/// Where a connection comes from: put into a request's extensions by whoever serves connections. No header is trusted for
+/// it.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+/// What handlers get: the context of use cases, and what watches over the requests.
+#[derive(Clone)]
+pub struct App(Arc<Served>);
+
+struct Served {
+    ctx: Arc<Context>,
+    audit: Option<Arc<dyn AuditLog>>,
+    metrics: Metrics,
+    gate: Arc<Gate>,
+    room: Room,
+    readiness: Readiness,
+}
+
+impl App {
+    /// Serves this context.
+    pub fn new(ctx: Arc<Context>, limits: Limits, audit: Option<Arc<dyn AuditLog>>) -> Self {
+        let metrics = Metrics::new(ctx.now());
+        Self(Arc::new(Served {
+            ctx,
+            audit,
+            metrics,
+            gate: Arc::new(Gate::new(limits.requests_per_token_max)),
+            room: Room::new(limits.bodies_bytes_max),
+            readiness: Readiness::default(),
+        }))
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    fn audit(&self) -> Option<&dyn AuditLog> {
+        self.0.audit.as_deref()
+    }
+
+    fn gate(&self) -> &Arc<Gate> {
+        &self.0.gate
+    }
+
+    fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    fn readiness(&self) -> &Readiness {
+        &self.0.readiness
+    }
+}
+
+impl From<Arc<Context>> for App {
+    fn from(ctx: Arc<Context>) -> Self {
+        Self::new(ctx, Limits::default(), None)
+    }
+}
+
+impl Deref for App {
+    type Target = Context;
+    fn deref(&self) -> &Context {
+        &self.0.ctx
+    }
+}

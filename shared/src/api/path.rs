@@ -47,7 +47,7 @@ impl FromRequestParts<App> for UpdatePath {
 }
 
 fn unreadable(rejection: axum::extract::rejection::RawPathParamsRejection) -> Failure {
-    Failure(Error::Invalid(format!("the path cannot be read: {rejection}")))
+    Error::Invalid(format!("the path cannot be read: {rejection}")).into()
 }
 
 /// The address of the stack in a path.

@@ -8,7 +8,7 @@ use crate::services::Error;
 /// The refusal of a request that nothing here answers.
 pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
     let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);
-    Failure(Error::NotSupported(what))
+    Error::NotSupported(what).into()
 }
 
 /// What the CLI's user knows a path as that this server does not have.

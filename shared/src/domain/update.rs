@@ -144,7 +144,7 @@ pub enum Status {
 }
 
 /// Who asked for an update.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requester {
     /// The owner of the access token.
     pub login: Login,

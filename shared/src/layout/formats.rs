@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
-    Outputs, Payload, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry, User,
-    VerifyingKeyRecord, Version, WrappedDataKey,
+    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry,
+    User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -124,6 +124,7 @@ fn head() -> Head {
     Head {
         address: StackAddress::parse("acme", "web", "dev").unwrap(),
         created: CREATED,
+        created_by: None,
         version: 7,
         snapshot: Some(snapshot()),
         running: Some(update_id(3)),
@@ -150,6 +151,7 @@ fn read_all() -> Read {
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
     let addressed = Snapshot { secrets_url: Some("https://state.example.com".to_owned()), ..snapshot() };
+    read.is("head-of-somebody.v1", &Head { created_by: Some(login("alice")), ..head() }, b"");
     read.is("head-addressed.v1", &Head { snapshot: Some(addressed.clone()), ..head() }, b"");
     let version = Version {
         version: 7,
@@ -196,6 +198,7 @@ fn read_all() -> Read {
     read.is("slot-seal.v1", &slot(Content::Seal(seal(Outcome::Succeeded, SealedBy::Client))), b"");
 
     let bytes: Vec<u8> = (0..33).collect();
+    read.is("preview.v1", &Preview { update: update_id(4) }, b"");
     read.is("due.v1", &Due::Update(update_id(3)), b"");
     read.is("due-update.v2", &Due::Update(update_id(3)), b"");
     read.is("due-versions.v2", &Due::Versions(stack()), b"");

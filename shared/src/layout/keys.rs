@@ -102,6 +102,17 @@ impl ItemKeys {
         (format!("STACK#{stack}"), "V#".to_owned())
     }
 
+    /// A preview, in the list of those that started from a version of a stack, by when it was created.
+    pub fn preview(stack: StackId, version: u64, created: Timestamp, update: UpdateId) -> ItemKey {
+        let sort = format!("P#{version:020}#{:020}#{update}", created.0.max(0));
+        ItemKey::new(format!("STACK#{stack}"), sort)
+    }
+
+    /// The partition and the sort prefix of the previews that started from a version of a stack.
+    pub fn previews(stack: StackId, version: u64) -> (String, String) {
+        (format!("STACK#{stack}"), format!("P#{version:020}#"))
+    }
+
     /// The number in a version's sort key.
     pub fn parse_version_sort(sort: &str) -> Option<u64> {
         sort.strip_prefix("V#")?.parse().ok()
@@ -294,6 +305,11 @@ pub fn log_blob(update: UpdateId, part: u64) -> BlobKey {
 /// A batch of events that is too long for an item.
 pub fn events_blob(update: UpdateId, first: u64, last: u64) -> BlobKey {
     blob(format!("events/{update}/{first}-{last}"))
+}
+
+/// What is written and removed to see whether blobs can be. Always the same bytes.
+pub fn probe_blob() -> BlobKey {
+    blob("probe/ready".to_owned())
 }
 
 fn blob(text: String) -> BlobKey {

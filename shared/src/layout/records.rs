@@ -161,6 +161,9 @@ pub struct Head {
     pub address: StackAddress,
     /// When it was made.
     pub created: Timestamp,
+    /// Who made it; not known of stacks that were made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Login>,
     /// The current version; 0 before the first.
     pub version: u64,
     /// The current version's deployment; `None` before the first.
@@ -294,6 +297,17 @@ pub struct EventBatch {
 
 impl Record for EventBatch {
     const NAME: &'static str = "event batch";
+}
+
+/// The entry of a preview in its stack's list. What it did stands in the update's own records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preview {
+    /// The update.
+    pub update: UpdateId,
+}
+
+impl Record for Preview {
+    const NAME: &'static str = "preview";
 }
 
 /// What a sweep is to look at. Format 1 knew updates only, in the same form.

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::accounts::Caller;
-use super::update_tokens::Claims;
 use super::{Error, log, stacks, store};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::names::StackAddress;
 use crate::layout::ItemKeys;
 use crate::layout::keys::events_blob;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::update_record::{fenced, read_own};
-use super::update_tokens::Claims;
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
@@ -27,6 +27,7 @@ use crate::ports::{Expect, Item, Order, Query, Refusal};
 /// # Errors
 /// [`Error::Fenced`] when the update takes no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Journal).await?;
     append(ctx, claims, gzip, Content::Entries).await
 }
 
@@ -35,6 +36,7 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// # Errors
 /// As [`append_entries`].
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Whole).await?;
     append(ctx, claims, gzip, Content::Checkpoint).await
 }
 
@@ -44,7 +46,6 @@ async fn append(
     gzip: Bytes,
     content: impl Fn(Payload) -> Content,
 ) -> Result<(), Error> {
-    check_may_append(ctx, claims).await?;
     let id = claims.update;
     let part = ctx.ids.revision().0;
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
@@ -92,10 +93,34 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
     !asked || tail == guessed
 }
 
+/// How a client saves what it did. One log holds one of both: entries are counted onto the base, and a deployment
+/// stands for itself, so whichever came second would be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Journal entries.
+    Journal,
+    /// Whole deployments, and deltas between them.
+    Whole,
+}
+
 /// Refuses what can be refused before the log is asked.
-pub(super) async fn check_may_append(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
     if claims.dry_run {
         return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+    }
+    let refused = match (way, claims.journals) {
+        (Way::Journal, true) | (Way::Whole, false) => None,
+        (Way::Journal, false) => Some(
+            "this update was started without a journal version, so it saves whole deployments; start it with one to \
+             send journal entries",
+        ),
+        (Way::Whole, true) => Some(
+            "this update was started with a journal version, so it saves journal entries; start it without one to \
+             send whole deployments",
+        ),
+    };
+    if let Some(refused) = refused {
+        return Err(Error::Invalid(refused.to_owned()));
     }
     check_lease(ctx, claims).await
 }

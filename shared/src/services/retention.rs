@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::sweep::{Next, Pages, Swept, due_write};
-use super::{Error, store};
+use super::{Error, previews, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::update::Update;
@@ -128,14 +128,17 @@ async fn erase_events(
 
 /// The record goes last: without it nothing of the update is found any more.
 async fn erase_record(ctx: &Context, id: UpdateId, stack: StackId) -> Result<(), Error> {
-    let keys = [
+    let mut keys = vec![
         ItemKeys::update(id),
         ItemKeys::update_detail(id),
         ItemKeys::update_summary(id),
         ItemKeys::update_entry(stack, id),
     ];
+    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
+    let preview = record.filter(|record| record.value.dry_run);
+    keys.extend(preview.map(|record| previews::entry_key(id, &record.value)));
     // Nothing is expected, so nothing can be refused.
-    let _ = store::commit(ctx, keys.map(|key| delete(key, Expect::Any)).to_vec()).await?;
+    let _ = store::commit(ctx, keys.into_iter().map(|key| delete(key, Expect::Any)).collect()).await?;
     Ok(())
 }
 

@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use super::log;
 use super::publish::{gunzip, in_background, refuse_plaintext};
-use super::update_tokens::Claims;
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, LastText};
+use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
@@ -38,7 +38,7 @@ pub enum Kind {
 /// [`Error::NoFit`] for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
 /// deployment; [`Error::Fenced`] when the update takes no more. Nothing is stored then.
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
-    log::check_may_append(ctx, claims).await?;
+    log::check_may_append(ctx, claims, log::Way::Whole).await?;
     let id = claims.update;
     let mut stored = None;
     for _ in 0..RACES_MAX {

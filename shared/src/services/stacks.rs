@@ -165,6 +165,7 @@ pub async fn create(
     let mut head = Head {
         address: address.clone(),
         created: now,
+        created_by: Some(caller.user.login.clone()),
         version: 0,
         snapshot: None,
         running: None,

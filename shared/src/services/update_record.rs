@@ -1,9 +1,9 @@
 //! The record of an update: reading it for whoever shows its token, and writing it.
 
 use super::sweep::due_write;
-use super::update_tokens::Claims;
 use super::{Error, store};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Update};
 use crate::layout::ItemKeys;

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use super::accounts::Caller;
 use super::stacks::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
-use super::update_tokens::{self, Claims};
-use super::{Error, Holder, RACES_MAX, publish, store};
+use super::update_tokens;
+use super::{Error, Holder, RACES_MAX, previews, publish, store};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
@@ -227,7 +228,9 @@ async fn take(
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     writes.extend(entry_writes(ctx, id, &update, until));
-    if !update.dry_run {
+    if update.dry_run {
+        writes.push(previews::entry_write(ctx, id, &update));
+    } else {
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),
@@ -265,7 +268,7 @@ async fn started(
     until: Timestamp,
 ) -> Result<Started, Error> {
     let version = update.base_version + u64::from(!update.dry_run);
-    let token = update_tokens::issue(ctx, id, located.id, address, update.dry_run, until).await?;
+    let token = update_tokens::issue(ctx, id, update, address, until).await?;
     let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
     let journal_version = update.journal_version;
     Ok(Started { update: id, version, token, expires: until, journal_version, secrets_url })
@@ -289,9 +292,7 @@ pub async fn renew(
         let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
-            let token =
-                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until)
-                    .await?;
+            let token = update_tokens::issue(ctx, claims.update, &next, address, until).await?;
             return Ok((token, until));
         }
     }

@@ -10,13 +10,16 @@ mod stack;
 mod token;
 mod user;
 
+use std::sync::Arc;
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Subcommand};
 use statewright_shared::services::Error;
 
-use crate::args::{Args, Serve};
+use crate::args::Args;
+use crate::audit::AuditFile;
 use crate::output::Output;
-use crate::serve;
+use crate::serve::{self, Serve};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -45,12 +48,12 @@ pub(crate) enum Command {
 }
 
 /// Does what was asked, and says what came of it.
-pub(crate) async fn run(command: Command, out: Output) -> anyhow::Result<()> {
+pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(args, audit).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,

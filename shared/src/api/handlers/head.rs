@@ -12,6 +12,8 @@ use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::api::trail::Trail;
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
@@ -20,7 +22,6 @@ use crate::services::accounts::Caller;
 use crate::services::publish::{gunzip, gzip};
 use crate::services::rename::{self as rename_service, NewAddress};
 use crate::services::stacks::StackView;
-use crate::services::update_tokens::Claims;
 use crate::services::updates::{Begun, NewUpdate, Started};
 use crate::services::{Error, publish, stacks, updates};
 use crate::wire::pulumi::{
@@ -32,6 +33,7 @@ use crate::wire::pulumi::{
 pub(crate) async fn create_stack(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     ProjectPath(org, project): ProjectPath,
     body: Body,
 ) -> Answer {
@@ -43,6 +45,7 @@ pub(crate) async fn create_stack(
     )?;
     refuse_unsupported("a managed environment", create_managed_environment == Some(true))?;
     let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
+    trail.stack(&address);
     let state =
         state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
     stacks::create(&app, &caller, &address, tags.unwrap_or_default(), state).await?;
@@ -64,10 +67,14 @@ fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
 pub(crate) async fn delete_stack(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
+    if force {
+        trail.detail("forced");
+    }
     stacks::remove(&app, &caller, &address, force).await?;
     nothing()
 }
@@ -87,6 +94,7 @@ pub(crate) async fn set_tags(
 pub(crate) async fn rename(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     JsonBody(RenameStack { new_name, new_project }): JsonBody<RenameStack>,
 ) -> Answer {
@@ -95,20 +103,25 @@ pub(crate) async fn rename(
         project: given(new_project).map(|name| ProjectName::parse(&name)).transpose()?,
         org: None,
     };
-    renamed(rename_service::rename(&app, &caller, &address, new).await?)
+    let project = new.project.as_ref().unwrap_or(&address.project);
+    trail.detail(format!("to {project}/{}", new.stack.as_ref().unwrap_or(&address.stack)));
+    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
 /// Gives a stack to another organization of the caller's.
 pub(crate) async fn transfer(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     JsonBody(TransferStack { to_org }): JsonBody<TransferStack>,
 ) -> Answer {
     let org = given(to_org).map(|name| OrgName::parse(&name)).transpose()?;
-    renamed(
-        rename_service::rename(&app, &caller, &address, NewAddress { org, ..NewAddress::default() }).await?,
-    )
+    if let Some(org) = &org {
+        trail.detail(format!("to {org}"));
+    }
+    let new = NewAddress { org, ..NewAddress::default() };
+    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
 /// An empty text means what an absent one does.
@@ -116,7 +129,10 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-fn renamed(update: Option<UpdateId>) -> Answer {
+fn renamed(trail: &Trail, update: Option<UpdateId>) -> Answer {
+    if let Some(update) = update {
+        trail.update(update);
+    }
     json(&Renamed { update_id: update.map(|update| update.to_string()) })
 }
 
@@ -124,11 +140,13 @@ fn renamed(update: Option<UpdateId>) -> Answer {
 pub(crate) async fn import(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     host: AskedHost,
     body: Body,
 ) -> Answer {
     let made = publish::import(&app, &caller, &address, body.text).await?;
+    trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);
     Ok(answer)
@@ -138,50 +156,58 @@ pub(crate) async fn import(
 pub(crate) async fn create_update(
     app: State<App>,
     caller: Caller,
+    trail: Trail,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, path, body, UpdateKind::Update).await
+    create(app, caller, trail, path, body, UpdateKind::Update).await
 }
 
 /// As [`create_update`], for `pulumi preview`.
 pub(crate) async fn create_preview(
     app: State<App>,
     caller: Caller,
+    trail: Trail,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, path, body, UpdateKind::Preview).await
+    create(app, caller, trail, path, body, UpdateKind::Preview).await
 }
 
 /// As [`create_update`], for `pulumi refresh`.
 pub(crate) async fn create_refresh(
     app: State<App>,
     caller: Caller,
+    trail: Trail,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, path, body, UpdateKind::Refresh).await
+    create(app, caller, trail, path, body, UpdateKind::Refresh).await
 }
 
 /// As [`create_update`], for `pulumi destroy`.
 pub(crate) async fn create_destroy(
     app: State<App>,
     caller: Caller,
+    trail: Trail,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, path, body, UpdateKind::Destroy).await
+    create(app, caller, trail, path, body, UpdateKind::Destroy).await
 }
 
 async fn create(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     JsonBody(program): JsonBody<CreateUpdate>,
     kind: UpdateKind,
 ) -> Answer {
-    let update = updates::create(&app, &caller, &address, new_update(kind, program)).await?;
+    let new = new_update(kind, program);
+    trail.detail(in_words(&new));
+    let update = updates::create(&app, &caller, &address, new).await?;
+    trail.update(update);
     json(&created(update.to_string()))
 }
 
@@ -197,6 +223,11 @@ fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
         config: program.config.unwrap_or_default(),
     };
     NewUpdate { kind, dry_run, detail }
+}
+
+fn in_words(new: &NewUpdate) -> String {
+    let dry_run = if new.dry_run { ", dry run" } else { "" };
+    format!("{}{dry_run}", new.kind.as_str())
 }
 
 fn created(update_id: String) -> CreatedUpdate {
@@ -234,6 +265,7 @@ pub(crate) async fn start_update(
 pub(crate) async fn begin_update(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     headers: HeaderMap,
     host: AskedHost,
@@ -246,8 +278,10 @@ pub(crate) async fn begin_update(
         .into());
     }
     let new = new_update(begin.update_kind, begin.program);
+    trail.detail(in_words(&new));
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
+    trail.update(begun.started.update);
     let secrets_url = begun.started.secrets_url.clone();
     let mut answer = begun_update(&headers, begun)?;
     host.compare(&app, secrets_url.as_deref(), &mut answer);
@@ -319,6 +353,7 @@ pub(crate) async fn renew_lease(
 pub(crate) async fn complete(
     State(app): State<App>,
     claims: Claims,
+    trail: Trail,
     JsonBody(CompleteUpdate { status }): JsonBody<CompleteUpdate>,
 ) -> Answer {
     let outcome = match status.as_str() {
@@ -332,6 +367,7 @@ pub(crate) async fn complete(
             .into());
         }
     };
+    trail.detail(status);
     updates::complete(&app, &claims, outcome).await?;
     nothing()
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 pub(super) mod head;
+pub(super) mod history;
 pub(super) mod log;
 pub(super) mod nothing;
 pub(super) mod read;

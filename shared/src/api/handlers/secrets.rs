@@ -8,6 +8,7 @@ use super::{Answer, json, nothing};
 use crate::api::App;
 use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
+use crate::api::trail::Trail;
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::accounts::Caller;
 use crate::services::{Error, secrets, stacks};
@@ -32,9 +33,11 @@ pub(crate) async fn encrypt(
 pub(crate) async fn decrypt(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
+    trail.detail(in_words(1));
     let stack = stacks::locate_keys(&app, &caller, &address).await?;
     let plaintext = secrets::decrypt(&app, stack, &[ciphertext.0]).await?.pop().unwrap_or_default();
     json(&Plaintext { plaintext: Base64(plaintext) })
@@ -63,10 +66,12 @@ pub(crate) async fn batch_encrypt(
 pub(crate) async fn batch_decrypt(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     JsonBody(BatchDecrypt { ciphertexts }): JsonBody<BatchDecrypt>,
 ) -> Answer {
     let texts = ciphertexts.unwrap_or_default();
+    trail.detail(in_words(texts.len()));
     check_count(texts.len())?;
     let ciphertexts: Vec<Vec<u8>> = texts
         .iter()
@@ -78,6 +83,10 @@ pub(crate) async fn batch_decrypt(
     json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
 }
 
+fn in_words(count: usize) -> String {
+    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
+}
+
 fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {
         return Err(Error::Invalid(format!(
@@ -87,13 +96,12 @@ fn check_count(count: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The CLI tells that it shows secrets to its user. Who did so on which stack goes to the log.
+/// The CLI tells that it shows secrets to its user: for the audit log, since it may have opened them earlier.
 pub(crate) async fn log_decryption(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
     stacks::locate_keys(&app, &caller, &address).await?;
-    tracing::info!(login = %caller.user.login, token = %caller.token.name, stack = %address, "secrets are shown");
     nothing()
 }

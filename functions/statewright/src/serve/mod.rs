@@ -1,0 +1,194 @@
+//! `statewright serve`.
+
+mod options;
+mod server;
+mod telemetry;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use statewright_shared::api::audit::AuditLog;
+use statewright_shared::api::{self, App, Limits, routes::Group};
+use statewright_shared::context::Settings;
+use statewright_shared::services::accounts::{self, FirstUser};
+use statewright_shared::services::sweep::{self, Swept};
+use statewright_shared::services::update_tokens;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(crate) use self::options::Serve;
+use self::server::Server;
+use self::tls::Tls;
+use crate::audit::AuditFile;
+use crate::commands::key;
+use crate::data;
+
+const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+
+/// Serves until it is asked to stop.
+pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
+    telemetry::log_to_stderr(args.log_format);
+    // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
+    let asked_to_stop = asked_to_stop()?;
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
+        _ => None,
+    };
+    let (folder, mut ctx) = data::open_server(&args.data).await?;
+    ctx.settings =
+        Settings { delta_cutoff_bytes: args.offer_delta_checkpoints, retention: args.keep.retention() };
+    let listener = listen(args.listen, "--listen").await?;
+    let metrics = match args.metrics_listen {
+        Some(address) => Some(listen(address, "--metrics-listen").await?),
+        None => None,
+    };
+    update_tokens::prepare(&ctx).await?;
+    // After the socket is had: a token that is made is shown.
+    let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let folder_name = data::path(&args.data)?.display().to_string();
+    greet(&format!("{scheme}://{}", address(&listener)?), &folder_name, first);
+    if let Some(metrics) = &metrics {
+        say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
+    }
+    if audit.is_some() || tls.is_some() {
+        tokio::spawn(reload_when_asked(audit.clone(), tls.clone())?);
+    }
+
+    let ctx = Arc::new(ctx);
+    if let Err(error) = key::finish_rotation(&folder, &ctx).await {
+        // Both keys are there, so nothing is in the way.
+        tracing::warn!(error = format!("{error:#}"), "the old master key stays");
+    }
+
+    let clock = Arc::clone(&ctx.clock);
+    let limits = Limits {
+        requests_per_token_max: args.requests_per_token.max(1),
+        bodies_bytes_max: args.body_memory.saturating_mul(1 << 20),
+    };
+    let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
+    let mut beside = tokio::task::JoinSet::new();
+    beside.spawn(sweep_for_ever(app.clone()));
+    if let Some(listener) = metrics {
+        let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
+        let server = Server { listener, tls: None, router, clock, connections_max: METRICS_CONNECTIONS_MAX };
+        beside.spawn(server.run(std::future::pending()));
+    }
+    let router = api::router(app, GROUPS);
+    Server { listener, tls, router, clock, connections_max: connections_max() }.run(asked_to_stop).await;
+    // At any moment: what a sweep leaves half done, the next one finishes.
+    beside.shutdown().await;
+    tracing::info!("stopped");
+    drop(folder);
+    Ok(())
+}
+
+async fn listen(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}; choose another address with {option}"))
+}
+
+fn address(listener: &TcpListener) -> anyhow::Result<SocketAddr> {
+    listener.local_addr().context("the listening socket has no address")
+}
+
+const METRICS_CONNECTIONS_MAX: usize = 64;
+
+/// More connections than a team of hundreds has, and few enough to leave open files for the store.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// Open files that are not connections: the store's, and those of standard streams and logs.
+const OTHER_FILES: u64 = 256;
+
+/// How many connections there may be, after this process was allowed as many open files as it may have.
+fn connections_max() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(u64::MAX).min(CONNECTIONS_MAX as u64 + OTHER_FILES);
+    let mut files = limit.current.unwrap_or(u64::MAX);
+    if files < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit }).is_ok() {
+        files = wanted;
+    }
+    usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX).clamp(16, CONNECTIONS_MAX)
+}
+
+/// Between two sweeps, unless there is more to do.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+async fn sweep_for_ever(app: App) {
+    loop {
+        let more = match sweep::sweep(&app).await {
+            Ok(swept) => {
+                app.metrics().swept(&swept);
+                if swept != Swept::default() {
+                    let Swept { ended, running, over, erased, pruned, blobs, failed, more: _ } = swept;
+                    tracing::info!(ended, running, over, erased, pruned, blobs, failed, "swept");
+                }
+                // Those that failed are due again at once, so they wait for the next sweep.
+                swept.more && swept.failed == 0
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot sweep");
+                false
+            }
+        };
+        if !more {
+            app.clock.sleep(SWEEP_EVERY).await;
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]
+fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
+    println!("Statewright listens on {url}, with its data in {folder}");
+    if let Some(FirstUser { login, token }) = first {
+        println!();
+        println!(
+            "This is the first start. It made the user {login} with an access token that is shown only now:"
+        );
+        println!();
+        println!("    export PULUMI_ACCESS_TOKEN={token}");
+        println!("    pulumi login {url}");
+        println!();
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "where it listens belongs on stdout")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// Looks at files again when an operator says that they were replaced.
+fn reload_when_asked(
+    audit: Option<Arc<AuditFile>>,
+    tls: Option<Arc<Tls>>,
+) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut asked = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    Ok(async move {
+        while asked.recv().await.is_some() {
+            if let Some(audit) = &audit {
+                audit.reopen();
+            }
+            if let Some(tls) = &tls {
+                tls.reload();
+            }
+        }
+    })
+}
+
+/// Ends when a service manager or a person asks the process to stop.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: requests under way are finished first");
+    })
+}

@@ -1,0 +1,279 @@
+//! Clients that keep a server waiting, on a clock that the tests move.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use axum::Json;
+use axum::extract::Extension;
+use axum::routing::{get, post};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use statewright_shared::adapters::ManualClock;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+
+/// A server of a test.
+struct Running {
+    address: SocketAddr,
+    clock: ManualClock,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+async fn start(router: Router, tls: Option<Arc<Tls>>, connections_max: usize) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let clock = ManualClock::default();
+    let (stop, stopped) = oneshot::channel();
+    let port: Arc<dyn Clock> = Arc::new(clock.clone());
+    let server = Server { listener, tls, router, clock: port, connections_max };
+    let server = tokio::spawn(server.run(async {
+        // Dropping the sender asks for the same.
+        let _ = stopped.await;
+    }));
+    Running { address, clock, stop, server }
+}
+
+fn echo() -> Router {
+    let peer = |Extension(Peer(peer)): Extension<Peer>| async move { Json(peer.ip().to_string()) };
+    Router::new().route("/peer", get(peer)).route("/echo", post(|body: String| async move { body }))
+}
+
+impl Running {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Lets time pass, a second at a time, until this is done, and says how many it took.
+    async fn pass_time_until<T>(&self, work: impl Future<Output = T>) -> (T, u32) {
+        let mut work = pin!(work);
+        let mut seconds = 0;
+        loop {
+            // The server has to see each second before the next: a sleep counts from when it begins.
+            for _ in 0..20 {
+                tokio::select! {
+                    biased;
+                    done = work.as_mut() => return (done, seconds),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+            self.clock.advance(Duration::from_secs(1));
+            seconds += 1;
+            assert!(seconds < 100_000, "it is never done");
+        }
+    }
+}
+
+const ASK: &[u8] = b"GET /peer HTTP/1.1\r\nHost: test\r\n\r\n";
+
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\"127.0.0.1\"") {
+        assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0, "{}", String::from_utf8_lossy(&text));
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_asks_nothing_or_half_a_question_is_let_go() {
+    let server = start(echo(), None, 10).await;
+    for beginning in [&b""[..], b"GET /peer HT", b"PRI * HTTP/2.0\r\n", &ASK[..ASK.len() - 2]] {
+        let mut stream = server.connect().await;
+        stream.write_all(beginning).await.unwrap();
+        let mut rest = Vec::new();
+        let (read, seconds) = server.pass_time_until(stream.read_to_end(&mut rest)).await;
+        // A connection may be reset where something was not read.
+        assert!(read.is_err() || rest.is_empty() || rest.starts_with(b"HTTP/1.1 4"), "{rest:?}");
+        assert!(seconds >= 30, "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_between_requests_and_not_for_ever() {
+    let server = start(echo(), None, 10).await;
+    let mut stream = server.connect().await;
+    for _ in 0..3 {
+        stream.write_all(ASK).await.unwrap();
+        let text = answer(&mut stream).await;
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+        server.clock.advance(IDLE_MAX - Duration::from_secs(1));
+    }
+    let mut rest = Vec::new();
+    let (read, seconds) = server.pass_time_until(stream.read_to_end(&mut rest)).await;
+    assert_eq!((read.unwrap(), rest.len()), (0, 0));
+    assert!(seconds > 0, "it was closed too early");
+}
+
+/// Tells when it is dropped.
+struct Told(Option<oneshot::Sender<()>>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if let Some(sender) = self.0.take() {
+            let _ = sender.send(());
+        }
+    }
+}
+
+struct Endless(#[expect(dead_code, reason = "held to be dropped")] Told);
+
+impl HttpBody for Endless {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        Poll::Ready(Some(Ok(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 16])))))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+    let (sender, dropped) = oneshot::channel();
+    let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+    let endless = move || {
+        let sender = sender.lock().unwrap().take();
+        async move { Body::new(Endless(Told(sender))) }
+    };
+    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /endless HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+    let (dropped, seconds) = server.pass_time_until(dropped).await;
+    dropped.unwrap();
+    assert!(seconds >= 30, "{seconds}");
+}
+
+/// A route that answers when it is told to, and tells when it was asked.
+fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
+    let (asked, was_asked) = oneshot::channel();
+    let (go, gone) = oneshot::channel::<()>();
+    let once = Arc::new(std::sync::Mutex::new(Some((asked, gone))));
+    let wait = move || {
+        let once = once.lock().unwrap().take();
+        async move {
+            if let Some((asked, gone)) = once {
+                asked.send(()).unwrap();
+                let _ = gone.await;
+            }
+            "\"127.0.0.1\""
+        }
+    };
+    (Router::new().route("/peer", get(wait)), was_asked, go)
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_what_is_under_way_and_for_nothing_else() {
+    let (router, was_asked, go) = waiting();
+    let server = start(router, None, 10).await;
+    let (mut idle, mut busy) = (server.connect().await, server.connect().await);
+    busy.write_all(ASK).await.unwrap();
+    was_asked.await.unwrap();
+    let Running { server, stop, .. } = server;
+    stop.send(()).unwrap();
+    assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
+    assert!(!server.is_finished());
+    go.send(()).unwrap();
+    let text = answer(&mut busy).await;
+    assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_ever() {
+    let (router, was_asked, _go) = waiting();
+    let mut server = start(router, None, 10).await;
+    let mut busy = server.connect().await;
+    busy.write_all(ASK).await.unwrap();
+    was_asked.await.unwrap();
+    std::mem::replace(&mut server.stop, oneshot::channel().0).send(()).unwrap();
+    let handle = std::mem::replace(&mut server.server, tokio::spawn(async {}));
+    let (ended, seconds) = server.pass_time_until(handle).await;
+    ended.unwrap();
+    assert_eq!(seconds, 25);
+}
+
+#[tokio::test]
+async fn more_connections_than_there_may_be_wait_for_one_to_end() {
+    let server = start(echo(), None, 1).await;
+    let mut first = server.connect().await;
+    first.write_all(ASK).await.unwrap();
+    answer(&mut first).await;
+    let mut second = server.connect().await;
+    second.write_all(ASK).await.unwrap();
+    // The first still has its turn.
+    first.write_all(ASK).await.unwrap();
+    answer(&mut first).await;
+    drop(first);
+    answer(&mut second).await;
+}
+
+/// A certificate for `localhost` and its key, in files, and who signed it.
+fn certificate(folder: &Path) -> CertificateDer<'static> {
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let own = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    std::fs::write(folder.join("cert.pem"), own.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+    authority.der().clone()
+}
+
+/// The protocol that is agreed on with a client that trusts this authority and offers these.
+async fn agreed(
+    server: &Running,
+    authority: CertificateDer<'static>,
+    offer: &[&str],
+) -> io::Result<Option<Vec<u8>>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = offer.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, server.connect().await).await?;
+    Ok(stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec))
+}
+
+#[tokio::test]
+async fn tls_offers_http_2_and_its_certificate_can_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = certificate(folder.path());
+    let tls = Arc::new(Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap());
+    let server = start(echo(), Some(Arc::clone(&tls)), 10).await;
+    assert_eq!(agreed(&server, old.clone(), &["h2", "http/1.1"]).await.unwrap(), Some(b"h2".to_vec()));
+    assert_eq!(agreed(&server, old.clone(), &["http/1.1"]).await.unwrap(), Some(b"http/1.1".to_vec()));
+    assert_eq!(agreed(&server, old.clone(), &[]).await.unwrap(), None);
+
+    let new = certificate(folder.path());
+    agreed(&server, new.clone(), &[]).await.unwrap_err();
+    tls.reload();
+    agreed(&server, new.clone(), &[]).await.unwrap();
+    agreed(&server, old, &[]).await.unwrap_err();
+    // Half a replacement changes nothing.
+    std::fs::write(folder.path().join("key.pem"), "nothing").unwrap();
+    tls.reload();
+    agreed(&server, new, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_shake_hands_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    certificate(folder.path());
+    let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
+    let server = start(echo(), Some(Arc::new(tls)), 10).await;
+    let mut stream = server.connect().await;
+    let (read, seconds) = server.pass_time_until(stream.read(&mut [0])).await;
+    assert_eq!(read.unwrap(), 0);
+    assert!(seconds >= 10, "{seconds}");
+}

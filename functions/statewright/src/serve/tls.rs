@@ -1,0 +1,58 @@
+//! Certificates.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use anyhow::Context as _;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate with its key, as files that may be replaced.
+#[derive(Debug)]
+pub(super) struct Tls {
+    cert: PathBuf,
+    key: PathBuf,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    pub(super) fn load(cert: &Path, key: &Path) -> anyhow::Result<Self> {
+        let config = RwLock::new(read(cert, key)?);
+        Ok(Self { cert: cert.to_owned(), key: key.to_owned(), config })
+    }
+
+    /// Reads the files again. What cannot be used changes nothing.
+    pub(super) fn reload(&self) {
+        match read(&self.cert, &self.key) {
+            Ok(config) => {
+                *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                tracing::info!("new connections get the certificate that is there now");
+            }
+            Err(error) => tracing::error!("{error:#}; going on with the certificate that was read before"),
+        }
+    }
+
+    /// What a new connection gets.
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn read(cert: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
+    let certificates = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(|| format!("cannot read certificates from {}", cert.display()))?;
+    anyhow::ensure!(!certificates.is_empty(), "there is no certificate in {}", cert.display());
+    let private = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("cannot read a private key from {}", key.display()))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .context("the TLS library knows no version")?
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)
+        .with_context(|| format!("{} and {} do not belong together", cert.display(), key.display()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,88 @@
+//! What a request is about, noted on its way by whoever learns it, for the log and the audit record that are written when
+//! it is over.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+
+use super::App;
+use super::error::Failure;
+use super::routes::Route;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use crate::domain::update::Requester;
+use crate::services::Error;
+
+/// What is known so far. Names are here once they are valid names, so all of it is short and printable.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    pub(super) route: Option<&'static Route>,
+    pub(super) user: Option<Login>,
+    pub(super) token: Option<TokenName>,
+    pub(super) org: Option<OrgName>,
+    pub(super) project: Option<ProjectName>,
+    pub(super) stack: Option<StackName>,
+    pub(super) update: Option<UpdateId>,
+    pub(super) detail: Option<String>,
+}
+
+/// The way to a request's story.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trail(Arc<Mutex<Story>>);
+
+impl Trail {
+    pub(super) fn story(&self) -> MutexGuard<'_, Story> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The route, and whatever its path names.
+    pub(super) async fn enter(&self, app: &App, route: &'static Route, parts: &mut Parts) {
+        let parameters = match route.path.contains('{') {
+            true => RawPathParams::from_request_parts(parts, app).await.ok(),
+            false => None,
+        };
+        let mut story = self.story();
+        story.route = Some(route);
+        for (name, value) in parameters.iter().flatten() {
+            match name {
+                "org" => story.org = OrgName::parse(value).ok(),
+                "project" => story.project = ProjectName::parse(value).ok(),
+                "stack" => story.stack = StackName::parse(value).ok(),
+                "update" => story.update = UpdateId::parse(value),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn asked_by(&self, requester: Requester) {
+        let mut story = self.story();
+        (story.user, story.token) = (Some(requester.login), Some(requester.token));
+    }
+
+    /// The stack, where the path alone does not name it.
+    pub(crate) fn stack(&self, address: &StackAddress) {
+        let StackAddress { org, project, stack } = address.clone();
+        let mut story = self.story();
+        (story.org, story.project, story.stack) = (Some(org), Some(project), Some(stack));
+    }
+
+    /// The update, where the path does not name it.
+    pub(crate) fn update(&self, update: UpdateId) {
+        self.story().update = Some(update);
+    }
+
+    /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.
+    pub(crate) fn detail(&self, words: impl Into<String>) {
+        self.story().detail = Some(words.into());
+    }
+}
+
+impl FromRequestParts<App> for Trail {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+        let broken =
+            || Error::Broken("a handler asks for the trail of a request that nobody watches".to_owned());
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| broken().into())
+    }
+}

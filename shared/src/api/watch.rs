@@ -1,0 +1,209 @@
+//! What is told of each request when it is over: one line in the log, its numbers, and a record where it is an action.
+
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::{Request, State};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::audit::{Record, Result as Outcome};
+use super::error::{CountedAs, OperatorNote};
+use super::metrics::Seen;
+use super::trail::{Story, Trail};
+use super::{App, Peer};
+use crate::ports::Timestamp;
+
+/// Gives a request its ID and its trail, and tells what became of it.
+pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let watched = Watched::begin(app, &mut request);
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::REQUEST_TIMEOUT && watched.version <= Version::HTTP_11 {
+        // The rest of the body may still come, and is not another request.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    watched.end(&mut response);
+    response
+}
+
+/// A request under way. Dropped without an end, its client went before the answer was there, and that is told too.
+struct Watched {
+    app: App,
+    trail: Trail,
+    method: Method,
+    version: Version,
+    since: Timestamp,
+    request_id: String,
+    request_bytes: u64,
+    peer: Option<Peer>,
+    is_over: bool,
+}
+
+/// What became of it.
+#[derive(Default)]
+struct Answered {
+    status: Option<StatusCode>,
+    bytes: u64,
+    note: Option<OperatorNote>,
+    counted_as: Option<CountedAs>,
+}
+
+impl Watched {
+    fn begin(app: App, request: &mut Request) -> Self {
+        app.metrics().begin();
+        let request_id = trace(request.headers()).unwrap_or_else(|| app.ids.uuid().simple().to_string());
+        let trail = Trail::default();
+        request.extensions_mut().insert(trail.clone());
+        Self {
+            trail,
+            method: request.method().clone(),
+            version: request.version(),
+            since: app.now(),
+            request_id,
+            request_bytes: request.body().size_hint().lower(),
+            peer: request.extensions().get().copied(),
+            is_over: false,
+            app,
+        }
+    }
+
+    fn end(mut self, response: &mut Response) {
+        if let Ok(value) = HeaderValue::from_str(&self.request_id) {
+            response.headers_mut().insert("X-Pulumi-Request-ID", value);
+        }
+        let extensions = response.extensions_mut();
+        let (note, counted_as) = (extensions.remove(), extensions.remove());
+        let (status, bytes) = (Some(response.status()), response.body().size_hint().lower());
+        self.tell(&Answered { status, bytes, note, counted_as });
+    }
+
+    fn tell(&mut self, answered: &Answered) {
+        self.is_over = true;
+        let now = self.app.now();
+        let duration = now.since(self.since);
+        let story = std::mem::take(&mut *self.trail.story());
+        self.app.metrics().end(&Seen {
+            route: story.route,
+            status: answered.status.map(|status| status.as_u16()),
+            duration,
+            request_bytes: self.request_bytes,
+            answer_bytes: answered.bytes,
+            refused_for: answered.counted_as.map(|CountedAs(reason)| reason),
+        });
+        self.log(&story, duration, answered);
+        if let (Some(audit), Some(action)) = (self.app.audit(), story.route.and_then(|route| route.action)) {
+            audit.keep(&self.record(story, action, now, answered.status));
+        }
+    }
+
+    /// A failure of ours is an error with its whole story; anything else is a line of the access log.
+    fn log(&self, story: &Story, duration: Duration, answered: &Answered) {
+        let request_id = self.request_id.as_str();
+        let method = self.method.as_str();
+        let http = tracing::field::debug(self.version);
+        let route = story.route.map_or("-", |route| route.path);
+        let status = answered.status.map(|status| status.as_u16());
+        let duration_ms = duration.as_secs_f64() * 1000.0;
+        let (request_bytes, answer_bytes) = (self.request_bytes, answered.bytes);
+        let user = story.user.as_ref().map(tracing::field::display);
+        let stack = match (&story.org, &story.project, &story.stack) {
+            (Some(org), Some(project), Some(stack)) => Some(format!("{org}/{project}/{stack}")),
+            _ => None,
+        };
+        let update = story.update.as_ref().map(tracing::field::display);
+        let from = self.peer.map(|Peer(address)| tracing::field::display(address));
+        if answered.status.is_some_and(|status| status.is_server_error()) {
+            let note = answered.note.as_ref().map(|OperatorNote(note)| note.as_str());
+            tracing::error!(
+                target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
+                http, from, request_id, note, "request failed"
+            );
+        } else {
+            tracing::info!(
+                target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
+                http, from, request_id, "request"
+            );
+        }
+    }
+
+    fn record(
+        &self,
+        story: Story,
+        action: &'static str,
+        time: Timestamp,
+        status: Option<StatusCode>,
+    ) -> Record {
+        let result = match status {
+            Some(status) if status.is_success() => Outcome::Done,
+            Some(status) if status.is_client_error() => Outcome::Refused,
+            Some(_) | None => Outcome::Unknown,
+        };
+        Record {
+            time,
+            action,
+            result,
+            status: status.map(|status| status.as_u16()),
+            user: story.user.map(Into::into),
+            token: story.token.map(Into::into),
+            organization: story.org.map(Into::into),
+            project: story.project.map(Into::into),
+            stack: story.stack.map(Into::into),
+            update: story.update.map(|update| update.to_string()),
+            detail: story.detail,
+            from: self.peer.map(|Peer(address)| address.to_string()),
+            request_id: Some(self.request_id.clone()),
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.tell(&Answered::default());
+        }
+    }
+}
+
+/// The trace and the span that a client sends with its request, `<32 hex digits>-<16 hex digits>`: as an ID they lead from
+/// its traces to our log and back. Source: W3C Trace Context, `traceparent`, version 00.
+fn trace(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let (ids, _flags) = text.strip_prefix("00-")?.rsplit_once('-')?;
+    let (trace, span) = ids.split_once('-')?;
+    let is_id = |id: &str, length: usize| {
+        id.len() == length
+            && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && id.bytes().any(|byte| byte != b'0')
+    };
+    (is_id(trace, 32) && is_id(span, 16)).then(|| ids.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_of_the_client_is_the_id_of_its_request_where_it_is_one() {
+        let found = |text: &str| {
+            trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), text.parse().unwrap())]))
+        };
+        let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+        assert_eq!(found(&format!("00-{ids}-01")).as_deref(), Some(ids));
+        for bad in [
+            "",
+            "00",
+            "00--",
+            ids,
+            &format!("01-{ids}-01"),
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e473-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-\"-01",
+        ] {
+            assert_eq!(found(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether the ports do what is asked of them, and how much is going on.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Error, store, update_tokens};
+use crate::context::Context;
+use crate::domain::update::{LEASE, Status, Update};
+use crate::layout::ItemKeys;
+use crate::layout::keys::{DUE_SHARDS, probe_blob};
+use crate::layout::record::Record;
+use crate::layout::records::Due;
+use crate::ports::{Order, Query};
+
+/// What a server cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Small items can be read.
+    Ledger,
+    /// The master key opens what it should.
+    Keys,
+    /// Bytes can be written.
+    Blobs,
+}
+
+impl Part {
+    /// The part in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ledger => "the ledger",
+            Self::Keys => "the master key",
+            Self::Blobs => "the blob store",
+        }
+    }
+}
+
+/// Tries each part once: a read, an unwrap, a put of a few bytes and its removal. No attempt is repeated.
+///
+/// # Errors
+/// The first part that failed with its error, or without one if it gave no answer in time.
+pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Option<Error>)> {
+    let ledger = async { Ok(ctx.ledger.get(&ItemKeys::signer()).await.map(drop)?) };
+    within(ctx, Part::Ledger, wait_max, ledger).await?;
+    within(ctx, Part::Keys, wait_max, update_tokens::try_signer(ctx)).await?;
+    let blobs = async {
+        ctx.blobs.put(&probe_blob(), Bytes::from_static(b"ready")).await?;
+        Ok(ctx.blobs.delete(&probe_blob()).await?)
+    };
+    within(ctx, Part::Blobs, wait_max, blobs).await
+}
+
+async fn within(
+    ctx: &Context,
+    part: Part,
+    wait_max: Duration,
+    work: impl Future<Output = Result<(), Error>>,
+) -> Result<(), (Part, Option<Error>)> {
+    tokio::select! {
+        biased;
+        done = work => done.map_err(|error| (part, Some(error))),
+        () = ctx.clock.sleep(wait_max) => Err((part, None)),
+    }
+}
+
+/// Due items of a shard that are looked at for a count.
+const COUNTED_MAX: usize = 1_000;
+
+/// How many updates run; previews are not counted, nor what is beyond some thousands. A query for each shard of due items,
+/// and a read for each item.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn updates_running(ctx: &Context) -> Result<usize, Error> {
+    let mut running = std::collections::HashSet::new();
+    for shard in 0..DUE_SHARDS {
+        let query = Query {
+            partition: ItemKeys::due_partition(shard),
+            prefix: String::new(),
+            after: None,
+            order: Order::Ascending,
+            limit: COUNTED_MAX,
+        };
+        // Whatever runs is due when its lease is over; what is due later has ended.
+        let latest = ctx.now().plus(LEASE);
+        let items = store::query(ctx, &query).await?.items;
+        let soon = items
+            .iter()
+            .take_while(|item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| at <= latest));
+        for item in soon {
+            let Due::Update(id) = Due::decode(&item.value)? else { continue };
+            let update = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
+            let is_running =
+                |update: &Update| !update.dry_run && matches!(update.status, Status::Running { .. });
+            if update.is_some_and(|update| is_running(&update.value)) {
+                running.insert(id);
+            }
+        }
+    }
+    Ok(running.len())
+}

@@ -1,0 +1,188 @@
+//! The audit log: who did what to which stack, a record for each action.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_tests::app::{Call, ORG, TestApp, USER};
+
+use crate::table::path;
+use crate::world::{Run, Stack, begin_body, deployment, program, raw};
+
+/// The other organization of those who act here.
+const OTHER_ORG: &str = "lab";
+
+/// A request of this row that works, on a stack of its own.
+async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
+    let stack = Stack::new(app).await;
+    let tail = route.path.rsplit_once("{stack}").map_or("", |(_, tail)| tail);
+    let with = |run: &Run<'_>, body: &Value| {
+        let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id)).json(body);
+        match route.auth {
+            Auth::UpdateToken => call.update_token(&run.token),
+            Auth::Token | Auth::Nobody => call.token(token),
+        }
+    };
+    let on_stack = |body: &Value| {
+        app.request(route.method.clone(), &path(route, &stack.project, "none")).json(body).token(token)
+    };
+    match tail {
+        "" if route.method == Method::POST => on_stack(&json!({ "stackName": "other" })),
+        "" | "/cancel" => on_stack(&Value::Null),
+        "/tags" => on_stack(&json!({ "a": "b" })),
+        "/rename" => on_stack(&json!({ "newName": "prod" })),
+        "/transfer" => on_stack(&json!({ "toOrg": OTHER_ORG })),
+        "/decrypt" | "/batch-decrypt" => {
+            let sealed = stack.post("/encrypt", &json!({ "plaintext": "c2VjcmV0" })).send().await.expect(200);
+            let ciphertext = &sealed["ciphertext"];
+            on_stack(&json!({ "ciphertext": ciphertext, "ciphertexts": [ciphertext] }))
+        }
+        "/decrypt/log-decryption" | "/decrypt/log-batch-decryption" => on_stack(&json!({})),
+        "/import" => on_stack(&deployment(&[])),
+        "/update" | "/preview" | "/refresh" | "/destroy" => on_stack(&program(false)),
+        "/begin-update" => on_stack(&begin_body("update", false)),
+        "/{kind}/{update}" => with(&stack.created().await, &json!({ "journalVersion": 2 })),
+        "/{kind}/{update}/cancel" => with(&stack.begin().await, &Value::Null),
+        "/{kind}/{update}/complete" => with(&stack.begin().await, &json!({ "status": "succeeded" })),
+        _ => panic!("{route:?} is an action: this test needs a request of it that works"),
+    }
+}
+
+/// The one record, which has a time and the ID that the answer has.
+#[track_caller]
+fn only(app: &TestApp, request_id: &str) -> Value {
+    let records = app.take_audit();
+    let [record] = &records[..] else { panic!("not one record: {records:?}") };
+    let mut record = record.clone();
+    assert_eq!(record["request_id"], request_id);
+    assert_eq!(record["time"], "2026-01-01T00:00:00Z");
+    record.as_object_mut().unwrap().retain(|name, _| name != "request_id" && name != "time");
+    record
+}
+
+#[tokio::test]
+async fn each_action_leaves_one_record_of_who_did_it() {
+    let app = TestApp::memory().await;
+    let token = app.member_of(&[ORG, OTHER_ORG], "bob", "laptop").await;
+    let mut actions = 0;
+    for route in ROUTES {
+        let Some(action) = route.action else { continue };
+        let call = working(&app, route, &token).await;
+        app.take_audit();
+        let answer = call.send().await;
+        assert!(answer.status.is_success(), "{route:?}: {}", answer.text());
+        let id = answer.headers["X-Pulumi-Request-ID"].to_str().unwrap();
+        let record = only(&app, id);
+        assert_eq!(record["action"], action, "{route:?}");
+        assert_eq!(record["result"], "done", "{route:?}");
+        assert_eq!(record["status"], answer.status.as_u16(), "{route:?}");
+        let (user, token) = match route.auth {
+            Auth::UpdateToken => (Value::Null, Value::Null),
+            Auth::Token | Auth::Nobody => ("bob".into(), "laptop".into()),
+        };
+        assert_eq!((&record["user"], &record["token"]), (&user, &token), "{route:?}");
+        assert_eq!(record["organization"], ORG, "{route:?}");
+        assert!(record["project"].is_string() && record["stack"].is_string(), "{route:?}: {record}");
+        actions += 1;
+    }
+    assert!(actions > 15, "{actions}");
+}
+
+#[tokio::test]
+async fn each_action_with_wrong_credentials_leaves_one_record_of_what_was_tried() {
+    let app = TestApp::memory().await;
+    for route in ROUTES {
+        for authorization in [None, Some("token none"), Some("update-token none")] {
+            let stack = Stack::new(&app).await;
+            let path = path(route, &stack.project, "00000000-0000-4000-8000-000000000000");
+            app.take_audit();
+            let headers: Vec<_> = authorization.map(|value| ("Authorization", value)).into_iter().collect();
+            let (status, _) = raw(&app, route.method.as_str(), &path, &headers, b"{}").await;
+            let records = app.take_audit();
+            let Some(action) = route.action else {
+                assert_eq!(records, [Value::Null; 0], "{route:?}");
+                continue;
+            };
+            let [record] = &records[..] else { panic!("not one record of {route:?}: {records:?}") };
+            assert_eq!(record["action"], action, "{route:?}");
+            assert_eq!(
+                (&record["result"], &record["status"]),
+                (&"refused".into(), &status.into()),
+                "{route:?}"
+            );
+            assert_eq!((&record["user"], &record["token"]), (&Value::Null, &Value::Null), "{route:?}");
+            assert_eq!(record["project"], stack.project, "{route:?}");
+        }
+    }
+}
+
+/// What a record says besides who and where.
+fn said(record: &Value) -> String {
+    let word = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
+    format!("{} {} {}", word("action"), word("result"), word("detail"))
+}
+
+#[tokio::test]
+async fn the_records_of_a_stack_tell_its_life() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let made = &app.take_audit()[0];
+    assert_eq!(
+        (&made["user"], &made["token"], &made["stack"]),
+        (&USER.into(), &"first-start".into(), &"dev".into())
+    );
+    let preview = stack.preview().await;
+    preview.complete("succeeded").await.expect(204);
+    let run = stack.begin_kind("destroy", false).await;
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    run.renew(300).await.expect(200);
+    run.event(1).await.expect(204);
+    stack.begin_call("update", false).send().await.refused(409);
+    run.complete("failed").await.expect(204);
+    stack.get("/export").send().await.expect(200);
+    stack.post("/rename", &json!({ "newName": "prod", "newProject": "web" })).send().await.expect(200);
+    let prod = format!("/api/stacks/{ORG}/web/prod");
+    app.request(Method::DELETE, &prod).send().await.refused(400);
+    app.request(Method::DELETE, &format!("{prod}?force=true")).send().await.expect(204);
+
+    let records = app.take_audit();
+    let lines: Vec<String> = records.iter().map(said).collect();
+    assert_eq!(
+        lines,
+        [
+            "update.begin done update, dry run",
+            "update.end done succeeded",
+            "update.begin done destroy",
+            "update.begin refused update",
+            "update.end done failed",
+            "stack.rename done to web/prod",
+            "stack.delete refused -",
+            "stack.delete done forced",
+        ]
+    );
+    let updates: Vec<Option<&str>> = records.iter().map(|record| record["update"].as_str()).collect();
+    let (preview, run) = (Some(preview.id.as_str()), Some(run.id.as_str()));
+    assert_eq!(updates[..5], [preview, preview, run, None, run]);
+    assert_eq!(records[6]["stack"], "prod");
+}
+
+/// Names and words that a client made up are not repeated unless they are names.
+#[tokio::test]
+async fn what_is_no_name_is_in_no_record() {
+    let app = TestApp::memory().await;
+    let long = "x".repeat(5_000);
+    let authorization = format!("token {}", app.token);
+    let headers = [("Authorization", authorization.as_str())];
+    for name in [long.as_str(), "a%0ab", "%22%7D", "%1b%5b31m"] {
+        raw(&app, "DELETE", &format!("/api/stacks/{name}/{name}/{name}"), &headers, b"").await;
+        let body = json!({ "newName": name, "newProject": name }).to_string();
+        let path = format!("/api/stacks/{ORG}/shop/{name}/rename");
+        raw(&app, "POST", &path, &headers, body.as_bytes()).await;
+    }
+    let records = app.take_audit();
+    assert_eq!(records.len(), 8);
+    for record in records {
+        assert!(record.to_string().len() < 300, "{record}");
+        assert_eq!(record["stack"], Value::Null, "{record}");
+        assert_eq!(record["detail"], Value::Null, "{record}");
+    }
+}

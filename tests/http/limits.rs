@@ -1,0 +1,191 @@
+//! Clients that ask for too much at once, or keep the server waiting for what they announced.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use serde_json::json;
+use statewright_shared::api::Limits;
+use statewright_tests::app::{Answer, TestApp};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::world::{Stack, refusal};
+
+/// A request to set tags that is sent piece by piece.
+struct Upload {
+    socket: TcpStream,
+}
+
+impl Upload {
+    /// Sends the head, which announces so many bytes, and these first ones.
+    async fn begin(app: &TestApp, stack: &Stack<'_>, token: &str, length: usize, first: &[u8]) -> Self {
+        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+        let head = format!(
+            "PATCH {}/tags HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {token}\r\nContent-Length: {length}\r\n\r\n",
+            stack.path
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        socket.write_all(first).await.unwrap();
+        Self { socket }
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).await.unwrap();
+    }
+
+    /// The answer up to where the server closes the connection.
+    async fn last_answer(mut self) -> (u16, String, Vec<u8>) {
+        let mut answer = Vec::new();
+        self.socket.read_to_end(&mut answer).await.unwrap();
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("an answer has a head");
+        let body = answer.split_off(end + 4);
+        let head = String::from_utf8(answer).unwrap();
+        (head[9..12].parse().unwrap(), head, body)
+    }
+
+    /// The same while the clock goes on.
+    async fn ends_while_time_passes(self, app: &TestApp) -> (u16, String, Vec<u8>) {
+        let mut answer = pin!(self.last_answer());
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                () = tokio::task::yield_now() => app.advance(Duration::from_secs(1)),
+            }
+        }
+    }
+
+    async fn status(&mut self) -> u16 {
+        let mut head = [0; 12];
+        self.socket.read_exact(&mut head).await.unwrap();
+        std::str::from_utf8(&head[9..]).unwrap().parse().unwrap()
+    }
+}
+
+/// Asks until the answer has this status: what others sent may still be on its way.
+async fn until(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
+    let asking = async {
+        loop {
+            let answer = ask().await;
+            if answer.status == status {
+                return answer;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("the answer comes in time")
+}
+
+#[tokio::test]
+async fn requests_of_one_token_are_as_many_at_once_as_may_be() {
+    let limits = Limits { requests_per_token_max: 2, ..Limits::default() };
+    let app = TestApp::memory_limited(limits).await;
+    let other = app.member("bob", "laptop").await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let mut uploads = Vec::new();
+    for _ in 0..2 {
+        uploads.push(Upload::begin(&app, &stack, &app.token, 2, b"{").await);
+    }
+    let answer = until(429, async || stack.get("").send().await).await;
+    assert_eq!(answer.headers["Retry-After"], "1");
+    let words = answer.refused(429);
+    assert!(words.contains("2 requests under way"), "{words}");
+    // Another token, an update of the same user, and whoever shows nothing are not meant.
+    stack.get("").token(&other).send().await.expect(200);
+    run.renew(300).await.expect(200);
+    app.get("/api/capabilities").send().await.expect(200);
+    for upload in &mut uploads {
+        upload.send(b"}").await;
+        assert_eq!(upload.status().await, 204);
+    }
+    stack.get("").send().await.expect(200);
+}
+
+#[tokio::test]
+async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
+    // One piece of memory, which is what the smallest body takes.
+    let limits = Limits { bodies_bytes_max: 1, ..Limits::default() };
+    let app = TestApp::memory_limited(limits).await;
+    let stack = Stack::new(&app).await;
+    let mut first = Upload::begin(&app, &stack, &app.token, 10_000, b"{").await;
+    // One may go over what there is, so that somebody always comes to an end.
+    let mut second = Upload::begin(&app, &stack, &app.token, 10_000, b"{").await;
+    let set = || app.patch(&format!("{}/tags", stack.path), &json!({ "a": "b" })).send();
+    let words = loop {
+        let mut third = pin!(set());
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut third => break answer,
+                () = tokio::task::yield_now() => {}
+            }
+            first.send(b" ").await;
+            second.send(b" ").await;
+            app.advance(Duration::from_secs(1));
+        };
+        // Before both have what they wait with, there is room for the third.
+        if answer.status != 204 {
+            break answer.refused(503);
+        }
+    };
+    assert!(words.contains("try again"), "{words}");
+    assert_eq!(app.metrics().await.matches("statewright_refusals_total{reason=\"memory\"} 1").count(), 1);
+    // What needs no body goes on, and so does everything when one of the others is gone.
+    stack.get("").send().await.expect(200);
+    drop(first);
+    until(204, async || set().await).await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_a_408_and_the_end_of_its_connection() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let upload = Upload::begin(&app, &stack, &app.token, 10, b"{").await;
+    let (status, head, body) = upload.ends_while_time_passes(&app).await;
+    assert_eq!(status, 408);
+    assert!(head.to_ascii_lowercase().contains("connection: close"), "{head}");
+    let words = refusal(status, &body);
+    assert!(words.contains("did not come to its end"), "{words}");
+}
+
+#[tokio::test]
+async fn a_body_that_comes_by_drops_is_not_waited_for_for_ever() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let mut upload = Upload::begin(&app, &stack, &app.token, 1_000_000, b"{").await;
+    app.take_audit();
+    let mut seconds = 0;
+    let record = loop {
+        if let Some(record) = app.take_audit().pop() {
+            break record;
+        }
+        // Once the server gave up it takes nothing more.
+        let _ = upload.socket.write_all(b" ").await;
+        app.advance(Duration::from_secs(1));
+        seconds += 1;
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((&record["action"], &record["status"]), (&"stack.tag".into(), &408.into()), "{record}");
+    assert!(seconds > 600, "{seconds}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_before_its_answer_is_told_of_all_the_same() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    app.take_audit();
+    drop(Upload::begin(&app, &stack, &app.token, 10, b"{").await);
+    let gone = async {
+        loop {
+            if let Some(record) = app.take_audit().pop() {
+                return record;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let record = tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it is told in time");
+    assert_eq!((&record["action"], &record["stack"]), (&"stack.tag".into(), &"dev".into()), "{record}");
+    // Either the handler saw that the body has no end, or nobody was there to be answered.
+    assert!(record["result"] == "unknown" || record["status"] == 400, "{record}");
+    assert!(app.metrics().await.contains("statewright_requests_under_way 0"));
+}

@@ -1,0 +1,275 @@
+//! What an operator sees: the ID of each request, the log, the numbers, whether the server can work.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::api::routes::ROUTES;
+use statewright_shared::ports::Ids;
+use statewright_tests::app::{Answer, ORG, TestApp, USER};
+use tracing_subscriber::filter::dynamic_filter_fn;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::table::path;
+use crate::world::{Stack, deployment, raw, refusal};
+
+fn id(answer: &Answer) -> String {
+    answer.headers["X-Pulumi-Request-ID"].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_that_of_the_client_where_it_has_one() {
+    let app = TestApp::memory().await;
+    let mut ids = std::collections::BTreeSet::new();
+    for route in ROUTES {
+        let path = path(route, "shop", "none");
+        for call in [
+            app.request(route.method.clone(), &path),
+            app.request(route.method.clone(), &path).anonymous(),
+            app.request(reqwest::Method::PUT, &path),
+        ] {
+            let id = id(&call.send().await);
+            assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{route:?}: {id}");
+            assert!(ids.insert(id), "{route:?}: an ID came twice");
+        }
+    }
+    let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+    let call = app.get("/api/user").header("traceparent", &format!("00-{ids}-01"));
+    assert_eq!(id(&call.send().await), ids);
+    let made_up = id(&app.get("/api/user").header("traceparent", "00-mine-01").send().await);
+    assert_eq!(made_up.len(), 32);
+}
+
+thread_local! {
+    /// What is logged on this thread, on which a test's server runs too.
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.as_mut().map(|log| log.extend_from_slice(bytes)));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Listens from now on, on this thread, to everything.
+    fn listen() -> Self {
+        // One for the process: whether a line is wanted by one of several is remembered wrongly now and then.
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let is_listening = dynamic_filter_fn(|_, _| LOG.with_borrow(Option::is_some));
+            let lines =
+                fmt::layer().json().flatten_event(true).with_writer(|| Self).with_filter(is_listening);
+            tracing_subscriber::registry().with(lines).init();
+        });
+        LOG.set(Some(Vec::new()));
+        Self
+    }
+
+    fn text(&self) -> String {
+        LOG.with_borrow(|log| String::from_utf8(log.clone().unwrap()).unwrap())
+    }
+
+    /// The server's lines since the last call.
+    fn take(&self) -> Vec<Value> {
+        let text = self.text();
+        LOG.set(Some(Vec::new()));
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // What the client's libraries say is not ours.
+        let ours = |line: &Value| {
+            let target = line["target"].as_str().unwrap();
+            target == "access" || target.starts_with("statewright")
+        };
+        lines.filter(ours).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_one_line_with_who_and_what() {
+    let log = Log::listen();
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    log.take();
+
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    let answer = stack.get("/updates").send().await;
+    app.get("/api/user").anonymous().send().await.refused(401);
+    app.get("/nowhere/secret-path").send().await.refused(404);
+    let lines = log.take();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    let address = format!("{ORG}/{}/dev", stack.project);
+    for line in &lines {
+        assert_eq!((&line["target"], &line["message"]), (&"access".into(), &"request".into()), "{line}");
+        assert!(line["duration_ms"].is_number() && line["request_id"].is_string(), "{line}");
+    }
+    let prefix = "/api/stacks/{org}/{project}/{stack}";
+    assert_eq!(lines[0]["route"], format!("{prefix}/{{kind}}/{{update}}/journalentries"));
+    assert_eq!((&lines[0]["method"], &lines[0]["status"]), (&"PATCH".into(), &204.into()));
+    assert_eq!((&lines[0]["stack"], &lines[0]["update"]), (&address.clone().into(), &run.id.clone().into()));
+    assert!(lines[0]["request_bytes"].as_u64() > Some(50) && lines[0]["answer_bytes"] == 0, "{}", lines[0]);
+    assert_eq!((&lines[1]["user"], &lines[1]["stack"]), (&USER.into(), &address.into()));
+    assert_eq!(lines[1]["request_id"], id(&answer));
+    assert_eq!(lines[1]["answer_bytes"], answer.bytes.len());
+    assert_eq!((&lines[2]["user"], &lines[2]["status"]), (&Value::Null, &401.into()));
+    assert_eq!((&lines[3]["route"], &lines[3]["status"]), (&"-".into(), &404.into()));
+}
+
+#[tokio::test]
+async fn i7_secret_no_line_of_the_log_or_the_audit_holds_a_token_or_a_plaintext() {
+    let log = Log::listen();
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let plaintext = "aHVudGVyMi1pcy1teS1wYXNzd29yZA==";
+    let sealed = stack.post("/encrypt", &json!({ "plaintext": plaintext })).send().await.expect(200);
+    stack.post("/decrypt", &json!({ "ciphertext": sealed["ciphertext"] })).send().await.expect(200);
+    stack.post("/decrypt", &json!({ "ciphertext": plaintext })).send().await.refused(400);
+    stack.post("/batch-encrypt", &json!({ "plaintexts": [plaintext, 7] })).send().await.refused(400);
+    let run = stack.begin().await;
+    let mut resource = stack.resource("a");
+    resource["outputs"] = json!({ "password": { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": "\"hunter2-is-my-password\"" } });
+    run.checkpoint(&deployment(&[resource])).await;
+    run.complete("succeeded").await.expect(204);
+    let wrong = "swt_deadbeefdeadbeefdeadbeefdeadbeef";
+    app.get("/api/user").token(wrong).send().await.refused(401);
+    run.with_token("swu1.deadbeef.deadbeef").append(&[]).await.refused(403);
+    let text = log.text() + &Value::from(app.take_audit()).to_string();
+    assert!(text.contains("journalentries") && text.contains("secrets.open"));
+    for secret in [&app.token, &run.token, wrong, "swu1.deadbeef", plaintext, "hunter2", "my-password"] {
+        assert!(!text.contains(secret), "{secret} is in the log");
+    }
+}
+
+/// The value of a series.
+fn value(metrics: &str, series: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_their_route() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let export = r#"{method="GET",route="/api/stacks/{org}/{project}/{stack}/export""#;
+    let requests = |status: &str| format!("statewright_requests_total{export},status=\"{status}\"}}");
+    for _ in 0..3 {
+        stack.get("/export").send().await.expect(200);
+    }
+    stack.get("/export").anonymous().send().await.refused(401);
+    let metrics = app.metrics().await;
+    assert_eq!(value(&metrics, &requests("2xx")), Some(3.0), "{metrics}");
+    assert_eq!(value(&metrics, &requests("4xx")), Some(1.0), "{metrics}");
+    assert_eq!(value(&metrics, &format!("statewright_request_duration_seconds_count{export}}}")), Some(4.0));
+    let bytes = value(&metrics, &format!("statewright_answer_size_bytes_total{export}}}"));
+    assert!(bytes > Some(90.0), "{bytes:?}");
+    let create = r#"{method="POST",route="/api/stacks/{org}/{project}"}"#;
+    let bytes = value(&metrics, &format!("statewright_request_size_bytes_total{create}"));
+    assert_eq!(bytes, Some(r#"{"stackName":"dev"}"#.len() as f64));
+    assert_eq!(value(&metrics, "statewright_requests_under_way"), Some(0.0));
+    assert_eq!(value(&metrics, r#"statewright_refusals_total{reason="credentials"}"#), Some(1.0));
+    assert!(value(&metrics, "process_resident_memory_bytes") > Some(0.0), "{metrics}");
+    assert_eq!(value(&metrics, "process_start_time_seconds"), Some(1_767_225_600.0), "{metrics}");
+    // On the public address nothing is said of it.
+    app.get("/metrics").send().await.refused(404);
+}
+
+#[tokio::test]
+async fn running_updates_and_conflicts_are_counted() {
+    let app = TestApp::memory().await;
+    let (stack, other) = (Stack::new(&app).await, Stack::new(&app).await);
+    let running = async || value(&app.metrics().await, "statewright_updates_running");
+    assert_eq!(running().await, Some(0.0));
+    let (run, theirs) = (stack.begin().await, other.begin().await);
+    other.preview().await;
+    assert_eq!(running().await, Some(2.0));
+    stack.begin_call("update", false).send().await.refused(409);
+    run.renew(300).await.expect(200);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(running().await, Some(1.0));
+    theirs.cancel().await.expect(204);
+    run.append(&[stack.made(1, "a")]).await.refused(403);
+    let metrics = app.metrics().await;
+    assert_eq!(value(&metrics, "statewright_updates_running"), Some(0.0));
+    assert_eq!(value(&metrics, r#"statewright_refusals_total{reason="locked"}"#), Some(1.0));
+    assert_eq!(value(&metrics, r#"statewright_refusals_total{reason="fenced"}"#), Some(1.0));
+}
+
+/// Whatever is asked for, the number of series is bounded by the route table.
+#[tokio::test]
+async fn i9_bounded_what_clients_make_up_makes_no_series() {
+    let app = TestApp::memory().await;
+    let headers = [("Authorization", "token made-up")];
+    let ask = async |number: u32| {
+        for path in [
+            format!("/{number}"),
+            format!("/api/stacks/{number}/{number}/{number}"),
+            format!("/api/stacks/{number}/{number}/{number}/updates/{number}"),
+        ] {
+            for method in ["GET", "BREW"] {
+                raw(&app, method, &path, &headers, b"").await;
+            }
+        }
+    };
+    ask(0).await;
+    let series = app.metrics().await.lines().count();
+    for number in 1..30 {
+        ask(number).await;
+    }
+    assert_eq!(app.metrics().await.lines().count(), series);
+}
+
+#[tokio::test]
+async fn a_server_is_ready_while_its_ledger_its_key_and_its_blobs_work() {
+    let faults = Faults::none();
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let app = TestApp::memory_with(
+        Arc::new(Faulty::new(MemoryLedger::new(), faults.clone())),
+        Arc::new(Faulty::new(MemoryBlobs::new(), faults.clone())),
+        Arc::new(Faulty::new(MemoryKeys::new(Arc::clone(&ids)), faults.clone())),
+        ids,
+    )
+    .await;
+    let ask = async || app.get("/readyz").anonymous().send().await;
+    assert_eq!(ask().await.expect(200), json!({ "status": "ok" }));
+    // Each part in turn, in the order in which they are asked: a read, the same for the key, its unwrap, a put, a delete.
+    for (call, part) in [
+        (1, "the ledger"),
+        (2, "the master key"),
+        (3, "the master key"),
+        (4, "the blob store"),
+        (5, "the blob store"),
+    ] {
+        app.advance(Duration::from_secs(1));
+        faults.fail_at(call, Fault::Before);
+        assert_eq!(ask().await.refused(503), format!("Service Unavailable: {part} is not ready"));
+        // The answer is believed for a second, however often it is asked for.
+        let calls = faults.calls();
+        ask().await.refused(503);
+        assert_eq!(faults.calls(), calls);
+        app.get("/healthz").anonymous().send().await.expect(200);
+        app.advance(Duration::from_secs(1));
+        ask().await.expect(200);
+    }
+    // One that never answers is not waited for.
+    app.advance(Duration::from_secs(1));
+    faults.fail_at(1, Fault::DeathBefore);
+    let waiting = async {
+        faults.death().await;
+        app.advance(Duration::from_secs(5));
+    };
+    let (answer, ()) = tokio::join!(ask(), waiting);
+    answer.refused(503);
+    let (status, body) = raw(&app, "GET", "/readyz", &[], b"").await;
+    refusal(status, &body);
+}
