@@ -12,6 +12,7 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
+use statewright_shared::services::check::Orphans;
 use statewright_shared::services::texts::gzip;
 use statewright_shared::services::{check, masters};
 use statewright_tests::app::TestApp;
@@ -96,7 +97,7 @@ async fn where_nothing_is_wrong_nothing_is_found_and_nothing_is_without_a_name()
     assert_eq!(store.problems().await, [""; 0]);
     let report = check::stack(&store.app.context, id).await.unwrap();
     assert_eq!((report.versions, report.is_removed), (4, false));
-    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), []);
+    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), Orphans::default());
     run.complete("succeeded").await.expect(204);
     store
         .app
@@ -107,7 +108,7 @@ async fn where_nothing_is_wrong_nothing_is_found_and_nothing_is_without_a_name()
     assert_eq!(store.problems().await, [""; 0]);
     let report = check::stack(&store.app.context, id).await.unwrap();
     assert_eq!((report.versions, report.is_removed), (5, true));
-    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), []);
+    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), Orphans::default());
 }
 
 #[tokio::test]
@@ -116,12 +117,15 @@ async fn a_blob_that_nothing_names_is_found_and_left_where_it_is() {
     stack(&store).await;
     let orphan = BlobKey::parse("snap/nobody/nothing").unwrap();
     store.blobs.put(&orphan, Bytes::from("left")).await.unwrap();
-    assert_eq!(
-        check::orphans(&store.app.context, &store.inventory()).await.unwrap(),
-        std::slice::from_ref(&orphan)
-    );
+    let found = check::orphans(&store.app.context, &store.inventory()).await.unwrap();
+    assert_eq!((found.blobs, found.problems), (vec![orphan.clone()], vec![]));
     assert!(store.blobs.get(&orphan).await.unwrap().is_some());
     assert_eq!(store.problems().await, [""; 0]);
+    // What does not read back may name any, so it is told.
+    store.write(ItemKey::new("EVENTS#x", "1"), Bytes::from("x")).await;
+    let found = check::orphans(&store.app.context, &store.inventory()).await.unwrap();
+    assert_eq!(found.blobs, [orphan]);
+    Store::assert_one(&found.problems, "event batch");
 }
 
 #[tokio::test]

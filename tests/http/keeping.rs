@@ -15,10 +15,10 @@ use statewright_shared::context::{Context, Retention, Settings};
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
+use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{Head, Payload, Version};
 use statewright_shared::layout::slot::{Content, Slot};
-use statewright_shared::ports::{Expect, Ids};
+use statewright_shared::ports::{Expect, Ids, Item};
 use statewright_shared::services::sweep::{GRACE, Swept, sweep};
 use statewright_shared::services::{Error, removed};
 use statewright_tests::app::{ORG, START, TestApp};
@@ -183,6 +183,47 @@ async fn a_sweep_judges_by_the_settings_of_its_day() {
     kept.app.advance(10 * DAY);
     assert_eq!(sweep_all(&longer).await, Swept { over: 1, ..Swept::default() });
     assert_eq!(slots(), 0);
+}
+
+#[tokio::test]
+async fn events_may_go_before_the_log() {
+    let kept = Kept::with(Retention { events: 7 * DAY, ..Retention::DEFAULT }).await;
+    let stack = Stack::new(&kept.app).await;
+    let run = updated(&stack, "a").await;
+    kept.app.advance(7 * DAY + GRACE + TICK);
+    kept.sweep().await;
+    assert_eq!(kept.items(&format!("EVENTS#{}", run.id)), [""; 0]);
+    assert!(kept.items(&format!("UPDATE#{}", run.id)).iter().any(|sort| sort.starts_with("L#")));
+    kept.app.advance(83 * DAY);
+    assert_eq!(kept.sweep().await.erased, 1);
+    assert_eq!(kept.items(&format!("UPDATE#{}", run.id)), [""; 0]);
+}
+
+/// However little is kept: what is sent late has to find that the update is over.
+#[tokio::test]
+async fn a_log_is_never_gone_before_what_was_sent_for_it_is_refused() {
+    let moment = Duration::from_secs(60);
+    let kept = Kept::with(Retention { events: moment, logs: moment, ..Retention::DEFAULT }).await;
+    let stack = Stack::new(&kept.app).await;
+    let run = updated(&stack, "a").await;
+    let other = kept.app.another_process("other").await;
+    let late = async |words: &str| {
+        for app in [&kept.app, &other] {
+            let refused = run.at(app).append(&[stack.made(5, "late")]).await.refused(403);
+            assert!(refused.contains(words), "{refused}");
+        }
+    };
+    for _ in 0..20 {
+        kept.app.advance(Duration::from_secs(120));
+        kept.sweep().await;
+        late("ended as succeeded").await;
+    }
+    kept.app.advance(Duration::from_secs(7200));
+    kept.sweep().await;
+    kept.sweep().await;
+    assert_eq!(kept.items(&format!("UPDATE#{}", run.id)), [""; 0]);
+    late("no longer exists").await;
+    assert_eq!(kept.items(&format!("UPDATE#{}", run.id)), [""; 0]);
 }
 
 #[tokio::test]
@@ -502,6 +543,28 @@ async fn of_a_removed_stack_nothing_is_left_when_its_time_is_over() {
     assert_eq!(kept.sweep().await.failed, 0);
     assert!(opens(&other, &other_sealed).await, "another stack of the organization is as it was");
     assert!(other.resources().await.contains(&"b".to_owned()));
+}
+
+/// A folder of before there was a list of a stack's updates, and due items for what they leave.
+#[tokio::test]
+async fn of_a_removed_stack_whose_updates_are_not_listed_nothing_is_left_but_previews() {
+    let kept = Kept::new().await;
+    let ctx = &kept.app.context;
+    let stack = Stack::new(&kept.app).await;
+    let runs = [updated(&stack, "a").await.id, updated(&stack, "b").await.id];
+    let id = stack_id(&stack).await;
+    let old = |item: &&Item| item.key.sort.starts_with("U#") || item.key.partition.starts_with("DUE#");
+    for item in kept.ledger.items().iter().filter(old) {
+        ctx.ledger.commit(vec![delete(item.key.clone(), Expect::Any)]).await.unwrap();
+    }
+    remove(&stack).await;
+    kept.app.advance(31 * DAY);
+    assert_eq!(kept.sweep().await.erased, 1);
+    kept.app.advance(40 * DAY);
+    kept.sweep().await;
+    for owner in runs.iter().chain([&id.to_string()]) {
+        assert_eq!(kept.traces(owner), [""; 0]);
+    }
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::json;
-use statewright_shared::ports::{Order, Query};
+use statewright_shared::layout::record::put;
+use statewright_shared::ports::{Expect, ItemKey, Order, Query};
 use statewright_shared::services::sweep::{GRACE, Swept, sweep};
 use statewright_tests::app::TestApp;
 
@@ -123,4 +125,23 @@ async fn a_sweep_takes_a_bounded_page_and_says_that_there_is_more() {
     while sweep(&app.context).await.unwrap().more {}
     assert_eq!(sweep(&app.context).await.unwrap(), Swept::default());
     assert_eq!(due_count(&app).await, 450);
+}
+
+/// What cannot be done stays due, and stands before everything that is due later.
+#[tokio::test]
+async fn what_cannot_be_done_does_not_keep_a_sweep_from_the_rest() {
+    let app = TestApp::memory().await;
+    for shard in 0..4 {
+        for number in 0..250 {
+            let key = ItemKey::new(format!("DUE#{shard}"), format!("{number:020}#damaged"));
+            let write = put(key, Expect::Absent, app.context.ids.revision(), Bytes::from("no record"));
+            app.context.ledger.commit(vec![write]).await.unwrap();
+        }
+    }
+    let stack = Stack::new(&app).await;
+    stack.begin().await.append(&[stack.made(1, "a")]).await.expect(204);
+    app.advance(LEASE + GRACE + TICK);
+    let swept = sweep(&app.context).await.unwrap();
+    assert_eq!((swept.ended, swept.failed), (1, 1000));
+    assert_eq!(stack.version().await, 1);
 }

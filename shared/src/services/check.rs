@@ -299,17 +299,36 @@ async fn walk<T>(
     }
 }
 
+/// What no item names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// The blobs, in the order of their keys.
+    pub blobs: Vec<BlobKey>,
+    /// Items that do not read back, in words: a blob that one of them names is among those.
+    pub problems: Vec<String>,
+}
+
 /// The blobs that no item names: what is left of requests that came to nothing. An update that is just being published may
 /// be about to name one.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] for an item that does not read back, since it may name any.
-pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<BlobKey>, Error> {
+/// Those of the ports.
+pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Orphans, Error> {
     // The blobs first: one that is named later is not among them, or is found named.
     let mut blobs: BTreeSet<BlobKey> = store::inventory_blobs(ctx, inventory).await?.into_iter().collect();
-    let named = walk(ctx, inventory, "", async |item| Ok(Some(named_blobs(item)?))).await?;
-    for named in named.into_iter().flatten() {
-        blobs.remove(&named.key);
+    let named = walk(ctx, inventory, "", async |item| {
+        Ok(Some(named_blobs(item).map_err(|error| format!("{:?}: {error}", item.key))))
+    });
+    let mut problems = Vec::new();
+    for named in named.await? {
+        match named {
+            Ok(named) => {
+                for named in named {
+                    blobs.remove(&named.key);
+                }
+            }
+            Err(words) => problems.push(words),
+        }
     }
-    Ok(blobs.into_iter().collect())
+    Ok(Orphans { blobs: blobs.into_iter().collect(), problems })
 }

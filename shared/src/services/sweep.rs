@@ -28,36 +28,46 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// Due items of a shard that one sweep looks at.
 const PAGE: usize = 100;
 
-/// Looks at one bounded page of each shard.
+/// Pages of a shard that one sweep looks at, as long as each holds something that cannot be done: that stays due, and must
+/// not stand before what can.
+const FAILING_PAGES_MAX: usize = 20;
+
+/// Looks at one bounded page of each shard, and at more of them where the first ones hold what cannot be done.
 ///
 /// # Errors
-/// Those of the ports when a page cannot be read. What goes wrong with one update does not keep it from the others.
+/// Those of the ports when a page cannot be read. What goes wrong with one thing does not keep it from the others.
 pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
     let mut swept = Swept::default();
     for shard in 0..DUE_SHARDS {
-        let query = Query {
-            partition: ItemKeys::due_partition(shard),
-            prefix: String::new(),
-            after: None,
-            order: Order::Ascending,
-            limit: PAGE,
-        };
-        let page = store::query(ctx, &query).await?;
-        let now = ctx.now();
-        let due: Vec<&Item> = page
-            .items
-            .iter()
-            .take_while(|item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| now > at.plus(GRACE)))
-            .collect();
-        swept.more |= due.len() == PAGE;
-        for item in due {
-            if let Err(error) = look_at(ctx, item, &mut swept).await {
-                swept.failed += 1;
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    due = item.key.sort,
-                    "cannot sweep"
-                );
+        let partition = ItemKeys::due_partition(shard);
+        let mut after = None;
+        for _ in 0..FAILING_PAGES_MAX {
+            let (partition, order) = (partition.clone(), Order::Ascending);
+            let query = Query { partition, prefix: String::new(), after, order, limit: PAGE };
+            let page = store::query(ctx, &query).await?;
+            let now = ctx.now();
+            let due: Vec<&Item> = page
+                .items
+                .iter()
+                .take_while(|item| {
+                    ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| now > at.plus(GRACE))
+                })
+                .collect();
+            let failed_before = swept.failed;
+            for item in &due {
+                if let Err(error) = look_at(ctx, item, &mut swept).await {
+                    swept.failed += 1;
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, due = item.key.sort, "cannot sweep");
+                }
+            }
+            after = due.last().map(|item| item.key.sort.clone());
+            if due.len() < PAGE {
+                break;
+            }
+            if swept.failed == failed_before {
+                swept.more = true;
+                break;
             }
         }
     }

@@ -201,13 +201,16 @@ async fn a_backup_goes_into_a_new_folder_or_one_of_its_own_and_changes_no_other(
     let other = place.data.with_file_name("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("letter.txt"), "Dear").unwrap();
-    for folder in [&other, &place.data] {
-        let before: BTreeMap<_, _> = contents(folder);
+    drop(serve(&place.restored).await.unwrap());
+    for folder in [&other, &place.restored] {
+        let before = contents(folder);
         let refused = backed_up(&server, folder, true).await;
         assert!(matches!(refused, Err(BackupError::NotOurs { .. })), "{refused:?}");
-        assert_eq!(contents(folder).len(), before.len());
+        assert_eq!(contents(folder), before);
     }
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+    let refused = backed_up(&server, &place.data.join("blobs/backup"), true).await;
+    assert!(matches!(refused, Err(BackupError::Inside { .. })), "{refused:?}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use anyhow::bail;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
-use statewright_shared::ports::BlobKey;
+use statewright_shared::ports::{BlobKey, ItemKey};
 
 use crate::args::Data;
 use crate::data;
@@ -51,6 +51,7 @@ struct BackedUp {
     master_key: bool,
     missing: Vec<String>,
     damaged: Vec<String>,
+    unreadable: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -62,6 +63,7 @@ struct Restored {
     blobs: u64,
     missing: Vec<String>,
     damaged: Vec<String>,
+    unreadable: Vec<String>,
 }
 
 pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
@@ -80,6 +82,7 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
         master_key: made.has_key,
         missing: names(&made.missing),
         damaged: names(&made.damaged),
+        unreadable: items(&made.unreadable),
     };
     out.answer(&made, |made| {
         let key = match made.master_key {
@@ -97,11 +100,7 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
             made.folder, made.items, made.blobs, made.blobs_copied, made.bytes_copied
         )
     })?;
-    complain(
-        &made.missing,
-        &made.damaged,
-        "the rest is in the backup; `statewright check` says what they are of",
-    )
+    complain(wrong(&made.missing, &made.damaged, &made.unreadable), "the rest is in the backup")
 }
 
 pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()> {
@@ -119,6 +118,7 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
         blobs: done.blobs,
         missing: names(&done.missing),
         damaged: names(&done.damaged),
+        unreadable: items(&done.unreadable),
     };
     out.answer(&done, |done| {
         format!(
@@ -126,7 +126,7 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
             done.folder, done.made, done.items, done.blobs, done.folder
         )
     })?;
-    complain(&done.missing, &done.damaged, "the rest is restored; `statewright check` says what they are of")
+    complain(wrong(&done.missing, &done.damaged, &done.unreadable), "the rest is restored")
 }
 
 fn shown(bar: &ProgressBar) -> impl Fn(u64, u64) + Sync + use<> {
@@ -141,14 +141,24 @@ fn names(keys: &[BlobKey]) -> Vec<String> {
     keys.iter().map(ToString::to_string).collect()
 }
 
-fn complain(missing: &[String], damaged: &[String], rest: &str) -> anyhow::Result<()> {
-    let list = |what: &str, keys: &[String]| match keys {
-        [] => String::new(),
-        keys => format!("{} blobs are {what}: {}; ", keys.len(), keys.join(", ")),
-    };
-    let words = list("missing", missing) + &list("damaged", damaged);
-    if words.is_empty() {
-        return Ok(());
-    }
-    bail!("{words}{rest}")
+fn items(keys: &[ItemKey]) -> Vec<String> {
+    keys.iter().map(|key| format!("{} {}", key.partition, key.sort)).collect()
+}
+
+fn wrong<'a>(
+    missing: &'a [String],
+    damaged: &'a [String],
+    unreadable: &'a [String],
+) -> [(&'static str, &'a [String]); 3] {
+    [("blobs are missing", missing), ("blobs are damaged", damaged), ("items cannot be read", unreadable)]
+}
+
+/// Ends with what is wrong, after the answer.
+fn complain(wrong: [(&str, &[String]); 3], rest: &str) -> anyhow::Result<()> {
+    let words: Vec<String> = wrong
+        .iter()
+        .filter(|(_, what)| !what.is_empty())
+        .map(|(words, what)| format!("{} {words}: {}", what.len(), what.join(", ")))
+        .collect();
+    if words.is_empty() { Ok(()) } else { bail!("{}; {rest}", words.join("; ")) }
 }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::services::check as check_service;
-use statewright_shared::services::check::StackReport;
+use statewright_shared::services::check::{Orphans, StackReport};
 
 use crate::args::Data;
 use crate::data;
@@ -95,9 +95,14 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     stacks.sort_by_key(Line::name);
-    let store = check_service::store(&ctx, &folder).await?;
+    let mut store = check_service::store(&ctx, &folder).await?;
     let orphans = match check.orphans {
-        true => Some(check_service::orphans(&ctx, &folder).await?.iter().map(ToString::to_string).collect()),
+        true => {
+            let Orphans { blobs, problems } = check_service::orphans(&ctx, &folder).await?;
+            let new = problems.into_iter().filter(|problem| !store.contains(problem)).collect::<Vec<_>>();
+            store.extend(new);
+            Some(blobs.iter().map(ToString::to_string).collect())
+        }
         false => None,
     };
     let problems = store.len() + stacks.iter().map(|line| line.problems.len()).sum::<usize>();

@@ -76,7 +76,9 @@ pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<Error>()? {
         Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
-        Error::NoVersion { .. } => Some("`statewright stack versions STACK` shows which there are"),
+        Error::NoVersion { .. } | Error::Pruned { .. } => {
+            Some("`statewright stack versions STACK` shows which there are")
+        }
         Error::NoOrg(_) => Some("`statewright org list` shows which there are"),
         Error::NoUser(_) => Some("`statewright user list` shows which there are"),
         Error::Held(_) => Some("`statewright stack unlock STACK` ends it as `pulumi cancel` does"),

@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::disk::{create_private_file, sync_folder};
-use super::folder::{self, Names, is_there};
+use super::folder::{self, Files, is_there};
 use super::{DataFolder, FileBlobs, FileKeys, FolderError, KeyFileError, OpenLedgerError, SqliteLedger};
 use crate::adapters::SystemIds;
-use crate::ports::{BlobKey, BoxError, Ids, Item, PortError, Timestamp};
+use crate::ports::{BlobKey, BoxError, Ids, Item, ItemKey, PortError, Timestamp};
 
 /// The blobs that an item names, each with the hex SHA-256 of its bytes where the item says it.
 pub type Named = fn(&Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError>;
@@ -64,6 +64,8 @@ pub struct BackedUp {
     pub missing: Vec<BlobKey>,
     /// Blobs whose bytes are not those that the ledger says. They are copied as they are.
     pub damaged: Vec<BlobKey>,
+    /// Items that do not read back, so that nobody can tell which blobs they name. They are copied as they are.
+    pub unreadable: Vec<ItemKey>,
     /// Whether the master key is in it.
     pub has_key: bool,
 }
@@ -81,6 +83,8 @@ pub struct Restored {
     pub missing: Vec<BlobKey>,
     /// Blobs whose bytes are not those that the ledger says.
     pub damaged: Vec<BlobKey>,
+    /// Items that do not read back.
+    pub unreadable: Vec<ItemKey>,
 }
 
 /// Where a restore comes from, and what it takes.
@@ -100,6 +104,12 @@ pub enum BackupError {
     /// The folder holds something else.
     #[error("{} is not empty and holds no backup. Nothing was changed. Choose another folder", path.display())]
     NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It lies in the folder that is to be copied.
+    #[error("{} lies in the data folder itself. Choose a folder elsewhere, on another disk if there is one", path.display())]
+    Inside {
         /// The folder.
         path: PathBuf,
     },
@@ -157,9 +167,6 @@ pub enum BackupError {
         /// The folder.
         path: PathBuf,
     },
-    /// An item of the ledger does not read back.
-    #[error("an item of the ledger cannot be read; `statewright check` says more")]
-    Item(#[source] BoxError),
     /// The folder could not be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -202,6 +209,10 @@ pub async fn back_up(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<BackedUp, BackupError> {
     folder::make(to)?;
+    let real = |path: &Path| fs::canonicalize(path).map_err(system(path, "read"));
+    if real(to)?.starts_with(real(source.path())?) {
+        return Err(BackupError::Inside { path: to.to_owned() });
+    }
     let last = read_manifest(to)?;
     if last.is_none() && !is_empty_or_begun(to)? {
         return Err(BackupError::NotOurs { path: to.to_owned() });
@@ -219,14 +230,14 @@ pub async fn back_up(
         let _keys = source.lock_keys()?;
         source.ledger.copy_to(&ledger_path).await?;
         if with_key {
-            copy_private(&Names::in_folder(source.path()).key, &to.join(&key_name))?;
+            copy_private(&Files::in_folder(source.path()).key, &to.join(&key_name))?;
         }
     }
-    let (items, names) = {
+    let Names { items, blobs: names, unreadable } = {
         let ledger = SqliteLedger::open_existing(&ledger_path)?;
         names_in(&ledger, named).await?
     };
-    let mut done = BackedUp { items, has_key: with_key, ..BackedUp::default() };
+    let mut done = BackedUp { items, unreadable, has_key: with_key, ..BackedUp::default() };
     let blobs = FileBlobs::open_or_create(&to.join("blobs")).map_err(system(to, "made"))?;
     let keys = source.blobs.keys().await?;
     done.blobs = keys.len() as u64;
@@ -284,7 +295,7 @@ pub async fn restore(
         return Err(BackupError::Damaged { path: ledger_copy });
     }
 
-    let names = Names::in_folder(to);
+    let names = Files::in_folder(to);
     let begun = is_there(&names.restoring)?;
     if !begun && !has_nothing_but(to, &["lock"])? {
         return Err(BackupError::TargetInUse { path: to.to_owned() });
@@ -307,8 +318,8 @@ pub async fn restore(
     let keys = FileKeys::open(&names.key, Arc::new(SystemIds))?;
     folder::check(&ledger, &keys, None, &names).await?;
 
-    let (items, named) = names_in(&ledger, named).await?;
-    let mut done = Restored { made: manifest.made, items, ..Restored::default() };
+    let Names { items, blobs: named, unreadable } = names_in(&ledger, named).await?;
+    let mut done = Restored { made: manifest.made, items, unreadable, ..Restored::default() };
     let source = FileBlobs::open_existing(&backup.join("blobs"));
     let all = source.keys().await?;
     let total = all.len() as u64;
@@ -347,24 +358,33 @@ pub async fn restore(
     Ok(done)
 }
 
-/// The blobs that a ledger names, with how many items it has.
-async fn names_in(
-    ledger: &SqliteLedger,
-    named: Named,
-) -> Result<(u64, BTreeMap<BlobKey, Option<String>>), BackupError> {
-    let (mut items, mut names, mut after) = (0, BTreeMap::<BlobKey, Option<String>>::new(), None);
+/// What a ledger names.
+#[derive(Default)]
+struct Names {
+    items: u64,
+    blobs: BTreeMap<BlobKey, Option<String>>,
+    unreadable: Vec<ItemKey>,
+}
+
+async fn names_in(ledger: &SqliteLedger, named: Named) -> Result<Names, BackupError> {
+    let (mut names, mut after) = (Names::default(), None);
     loop {
         let page = ledger.scan("", after.as_ref(), 1000).await?;
         for item in &page.items {
-            items += 1;
-            for (key, sha256) in named(item).map_err(BackupError::Item)? {
-                let known = names.entry(key).or_default();
-                *known = known.take().or(sha256);
+            names.items += 1;
+            match named(item) {
+                Ok(named) => {
+                    for (key, sha256) in named {
+                        let known = names.blobs.entry(key).or_default();
+                        *known = known.take().or(sha256);
+                    }
+                }
+                Err(_) => names.unreadable.push(item.key.clone()),
             }
         }
         after = page.items.last().map(|item| item.key.clone());
         if !page.more {
-            return Ok((items, names));
+            return Ok(names);
         }
     }
 }
@@ -458,7 +478,7 @@ fn remove_leftovers(backup: &Path, current: Option<&Manifest>) -> Result<(), Bac
 }
 
 /// Removes what a restore that was broken off has made; its mark stays.
-fn clear(to: &Path, names: &Names) -> Result<(), BackupError> {
+fn clear(to: &Path, names: &Files) -> Result<(), BackupError> {
     for name in names_of(to)? {
         let path = to.join(&name);
         let removed = match name.as_str() {

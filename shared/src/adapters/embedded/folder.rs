@@ -165,7 +165,7 @@ impl DataFolder {
     pub async fn open_server(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         make(path)?;
         let lock = lock(path)?;
-        let names = Names::in_folder(path);
+        let names = Files::in_folder(path);
         names.refuse_unfinished()?;
         let (key_there, ledger_there) = (is_there(&names.key)?, has_bytes(&names.ledger)?);
         if ledger_there && !key_there {
@@ -205,7 +205,7 @@ impl DataFolder {
     /// # Errors
     /// See [`FolderError`].
     pub async fn open_beside(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
-        let names = Names::in_folder(path);
+        let names = Files::in_folder(path);
         names.refuse_unfinished()?;
         if !has_bytes(&names.ledger)? {
             return Err(match names.has_blobs()? {
@@ -249,7 +249,7 @@ impl DataFolder {
     /// # Errors
     /// [`FolderError::Check`], [`FolderError::KeyWrong`].
     pub async fn rewrap_check(&self) -> Result<(), FolderError> {
-        let names = Names::in_folder(&self.path);
+        let names = Files::in_folder(&self.path);
         let failed = |source| FolderError::Check { ledger: names.ledger.clone(), source };
         let Some(item) = self.ledger.get(&check_key()).await.map_err(failed)? else {
             return Err(FolderError::Unmarked { ledger: names.ledger });
@@ -292,14 +292,14 @@ pub struct KeyLock {
 }
 
 /// Where the parts of a folder lie.
-pub(super) struct Names {
+pub(super) struct Files {
     pub(super) ledger: PathBuf,
     pub(super) blobs: PathBuf,
     pub(super) key: PathBuf,
     pub(super) restoring: PathBuf,
 }
 
-impl Names {
+impl Files {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             ledger: folder.join("ledger.sqlite"),
@@ -413,7 +413,7 @@ pub(super) async fn check(
     ledger: &SqliteLedger,
     keys: &FileKeys,
     maker: Option<&dyn Ids>,
-    names: &Names,
+    names: &Files,
 ) -> Result<(), FolderError> {
     let failed = |source| FolderError::Check { ledger: names.ledger.clone(), source };
     let (key, context) = (check_key(), check_context());
