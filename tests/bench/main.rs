@@ -3,6 +3,7 @@
 mod process;
 mod stub;
 mod up;
+mod watch;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -21,6 +22,8 @@ struct Arguments {
 enum Command {
     /// Compares a whole `pulumi up` against Statewright with one against the stub, pair by pair
     Up(up::Arguments),
+    /// Measures what the log, the metrics and the limits cost each request, in this process
+    Watch,
     /// Serves a backend that answers every call at once and stores nothing
     Stub {
         /// Where to listen; port 0 takes a free one
@@ -34,6 +37,7 @@ enum Command {
 async fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Up(arguments) => up::run(arguments).await,
+        Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };
     match outcome {

@@ -449,7 +449,11 @@ async fn i9_bounded_more_items_than_anybody_has_are_refused_before_all_are_read(
     let bodies = [
         (Method::PATCH, "/tags", map.clone()),
         (Method::POST, "/begin-update", begin("/program/metadata/environment", "".into())),
-        (Method::POST, "/begin-update", begin("/program/config", json!({ "string": "" }))),
+        (
+            Method::POST,
+            "/begin-update",
+            begin("/program/config", json!({ "string": "", "secret": false, "object": false })),
+        ),
         (Method::POST, "/batch-encrypt", json!({ "plaintexts": list })),
         (Method::POST, "/batch-decrypt", json!({ "ciphertexts": list })),
     ];
