@@ -1,7 +1,14 @@
 //! Measures Statewright with the real client; `README.md` beside this file says how and why.
 
+mod client;
+mod fold;
+mod idle;
+mod large;
+mod lists;
 mod process;
+mod replay;
 mod stub;
+mod table;
 mod up;
 mod watch;
 
@@ -22,6 +29,16 @@ struct Arguments {
 enum Command {
     /// Compares a whole `pulumi up` against Statewright with one against the stub, pair by pair
     Up(up::Arguments),
+    /// Plays a recorded `up` on fresh stacks, as fast as the server answers
+    Replay(replay::Arguments),
+    /// Folds a large base and a long journal, beside the replayer that Pulumi publishes
+    Fold(fold::Arguments),
+    /// Moves large states in and out, and saves into their updates
+    Large(large::Arguments),
+    /// Lists many stacks and a long history, page by page
+    Lists(lists::Arguments),
+    /// The program's size, its start, and its memory when nobody asks
+    Idle(idle::Arguments),
     /// Measures what the log, the metrics and the limits cost each request, in this process
     Watch,
     /// Serves a backend that answers every call at once and stores nothing
@@ -37,6 +54,11 @@ enum Command {
 async fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Up(arguments) => up::run(arguments).await,
+        Command::Replay(arguments) => replay::run(arguments).await,
+        Command::Fold(arguments) => fold::run(&arguments),
+        Command::Large(arguments) => large::run(arguments).await,
+        Command::Lists(arguments) => lists::run(arguments).await,
+        Command::Idle(arguments) => idle::run(arguments).await,
         Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };

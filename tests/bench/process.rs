@@ -2,18 +2,23 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// What the stub prints in front of its address.
 pub(crate) const LISTENING: &str = "listening on ";
+
+/// What Statewright prints in front of its address.
+const LISTENS: &str = "Statewright listens on ";
+
+/// The organization that the first start makes.
+pub(crate) const ORGANIZATION: &str = "organization";
 
 /// What Statewright prints in front of the first token, on the first start on a data folder.
 const TOKEN: &str = "export PULUMI_ACCESS_TOKEN=";
@@ -27,7 +32,8 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
     pub(crate) token: String,
-    _data: TempDir,
+    /// Removed with it.
+    data: Option<TempDir>,
 }
 
 /// What a process has used.
@@ -47,32 +53,38 @@ impl Server {
         let data = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("stub");
-        let (child, address) = start(&mut command, data.path(), LISTENING).await?;
-        Ok(Self { child, url: format!("http://{address}"), token: "stub".to_owned(), _data: data })
+        let (child, words) = start(&mut command, data.path(), &[LISTENING]).await?;
+        Ok(Self { child, url: format!("http://{}", words.concat()), token: "stub".to_owned(), data: None })
     }
 
     /// Starts this `statewright` on a new data folder, made in `data_in`.
     pub(crate) async fn statewright(program: &Path, data_in: &Path) -> io::Result<Self> {
         let data = tempfile::Builder::new().prefix("bench-data-").tempdir_in(data_in)?;
-        let address = free_address()?;
+        let mut server = Self::on_folder(program, &data.path().join("data")).await?;
+        server.data = Some(data);
+        Ok(server)
+    }
+
+    /// Starts this `statewright` on a data folder, which it makes if it is not there. Only then it tells a token.
+    pub(crate) async fn on_folder(program: &Path, folder: &Path) -> io::Result<Self> {
+        let logs = tempfile::tempdir()?;
         let mut command = Command::new(program);
-        command
-            .arg("serve")
-            .arg("--data")
-            .arg(data.path().join("data"))
-            .args(["--listen", &address.to_string()]);
-        let (child, token) = start(&mut command, data.path(), TOKEN).await?;
-        // The token may be told before the door is open.
-        let reached = tokio::time::timeout(START, async {
-            let mut tries = tokio::time::interval(Duration::from_millis(20));
-            while TcpStream::connect(address).await.is_err() {
-                tries.tick().await;
-            }
-        });
-        reached
-            .await
-            .map_err(|_| io::Error::other(format!("{} does not listen on {address}", program.display())))?;
-        Ok(Self { child, url: format!("http://{address}"), token, _data: data })
+        command.arg("serve").arg("--data").arg(folder).args(["--listen", "127.0.0.1:0"]);
+        // The organization of the recorded sessions.
+        command.args(["--organization", ORGANIZATION]).env("STATEWRIGHT_LOG", "warn");
+        let marks: &[&str] = if folder.exists() { &[LISTENS] } else { &[LISTENS, TOKEN] };
+        let (child, words) = start(&mut command, logs.path(), marks).await?;
+        let mut words = words.into_iter();
+        let url = words.next().unwrap_or_default().trim_end_matches(',').to_owned();
+        Ok(Self { child, url, token: words.next().unwrap_or_default(), data: None })
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn stop(mut self) -> io::Result<()> {
+        if let Some(id) = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+            rustix::process::kill_process(id, Signal::TERM)?;
+        }
+        self.child.wait().await.map(drop)
     }
 
     /// What it has used until now; zero where there is no `/proc`.
@@ -87,22 +99,28 @@ impl Server {
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let ticks: f64 =
             fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
-        let mib = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-            line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
-        };
         Usage {
             cpu_seconds: ticks / rustix::param::clock_ticks_per_second() as f64,
-            resident_mib: mib("VmRSS:"),
-            resident_peak_mib: mib("VmHWM:"),
+            resident_mib: mib(&status, "VmRSS:"),
+            resident_peak_mib: mib(&status, "VmHWM:"),
         }
     }
 }
 
-/// Starts a server and waits for the word after `mark` on its stdout. Its stderr goes to a file.
-async fn start(command: &mut Command, data: &Path, mark: &str) -> io::Result<(Child, String)> {
+/// The most memory that this process has had in use, in MiB; zero where there is no `/proc`.
+pub(crate) fn own_peak_mib() -> f64 {
+    mib(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:")
+}
+
+fn mib(status: &str, name: &str) -> f64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+/// Starts a server and waits for the words after these marks on its stdout, one after another. Its stderr goes to a file.
+async fn start(command: &mut Command, logs: &Path, marks: &[&str]) -> io::Result<(Child, Vec<String>)> {
     let program = command.as_std().get_program().to_string_lossy().into_owned();
-    let log = data.join("stderr.log");
+    let log = logs.join("stderr.log");
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -113,24 +131,23 @@ async fn start(command: &mut Command, data: &Path, mark: &str) -> io::Result<(Ch
     let stdout = child.stdout.take().expect("its stdout was asked to be a pipe");
     let mut lines = BufReader::new(stdout).lines();
     let found = tokio::time::timeout(START, async {
-        while let Some(line) = lines.next_line().await? {
+        let mut words = Vec::new();
+        while let Some(mark) = marks.get(words.len()) {
+            let Some(line) = lines.next_line().await? else { break };
             if let Some((_, rest)) = line.split_once(mark) {
-                let word = rest.split_whitespace().next().unwrap_or_default();
-                return io::Result::Ok(Some(word.trim_matches(['"', '\'']).to_owned()));
+                words.push(rest.split_whitespace().next().unwrap_or_default().to_owned());
             }
         }
-        Ok(None)
+        io::Result::Ok(words)
     });
-    let Ok(Ok(Some(word))) = found.await else {
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        return Err(io::Error::other(format!("{program} did not print {mark:?}\n{said}")));
+    let words = match found.await {
+        Ok(Ok(words)) if words.len() == marks.len() => words,
+        _ => {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            return Err(io::Error::other(format!("{program} did not print {marks:?}\n{said}")));
+        }
     };
     // A server must never wait for us to read.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    Ok((child, word))
-}
-
-/// An address of this machine that nobody listens on just now.
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    Ok((child, words))
 }

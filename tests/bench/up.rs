@@ -11,6 +11,7 @@ use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 
 use crate::process::{Server, Usage};
+use crate::table::median;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,10 @@ pub(crate) struct Arguments {
     /// How many resources the client works on at once; its own default if not given
     #[arg(long)]
     parallel: Option<u32>,
+    /// How long the client collects journal entries before it sends them, in milliseconds; its own default, 50, if not
+    /// given
+    #[arg(long)]
+    batch_period: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -79,16 +84,20 @@ struct Sample {
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let subject = match arguments.subject {
-        Subject::Stub => Lane::new(Server::stub().await?, false),
+        Subject::Stub => Lane::new(Server::stub().await?, false, &arguments),
         Subject::Statewright => {
             let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
             let here = std::env::current_exe()?;
             let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
             let data_in = arguments.data.as_deref().unwrap_or(beside);
-            Lane::new(Server::statewright(&program, data_in).await?, true)
+            Lane::new(Server::statewright(&program, data_in).await?, true, &arguments)
         }
     };
-    let lanes = [subject, Lane::new(Server::stub().await?, false), Lane::new(Server::stub().await?, false)];
+    let lanes = [
+        subject,
+        Lane::new(Server::stub().await?, false, &arguments),
+        Lane::new(Server::stub().await?, false, &arguments),
+    ];
 
     // The first command of a home asks who it is, and the first of a machine reads the programs from the disk.
     for lane in &lanes {
@@ -144,9 +153,12 @@ fn row(of: impl Fn(fn(&[Sample; 3]) -> f64) -> f64) -> String {
 }
 
 impl Lane {
-    fn new(server: Server, keeps: bool) -> Self {
-        let cli =
+    fn new(server: Server, keeps: bool, arguments: &Arguments) -> Self {
+        let mut cli =
             PulumiCli::new().backend(&server.url).token(&server.token).patience(Duration::from_secs(1800));
+        if let Some(period) = arguments.batch_period {
+            cli = cli.env("PULUMI_JOURNALING_BATCH_PERIOD", period.to_string());
+        }
         Self { server, cli, keeps }
     }
 
@@ -184,25 +196,9 @@ impl Lane {
     }
 }
 
-/// The middle value, or the mean of the middle two.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    let middle =
-        if values.len() % 2 == 1 { &values[upper..=upper] } else { &values[upper.saturating_sub(1)..=upper] };
-    middle.iter().sum::<f64>() / middle.len() as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
-        assert_eq!(median(vec![7.0]), 7.0);
-    }
 
     #[test]
     fn a_size_is_two_positive_numbers() {

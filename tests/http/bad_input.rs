@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::limits::{BATCH_BYTES_MAX, SMALL_BYTES_MAX};
 use statewright_shared::services::accounts;
-use statewright_shared::services::publish::gzip;
+use statewright_shared::services::texts::gzip;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::{Stack, deployment, entry, new_project, program, raw, refusal};
@@ -286,7 +286,7 @@ async fn deep_nesting_is_taken_or_refused() {
         }
         assert!(taken || levels > 100, "what programs make is taken");
         let state = deployment(&[json!("PLACE")]).to_string().replace("\"PLACE\"", &resource);
-        let saved = run.checkpoint_text(state.as_bytes()).await;
+        let saved = Stack::new(&app).await.begin_whole().await.checkpoint_text(state.as_bytes()).await;
         assert_eq!(saved.status == 204, taken, "{}", saved.text());
         let event =
             format!(r#"{{"events":[{{"sequence":1,"timestamp":1,"preludeEvent":{{"config":{deep}}}}}]}}"#);

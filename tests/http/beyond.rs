@@ -1,7 +1,7 @@
 //! What is asked of the hosted service and not of this one: what is true all the same, and what is refused by name.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::Stack;
@@ -78,6 +78,45 @@ async fn the_history_is_told_to_pages_as_well() {
     }
     stack.get("/updates/4").send().await.refused(404);
     stack.get("/updates/4/summary").send().await.refused(404);
+}
+
+#[tokio::test]
+async fn a_stack_says_who_made_it() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let found = stack.get("/metadata").send().await.expect(200);
+    assert_eq!(found["id"], stack.get("").send().await.expect(200)["id"]);
+    assert_eq!(
+        (&found["projectName"], &found["ownedBy"]["githubLogin"]),
+        (&json!(stack.project), &json!(USER))
+    );
+    let settings = json!({ "notifyUpdateFailure": false, "notifyUpdateSuccess": false });
+    assert_eq!(found["notificationSettings"], settings);
+}
+
+#[tokio::test]
+async fn events_that_come_one_by_one_stand_among_those_of_batches() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let post = async |event: Value| {
+        let call = app.post(&format!("{}/events", run.path), &event).update_token(&run.token);
+        call.send().await
+    };
+    let changes = json!({ "create": 3 });
+    post(json!({ "sequence": 3, "timestamp": 1, "summaryEvent": { "resourceChanges": changes } }))
+        .await
+        .expect(204);
+    run.event(2).await.expect(204);
+    post(json!({ "sequence": 1, "timestamp": 1, "cancelEvent": {} })).await.expect(204);
+    post(json!([])).await.refused(400);
+    run.complete("succeeded").await.expect(204);
+    post(json!({ "sequence": 4, "timestamp": 1, "cancelEvent": {} })).await.refused(403);
+    let page = app.get(&format!("{}/events", run.path)).send().await.expect(200);
+    let sequences: Vec<_> =
+        page["events"].as_array().unwrap().iter().map(|event| &event["sequence"]).collect();
+    assert_eq!(sequences, [1, 2, 3]);
+    assert_eq!(stack.history().await[0]["resourceChanges"], changes);
 }
 
 #[tokio::test]

@@ -124,7 +124,7 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     note("complete");
     run.complete("succeeded").await.expect(204);
     note("complete again");
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     counter.take();
     let text = |name: &str| deployment(&[stack.resource(name)]).to_string();
     run.save(1, &text("s")).await.expect(204);
@@ -133,13 +133,14 @@ async fn costs(app: &TestApp, counter: &Counter, stack: &Stack<'_>) -> String {
     note("delta");
     run.delta(2, &text("s"), &text("t")).await.expect(204);
     note("delta again");
-    run.append(&[stack.made(1, "x")]).await.expect(204);
+    let other = app.another_process("other").await;
+    run.at(&other).delta(3, &text("t"), &text("x")).await.expect(204);
     counter.take();
-    run.delta(3, &text("t"), &text("u")).await.expect(204);
+    run.delta(4, &text("x"), &text("u")).await.expect(204);
     note("delta after others");
-    run.delta(4, &text("longer"), &text("v")).await.refused(409);
+    run.delta(5, &text("longer"), &text("v")).await.refused(409);
     note("delta refused");
-    run.save(4, &text("v")).await.expect(204);
+    run.save(5, &text("v")).await.expect(204);
     note("save");
     run.complete("succeeded").await.expect(204);
     note("complete saves");

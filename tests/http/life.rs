@@ -13,7 +13,7 @@ use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::Expect;
 use statewright_tests::app::{START, TestApp};
 
-use crate::world::{Run, Stack, begin_body};
+use crate::world::{Run, Stack, begin_body, deployment};
 
 const LEASE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_nanos(1);
@@ -32,14 +32,23 @@ const STANDS: [&str; 10] = [
     "preview lease over",
 ];
 
-async fn brought_to<'a>(stack: &Stack<'a>, stand: &str) -> Run<'a> {
+/// An update in this stand that saves entries, or else whole deployments.
+async fn brought_to<'a>(stack: &Stack<'a>, stand: &str, journals: bool) -> Run<'a> {
     let app = stack.app;
     if stand == "not started" {
         return stack.created().await;
     }
-    let run = if stand.starts_with("preview") { stack.preview().await } else { stack.begin().await };
+    let run = match stand.starts_with("preview") {
+        true => stack.preview().await,
+        false if journals => stack.begin().await,
+        false => stack.begin_whole().await,
+    };
     if !stand.starts_with("preview") {
-        run.append(&[stack.made(1, "a")]).await.expect(204);
+        let saved = match journals {
+            true => run.append(&[stack.made(1, "a")]).await,
+            false => run.checkpoint(&deployment(&[stack.resource("a")])).await,
+        };
+        saved.expect(204);
     }
     match stand {
         "running" | "preview running" => {}
@@ -66,12 +75,12 @@ async fn i4_fenced_and_i5_repeatable_each_call_in_each_stand_of_an_update() {
         let mut line = format!("{stand:19}");
         for call in ["start", "begin", "append", "save", "event", "renew", "succ", "fail", "cancel"] {
             let stack = Stack::new(&app).await;
-            let run = brought_to(&stack, stand).await;
+            let run = brought_to(&stack, stand, call != "save").await;
             let answer = match call {
                 "start" => run.start(Some(2)).await,
                 "begin" => stack.begin_call("update", false).send().await,
                 "append" => run.append(&[stack.made(2, "b")]).await,
-                "save" => run.checkpoint(&crate::world::deployment(&[stack.resource("b")])).await,
+                "save" => run.checkpoint(&deployment(&[stack.resource("b")])).await,
                 "event" => run.event(1).await,
                 "renew" => run.renew(300).await,
                 "succ" => run.complete("succeeded").await,
@@ -118,7 +127,7 @@ async fn i1_one_writer_the_second_is_told_who_since_when_whether_it_wrote_and_wh
         let words = stack.begin_call("update", false).send().await.refused(409);
         // Starting says the same as beginning, and so does whatever else needs the stack for itself.
         assert_eq!(created.start(Some(2)).await.refused(409), words);
-        let import = stack.post("/import", &crate::world::deployment(&[])).send().await.refused(409);
+        let import = stack.post("/import", &deployment(&[])).send().await.refused(409);
         assert_eq!(import, words);
         words
     };
@@ -165,7 +174,7 @@ async fn the_words_of_a_fence_say_how_the_update_ended_and_what_to_do() {
     ];
     for (stand, expected) in words_after {
         let stack = Stack::new(&app).await;
-        let run = brought_to(&stack, stand).await;
+        let run = brought_to(&stack, stand, true).await;
         let other_end = if stand == "failed" { "succeeded" } else { "failed" };
         let refused = [
             run.append(&[stack.made(2, "b")]).await,

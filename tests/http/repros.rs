@@ -228,7 +228,7 @@ async fn of_two_servers_on_one_store_one_starts_an_update() {
 async fn an_older_checkpoint_that_comes_after_a_newer_one_does_not_roll_back() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let at = |time: &str, names: &[&str]| {
         let mut state = deployment(&names.iter().map(|name| stack.resource(name)).collect::<Vec<_>>());
         state["deployment"]["manifest"]["time"] = time.into();

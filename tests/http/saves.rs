@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::limits::BATCH_BYTES_MAX;
-use statewright_shared::services::publish::gzip;
+use statewright_shared::services::texts::gzip;
 use statewright_tests::app::TestApp;
 use tokio::task::JoinSet;
 
@@ -35,7 +35,7 @@ async fn shown(stack: &Stack<'_>) -> String {
 async fn a_state_that_was_saved_in_deltas_is_published_byte_for_byte() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let texts = texts(&stack, 5);
     run.save(1, &texts[0]).await.expect(204);
     assert_eq!(shown(&stack).await, texts[0]);
@@ -52,7 +52,7 @@ async fn a_state_that_was_saved_in_deltas_is_published_byte_for_byte() {
 async fn spaces_escapes_and_unknown_members_are_kept() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let text = r#"{ "version" :3, "deployment":{"later":1e400,"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"metadata" : { "later": [ 1 ] },"resources":[
         {"urn":"urn:pulumi:dev::p::t:m:T::\u0061","type":"t:m:T","custom":false,"outputs":{"n":-0.0,"html":"\u003cb\u003e","pair":"\ud83d\ude00"}}]}}"#;
     run.save(1, text).await.expect(204);
@@ -66,7 +66,7 @@ async fn spaces_escapes_and_unknown_members_are_kept() {
 async fn repeats_count_once_and_older_numbers_not_at_all() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let texts = texts(&stack, 3);
     for process in [app.another_process("second").await, app.another_process("third").await] {
         let elsewhere = run.at(&process);
@@ -92,7 +92,7 @@ async fn repeats_count_once_and_older_numbers_not_at_all() {
 async fn an_older_number_that_comes_after_a_newer_one_does_not_roll_back() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let texts = texts(&stack, 2);
     run.save(5, &texts[1]).await.expect(204);
     let later = texts[0].replace("2026-01-01", "2027-01-01");
@@ -105,7 +105,7 @@ async fn an_older_number_that_comes_after_a_newer_one_does_not_roll_back() {
 async fn a_delta_that_does_not_fit_is_refused_and_a_whole_text_under_its_number_is_taken() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let texts = texts(&stack, 3);
     let length = texts[0].len();
     let with = |edits: Value| {
@@ -157,7 +157,7 @@ async fn a_delta_that_does_not_fit_is_refused_and_a_whole_text_under_its_number_
 async fn what_no_client_should_save_is_refused_and_nothing_is_stored() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let text = texts(&stack, 1).remove(0);
     let secret = r#"{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"hunter2\""}"#;
     let plain = text.replace("\"naïve 日本 🦀 0\"", secret);
@@ -195,7 +195,7 @@ async fn what_no_client_should_save_is_refused_and_nothing_is_stored() {
 async fn a_delta_that_inflates_over_its_limit_is_a_413() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let call = app.request(Method::PATCH, &format!("{}/checkpointdelta", run.path)).update_token(&run.token);
     let bomb = gzip(&vec![b' '; BATCH_BYTES_MAX + 1]).to_vec();
     call.header("Content-Encoding", "gzip").raw(bomb).send().await.refused(413);
@@ -213,7 +213,7 @@ async fn i4_fenced_nothing_is_saved_for_an_update_that_is_over_or_only_previews(
     preview.delta(1, &texts[0], &texts[1]).await.refused(403);
     preview.complete("succeeded").await.expect(204);
 
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     run.save(1, &texts[0]).await.expect(204);
     run.delta(2, &texts[0], &texts[1]).await.expect(204);
     // Another process ends it, so this one remembers a log that goes on.
@@ -232,7 +232,7 @@ async fn i4_fenced_nothing_is_saved_for_an_update_that_is_over_or_only_previews(
 async fn a_broken_state_is_marked_and_otherwise_as_it_was_saved() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let text = texts(&stack, 1).remove(0);
     let broken =
         text.replace("\"custom\":true", "\"custom\":true,\"parent\":\"urn:pulumi:dev::p::t:m:T::none\"");
@@ -252,7 +252,7 @@ async fn a_log_that_others_append_to_is_read_again() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let runs = [run.clone(), run.at(&other)];
     let texts = texts(&stack, 12);
     run.save(1, &texts[0]).await.expect(204);
@@ -264,7 +264,6 @@ async fn a_log_that_others_append_to_is_read_again() {
         } else {
             run.delta(number, &pair[0], &pair[1]).await.expect(204);
         }
-        // Entries and events of whoever sends them take slots between.
         run.event(number).await.expect(204);
     }
     run.complete("succeeded").await.expect(204);
@@ -278,7 +277,7 @@ async fn of_several_deltas_at_once_one_counts() {
     let app = Arc::new(TestApp::memory().await);
     let other = Arc::new(app.another_process("other").await);
     let stack = Stack::new(&app).await;
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let base = texts(&stack, 1).remove(0);
     run.save(1, &base).await.expect(204);
     let changed = |number: usize| base.replace("naïve", &format!("{number}"));
@@ -308,14 +307,40 @@ async fn checkpoints_without_numbers_and_texts_with_numbers_are_told_apart_by_th
     let app = TestApp::memory().await;
     for later in [false, true] {
         let stack = Stack::new(&app).await;
-        let run = stack.begin().await;
+        let run = stack.begin_whole().await;
         let texts = texts(&stack, 3);
         let day = if later { "2026-01-02" } else { "2025-12-31" };
-        run.append(&[stack.made(1, "x")]).await.expect(204);
         run.save(1, &texts[0]).await.expect(204);
         run.checkpoint_text(texts[2].replace("2026-01-01", day).as_bytes()).await.expect(204);
         run.delta(2, &texts[0], &texts[1]).await.expect(204);
         run.complete("succeeded").await.expect(204);
         assert_eq!(stack.resources().await.len(), if later { 3 } else { 2 });
     }
+}
+
+/// Entries are counted onto the base and a deployment stands for itself: of a log with both one kind would be lost.
+#[tokio::test]
+async fn an_update_saves_entries_or_whole_states_as_it_was_agreed_when_it_started() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let texts = texts(&stack, 2);
+    let run = stack.begin().await;
+    run.append(&[stack.made(1, "x")]).await.expect(204);
+    for refused in [
+        run.save(1, &texts[0]).await,
+        run.delta(2, &texts[0], &texts[1]).await,
+        run.checkpoint_text(texts[0].as_bytes()).await,
+    ] {
+        let words = refused.refused(400);
+        assert!(words.contains("started with a journal version"), "{words}");
+    }
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(stack.resources().await, ["x"]);
+
+    let run = stack.begin_whole().await;
+    run.save(1, &texts[0]).await.expect(204);
+    let words = run.append(&[stack.made(1, "y")]).await.refused(400);
+    assert!(words.contains("started without a journal version"), "{words}");
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(shown(&stack).await, texts[0]);
 }

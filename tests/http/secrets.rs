@@ -196,7 +196,7 @@ async fn i7_secret_no_plaintext_is_stored_anywhere() {
     for key in blobs.keys() {
         classes.insert(key.to_string().split('/').next().unwrap().to_owned());
         let bytes = blobs.get(&key).await.unwrap().unwrap().into_bytes().await.unwrap();
-        let text = statewright_shared::services::publish::gunzip(&bytes).unwrap_or_else(|_| bytes.to_vec());
+        let text = statewright_shared::services::texts::gunzip(&bytes).unwrap_or_else(|_| bytes.to_vec());
         assert!(!holds(&text), "{key}");
     }
     assert!(classes.len() >= 2, "states and logs are among them: {classes:?}");
@@ -213,7 +213,7 @@ async fn a_secret_in_plain_text_is_refused_wherever_a_state_comes_in() {
     let imported = call.gzip(state.to_string().as_bytes()).send().await.refused(400);
     let path = format!("/api/stacks/{ORG}/{}", stack.project);
     let created = app.post(&path, &json!({ "stackName": "other", "state": state })).send().await.refused(400);
-    let run = stack.begin().await;
+    let run = stack.begin_whole().await;
     let saved = run.checkpoint(&state).await.refused(400);
     for words in [imported, created, saved] {
         assert!(!words.contains("hunter2"), "{words}");

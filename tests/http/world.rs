@@ -56,12 +56,23 @@ impl<'a> Stack<'a> {
         self.begin_kind("update", false).await
     }
 
+    /// An update that saves whole deployments.
+    pub(crate) async fn begin_whole(&self) -> Run<'a> {
+        let mut body = begin_body("update", false);
+        body["journalVersion"] = Value::Null;
+        self.begun(self.post("/begin-update", &body)).await
+    }
+
     pub(crate) async fn preview(&self) -> Run<'a> {
         self.begin_kind("update", true).await
     }
 
     pub(crate) async fn begin_kind(&self, kind: &str, dry_run: bool) -> Run<'a> {
-        let begun = self.begin_call(kind, dry_run).send().await.expect(200);
+        self.begun(self.begin_call(kind, dry_run)).await
+    }
+
+    pub(crate) async fn begun(&self, call: Call<'a>) -> Run<'a> {
+        let begun = call.send().await.expect(200);
         Run::new(self, begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap())
     }
 
@@ -174,7 +185,12 @@ pub(crate) fn edit(start: usize, end: usize, new_text: &str) -> Value {
 
 /// The hex SHA-256 of a text.
 pub(crate) fn hex(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex_bytes(text.as_bytes())
+}
+
+/// The hex SHA-256 of bytes.
+pub(crate) fn hex_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn names(resources: &Value) -> Vec<String> {

@@ -1,8 +1,17 @@
 //! What scripts get: the JSON documents of all commands have the members that `COMMANDS.md` shows, and no others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
+use statewright_shared::adapters::SystemIds;
+use statewright_shared::adapters::embedded::DataFolder;
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::names::StackAddress;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record, put};
+use statewright_shared::layout::records::Name;
+use statewright_shared::ports::{Expect, Ids, Ledger};
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::commands::{document, run};
 
@@ -96,18 +105,53 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("stack diff", &ask(&["stack", "diff", &named, "1", "2"]).await);
     is_as_shown("stack restore", &ask(&["stack", "restore", &named, "--version", "1"]).await);
     is_as_shown("rehome", &ask(&["rehome", "--from", old, "--to", "https://state.example.com"]).await);
-    let run_of = Run::begin(&app, "shop").await;
-    run_of.append(1, "d").await.expect(204);
+    let update = Run::begin(&app, "shop").await;
+    update.append(1, "d").await.expect(204);
     is_as_shown("stack list", &ask(&["stack", "list"]).await);
     is_as_shown("stack unlock", &ask(&["stack", "unlock", &named, "--yes"]).await);
-    let run_of = Run::begin(&app, "shop").await;
-    run_of.append(1, "e").await.expect(204);
-    run_of.append(2, "f").await.expect(204);
-    run_of.damage(2).await;
-    run_of.complete().await.refused(500);
+    // Whose clock is so far behind that nobody waits for what it may be publishing.
+    let app = TestApp::embedded_on_manual_clock().await;
+    stack(&app, "shop").await;
+    let update = Run::begin(&app, "shop").await;
+    update.append(1, "e").await.expect(204);
+    update.append(2, "f").await.expect(204);
+    update.damage(2).await;
+    update.complete().await.refused(500);
+    let ask = async |arguments: &[&str]| document(app.folder(), arguments).await;
     is_as_shown("stack show-log", &ask(&["stack", "show-log", &named]).await);
     is_as_shown("stack publish", &ask(&["stack", "publish", &named, "--from-log", "--slot", "1"]).await);
+
+    is_as_shown("key rotate", &ask(&["key", "rotate"]).await);
+    damage(folder).await;
+    // Whatever is wrong is told in the document, and by the exit code.
+    let ask = async |arguments: &[&str]| -> Value {
+        let output = run(folder, &[arguments, &["--json"]].concat()).await;
+        assert_eq!(output.code, Some(1), "{arguments:?}: {output:?}");
+        serde_json::from_str(&output.stdout).unwrap()
+    };
+    is_as_shown("check", &ask(&["check", "--orphans"]).await);
+    let parent = tempfile::tempdir().unwrap();
+    let (backup, data) = (parent.path().join("backup"), parent.path().join("data"));
+    let (backup, data) = (backup.to_str().unwrap(), data.to_str().unwrap());
+    is_as_shown("backup", &ask(&["backup", "--to", backup]).await);
+    let restore = ["restore", "--from", backup, "--data", data, "--despite-damage"];
+    is_as_shown("restore", &ask(&restore).await);
     assert!(examples.is_empty(), "not asked for: {examples:?}");
+}
+
+/// Breaks a folder in as many ways as its reports have words for.
+async fn damage(folder: &std::path::Path) {
+    let stack = std::fs::read_dir(folder.join("blobs/snap")).unwrap().next().unwrap().unwrap().path();
+    let mut blobs = std::fs::read_dir(&stack).unwrap().map(|entry| entry.unwrap().path());
+    std::fs::remove_file(blobs.next().unwrap()).unwrap();
+    std::fs::write(blobs.next().unwrap(), "other bytes").unwrap();
+    std::fs::write(stack.join("nobody"), "left").unwrap();
+    let data = DataFolder::open_beside(folder, Arc::new(SystemIds)).await.unwrap();
+    let address = StackAddress::parse(ORG, "shop", "nobody").unwrap();
+    let id = StackId::new(SystemIds.uuid());
+    let name = Name { id, tags: BTreeMap::new(), last_update: None, resource_count: None };
+    let write = put(ItemKeys::name(&address), Expect::Any, SystemIds.revision(), name.encode());
+    data.ledger.commit(vec![write]).await.unwrap();
 }
 
 #[tokio::test]

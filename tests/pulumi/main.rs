@@ -4,19 +4,29 @@
 
 mod backends;
 mod beyond;
+mod both;
 mod conflicts;
 mod crashes;
 mod failures;
 mod history;
+mod interruptions;
+mod keeping;
 mod login;
+mod looks;
 mod main_job;
+#[cfg(feature = "extended")]
+mod older;
 mod operator;
+mod options;
 mod protocol;
 mod references;
 mod renames;
 mod secrets;
 mod server;
 mod stacks;
+mod state_edits;
 mod support;
+mod targets;
 mod updates;
+mod values;
 mod watch;

@@ -50,6 +50,17 @@ pub(crate) async fn yaml(app: &TestApp, project: &str, program: &str) -> PulumiC
     cli
 }
 
+/// Makes the project a program that registers these resources; `tests/tools/bench-provider/README.md` has their form.
+pub(crate) fn write_program(cli: &PulumiCli, project: &str, resources: &Value) {
+    cli.bench_project(project, &[("program", "program.json")]);
+    cli.write("program.json", &serde_json::json!({ "resources": resources }).to_string());
+}
+
+/// A value that only the stack's key opens, as programs write it.
+pub(crate) fn secret(plaintext: &str) -> Value {
+    serde_json::json!({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": plaintext })
+}
+
 /// What `stack export` gives.
 pub(crate) async fn export(cli: &PulumiCli) -> Value {
     cli.run(["stack", "export"]).await.assert_success().json()
@@ -63,6 +74,34 @@ pub(crate) async fn export_version(cli: &PulumiCli, version: u64) -> Value {
 /// The state as the server tells it now, without starting a client.
 pub(crate) async fn state(app: &TestApp, project: &str) -> Value {
     app.get(&format!("/api/stacks/{ORG}/{project}/dev/export")).send().await.expect(200)
+}
+
+/// The URN of an item at the top of the stack `dev`.
+pub(crate) fn urn(project: &str, item: &str) -> String {
+    format!("urn:pulumi:dev::{project}::bench:index:Item::{item}")
+}
+
+/// What `stack history` tells of each version, newest first: `update succeeded`.
+pub(crate) async fn history(cli: &PulumiCli) -> Vec<String> {
+    let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
+    let word = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let entries = history.as_array().cloned().unwrap_or_default();
+    entries.iter().map(|entry| format!("{} {}", word(entry, "kind"), word(entry, "result"))).collect()
+}
+
+/// The stack's outputs, secrets in the open.
+pub(crate) async fn outputs(cli: &PulumiCli) -> Value {
+    cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json()
+}
+
+/// The item of this name in a state.
+///
+/// # Panics
+/// If there is none.
+#[track_caller]
+pub(crate) fn item(state: &Value, wanted: &str) -> Value {
+    let found = resources(state).into_iter().find(|resource| name(resource) == wanted);
+    found.unwrap_or_else(|| panic!("no {wanted} in {state}"))
 }
 
 /// What the server tells about the stack `dev`.
@@ -84,6 +123,13 @@ pub(crate) fn names(state: &Value) -> Vec<String> {
             format!("{}{mark}", name(resource))
         })
         .collect()
+}
+
+/// The names of a state in alphabetical order: in YAML programs stack and provider come in any order.
+pub(crate) fn sorted(state: &Value) -> Vec<String> {
+    let mut names = names(state);
+    names.sort();
+    names
 }
 
 /// The operations of a state that began and did not end: `creating item-00001`.

@@ -11,7 +11,7 @@ use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Head, Version};
 use statewright_shared::ports::BlobKey;
-use statewright_shared::services::stacks;
+use statewright_shared::services::takeover;
 
 use super::scene::{Scene, Step};
 use super::world::World;
@@ -157,8 +157,8 @@ async fn two_that_publish_at_once_make_one_version() {
     assert!(faults.calls() > before);
     let (one, other) = (scene.world.process("first"), scene.world.process("first"));
     let (one, other) = futures::join!(
-        stacks::locate_settled(&one, &scene.caller, &scene.address),
-        stacks::locate_settled(&other, &scene.caller, &scene.address),
+        takeover::locate_settled(&one, &scene.caller, &scene.address),
+        takeover::locate_settled(&other, &scene.caller, &scene.address),
     );
     assert_eq!(one.unwrap().head.value, other.unwrap().head.value);
     assert_eq!(end(&scene).await, end(&whole).await);

@@ -14,8 +14,9 @@ use futures::FutureExt;
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
-use statewright_shared::services::publish::gzip;
-use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
+use statewright_shared::services::sweep::sweep;
+use statewright_shared::services::texts::gzip;
+use statewright_shared::services::{Error, log, lookup, stacks, update_tokens, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
 use super::world::{Delay, World};
@@ -54,6 +55,8 @@ const OUTAGES: [(u64, Recovery); 6] = [
 const FOREVER: u64 = 10_000;
 
 const A_VERSION: [Step; 4] = [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete];
+const A_REMOVED_STACK: [Step; 5] =
+    [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete, Step::Remove];
 const RUNNING: [Step; 7] = [
     Step::CreateStack,
     Step::Begin,
@@ -88,8 +91,9 @@ async fn calls(case: &Case, is_warm: bool) -> u64 {
 fn is_told_so(step: Step, error: &Error) -> bool {
     match step {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
-        Step::CreateAndStart | Step::Begin => matches!(error, Error::Held(_)),
+        Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
+        Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
         Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
@@ -186,15 +190,16 @@ cases! {
     begin_survives_every_fault: A_VERSION => Step::Begin, false;
     append_survives_every_fault: RUNNING => Step::Append(4), true;
     checkpoint_survives_every_fault:
-        [Step::CreateStack, Step::Begin, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
-    save_survives_every_fault: [Step::CreateStack, Step::Begin, Step::Save(1)] => Step::Save(2), true;
+        [Step::CreateStack, Step::BeginWhole, Step::Checkpoint(1), Step::Checkpoint(2)] => Step::Checkpoint(3), true;
+    save_survives_every_fault: [Step::CreateStack, Step::BeginWhole, Step::Save(1)] => Step::Save(2), true;
     delta_survives_every_fault:
-        [Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)] => Step::Delta(3), true;
+        [Step::CreateStack, Step::BeginWhole, Step::Save(1), Step::Delta(2)] => Step::Delta(3), true;
     renew_survives_every_fault: RUNNING => Step::Renew, true;
     complete_survives_every_fault: RUNNING => Step::Complete, true;
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
+    bring_back_survives_every_fault: A_REMOVED_STACK => Step::BringBack, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -225,7 +230,7 @@ async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
         let refused = scene.act(&process, step).await;
         assert!(matches!(refused, Err(Error::Port(_))), "{refused:?}");
         faults.heal();
-        let stack = stacks::locate(&process, &scene.caller, &scene.address).await.unwrap();
+        let stack = lookup::locate(&process, &scene.caller, &scene.address).await.unwrap();
         assert_eq!(stack.head.value.running, None);
     }
     scene.act(&process, Step::Begin).await.unwrap();
@@ -247,15 +252,22 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let id = begun.started.update;
     let claims =
         update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
-    assert!(scene.world.expires(id).await);
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
-    assert!(scene.world.expires(id).await);
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
     assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");
     for _ in 0..2 {
         updates::complete(&process, &claims, Outcome::Succeeded).await.unwrap();
-        assert!(scene.world.expires(id).await);
     }
+    let traces = || {
+        let id = id.to_string();
+        scene.world.items().iter().filter(|item| format!("{:?}", item.key).contains(&id)).count()
+    };
+    sweep(&process).await.unwrap();
+    assert!(traces() > 0);
+    scene.world.clock.advance(Duration::from_secs(91 * 86_400));
+    // The first look finds it over, and the second its time to go.
+    sweep(&process).await.unwrap();
+    assert_eq!(traces(), 0);
     assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
     scene.finish().await;
 }
@@ -319,12 +331,13 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&A_VERSION, Step::CreateAndStart),
         (&A_VERSION, Step::Begin),
         (&RUNNING, Step::Append(4)),
-        (&[Step::CreateStack, Step::Begin, Step::Save(1), Step::Delta(2)], Step::Delta(3)),
+        (&[Step::CreateStack, Step::BeginWhole, Step::Save(1), Step::Delta(2)], Step::Delta(3)),
         (&RUNNING, Step::Renew),
         (&RUNNING, Step::Complete),
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
+        (&A_REMOVED_STACK, Step::BringBack),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),

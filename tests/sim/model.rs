@@ -10,9 +10,8 @@ use proptest::test_runner::Config;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow, Outcome};
 use statewright_shared::ports::Timestamp;
-use statewright_shared::services::history;
-use statewright_shared::services::publish::gunzip;
-use statewright_shared::services::{Error, log, stacks, updates};
+use statewright_shared::services::texts::gunzip;
+use statewright_shared::services::{Error, history, log, stacks, updates};
 
 use super::scene::{Scene, Step, numbers};
 use super::world::World;
@@ -225,7 +224,7 @@ async fn act(
             let before = model.stack.as_ref().map(|stack| stack.state.clone()).unwrap_or_default();
             let text = import(&before).into();
             let import =
-                statewright_shared::services::publish::import(ctx, &scene.caller, &scene.address, text);
+                statewright_shared::services::at_once::import(ctx, &scene.caller, &scene.address, text);
             import.await.map(drop)
         }
         Operation::Encrypt => scene.act(ctx, Step::Encrypt).await,

@@ -7,19 +7,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use statewright_shared::context::Context;
+use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
 use statewright_shared::services::accounts::{self, Caller};
-use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens::{self, Claims};
+use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{Error, log, orgs, secrets, stacks, users, versions};
+use statewright_shared::services::{
+    Error, at_once, log, lookup, orgs, removed, secrets, stacks, update_tokens, users, versions,
+};
 
 use super::world::World;
 
@@ -29,7 +31,10 @@ use super::world::World;
 pub(crate) enum Step {
     CreateStack,
     CreateAndStart,
+    /// An update that saves entries.
     Begin,
+    /// One that saves whole deployments.
+    BeginWhole,
     Append(u64),
     Checkpoint(u64),
     /// A whole text under this number.
@@ -41,6 +46,8 @@ pub(crate) enum Step {
     Cancel,
     Import(u64),
     Remove,
+    /// The removed stack comes back.
+    BringBack,
     /// To another name and back.
     Rename,
     Encrypt,
@@ -134,8 +141,10 @@ impl Scene {
                 let started = updates::start(ctx, caller, address, &id, None, 2).await?;
                 self.hold(ctx, &started.token, &id).await?;
             }
-            Step::Begin => {
-                let started = updates::begin(ctx, caller, address, new_update(), None, 2).await?.started;
+            Step::Begin | Step::BeginWhole => {
+                let version = if step == Step::Begin { 2 } else { 0 };
+                let started =
+                    updates::begin(ctx, caller, address, new_update(), None, version).await?.started;
                 self.hold(ctx, &started.token, &started.update.to_string()).await?;
             }
             Step::Append(number) => {
@@ -169,19 +178,22 @@ impl Scene {
             }
             Step::Import(number) => {
                 let text = Bytes::from(self.whole_with(number).to_string());
-                publish::import(ctx, caller, address, text).await?;
+                at_once::import(ctx, caller, address, text).await?;
                 self.told.lock().unwrap().acked.insert(number);
             }
             Step::Remove => {
                 self.told.lock().unwrap().may_be_gone = true;
                 stacks::remove(ctx, caller, address, true).await?;
             }
+            Step::BringBack => {
+                removed::restore(ctx, address, None).await?;
+            }
             Step::Rename => {
                 self.leave(ctx).await?;
                 self.come_back(ctx).await?;
             }
             Step::Encrypt => {
-                let stack = stacks::locate(ctx, caller, address).await?.id;
+                let stack = lookup::locate(ctx, caller, address).await?.id;
                 let sealed = secrets::encrypt(ctx, stack, &[PLAINTEXT.to_vec()]).await?;
                 self.told.lock().unwrap().secrets.extend(sealed);
             }
@@ -217,7 +229,7 @@ impl Scene {
                 for (_, rehomed) in rehome::page(ctx, caller, &plan, None).await?.0 {
                     rehomed?;
                 }
-                let head = stacks::locate(ctx, caller, address).await?.head.value;
+                let head = lookup::locate(ctx, caller, address).await?.head.value;
                 let url = head.snapshot.and_then(|snapshot| snapshot.secrets_url);
                 assert_eq!(url.as_deref(), Some(NEW_URL));
             }
@@ -341,7 +353,7 @@ impl Scene {
             (told.secrets.clone(), told.tokens.clone(), revoked)
         };
         if !sealed.is_empty() {
-            let stack = stacks::locate(ctx, &self.caller, &self.address).await.unwrap().id;
+            let stack = lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
             for plaintext in secrets::decrypt(ctx, stack, &sealed).await.unwrap() {
                 assert_eq!(plaintext, PLAINTEXT);
             }
@@ -373,6 +385,9 @@ impl Scene {
     /// Asserts I4: what is sent for an update that is over is refused, by processes that remember it and that do not.
     pub(crate) async fn check_fenced(&self, ctx: &Context) {
         let Some(claims) = self.claims() else { return };
+        // What was agreed on when the update started is no reason to refuse here.
+        let (claims, whole) =
+            (Claims { journals: true, ..claims.clone() }, Claims { journals: false, ..claims });
         for process in [ctx, &self.world.process("newer")] {
             for body in [batch(900), batch(901)] {
                 let refused = log::append_entries(process, &claims, gzip(body.to_string().as_bytes())).await;
@@ -380,7 +395,7 @@ impl Scene {
             }
             let body = json!({"untypedDeployment": self.whole_with(900), "sequenceNumber": 900}).to_string();
             let refused =
-                saves::save(process, &claims, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+                saves::save(process, &whole, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             let refused = updates::renew(process, &self.address, &claims, 300).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
@@ -400,7 +415,7 @@ impl Scene {
                 Err(other) => panic!("{other:?}"),
             }
         }
-        if matches!(stacks::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
+        if matches!(lookup::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use statewright_shared::context::Context;
+use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::deployment::inspect;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::journal::parse_batch;
@@ -15,10 +16,9 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::Version;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
 use statewright_shared::services::events::{self, NewBatch};
-use statewright_shared::services::publish::{self, gunzip, gzip};
 use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::update_tokens::Claims;
-use statewright_shared::services::{Error, log, stacks, updates};
+use statewright_shared::services::texts::{gunzip, gzip};
+use statewright_shared::services::{Error, at_once, log, stacks, updates};
 
 use super::scene::{Scene, Step, new_update};
 use super::world::World;
@@ -191,7 +191,8 @@ enum Ending {
     Expiry,
 }
 
-fn part() -> impl Strategy<Value = Part> {
+/// Batches of entries, whole deployments of every kind, and those of them that have a number.
+fn parts() -> (BoxedStrategy<Part>, BoxedStrategy<Part>, BoxedStrategy<Part>) {
     // Bodies are tried entry by entry before, so that one that is refused does not hide those that are taken.
     let entries = prop::collection::vec(entry(), 1..6).prop_map(|entries| {
         let is_taken =
@@ -199,20 +200,21 @@ fn part() -> impl Strategy<Value = Part> {
         let taken: Vec<Value> = entries.into_iter().filter(is_taken).collect();
         Part::Entries(json!({"entries": taken}).to_string())
     });
+    let entries = entries.boxed();
     let checkpoint =
         whole().prop_filter("refused", |text| inspect(text.as_bytes()).is_ok()).prop_map(Part::Checkpoint);
     let text = whole().prop_filter("refused", |text| inspect(text.as_bytes()).is_ok());
     let save = (0..9u64, text, prop::bool::weighted(0.6), prop::bool::weighted(0.2))
-        .prop_map(|(sequence, text, as_delta, is_bad)| Part::Save { sequence, text, as_delta, is_bad });
-    prop_oneof![4 => entries, 1 => checkpoint, 2 => save]
+        .prop_map(|(sequence, text, as_delta, is_bad)| Part::Save { sequence, text, as_delta, is_bad })
+        .boxed();
+    (entries, prop_oneof![1 => checkpoint, 2 => save.clone()].boxed(), save)
 }
 
+/// A log holds entries or whole deployments.
 fn log_of_parts() -> impl Strategy<Value = Vec<Part>> {
-    let journal =
-        prop::collection::vec(part().prop_filter("a journal", |part| matches!(part, Part::Entries(_))), 0..6);
-    let saves =
-        prop::collection::vec(part().prop_filter("a save", |part| matches!(part, Part::Save { .. })), 0..8);
-    prop_oneof![2 => journal, 1 => saves, 1 => prop::collection::vec(part(), 0..6)]
+    let (entries, whole, save) = parts();
+    let several = |part, most| prop::collection::vec(part, 0..most);
+    prop_oneof![2 => several(entries, 6), 1 => several(save, 8), 1 => several(whole, 6)]
 }
 
 fn ending() -> impl Strategy<Value = Ending> {
@@ -230,13 +232,15 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
     scene.act(&process, Step::CreateStack).await.unwrap();
     let mut version = 0;
     if let Some(base) = base {
-        match publish::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
+        match at_once::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
             Ok(_) => version += 1,
             Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error:?}"),
         }
     }
     for (parts, ending) in updates {
-        scene.act(&process, Step::Begin).await.unwrap();
+        let journals = parts.iter().all(|part| matches!(part, Part::Entries(_)));
+        let begin = if journals { Step::Begin } else { Step::BeginWhole };
+        scene.act(&process, begin).await.unwrap();
         let claims = scene.claims().unwrap();
         let other = scene.world.process("other");
         // The last text that was acknowledged, by the rules of the protocol.

@@ -129,10 +129,22 @@ impl TestApp {
         keys: Arc<dyn Keys>,
         ids: Arc<dyn Ids>,
     ) -> Self {
+        Self::memory_with_settings(ledger, blobs, keys, ids, Settings::default()).await
+    }
+
+    /// As [`TestApp::memory_with`], with settings of an operator.
+    pub async fn memory_with_settings(
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+        ids: Arc<dyn Ids>,
+        settings: Settings,
+    ) -> Self {
         let clock = ManualClock::new(START);
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
-        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None)
-            .await
+        let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
+        context.settings = settings;
+        Self::start(context, Some(clock), None).await
     }
 
     /// As [`TestApp::memory`], with other limits on what may be under way at once.
@@ -231,6 +243,16 @@ impl TestApp {
         let context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
         Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
+    }
+
+    /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
+    pub fn process_with(&self, settings: Settings) -> Context {
+        let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
+        let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
+        let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+        let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
+        context.settings = settings;
+        context
     }
 
     /// Moves a manual clock.
@@ -343,8 +365,7 @@ impl Call<'_> {
 
     /// With a JSON body, compressed as the CLI does.
     pub fn gzip(self, body: &[u8]) -> Self {
-        self.header("Content-Encoding", "gzip")
-            .raw(statewright_shared::services::publish::gzip(body).to_vec())
+        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::texts::gzip(body).to_vec())
     }
 
     /// With these bytes.

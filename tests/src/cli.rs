@@ -7,12 +7,16 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -30,6 +34,8 @@ const BENCH_VERSION: &str = "1.0.0";
 #[derive(Clone, Debug)]
 pub struct PulumiCli {
     home: Arc<Home>,
+    /// The folder of the client and its plugins.
+    programs: &'static Path,
     environment: Vec<(OsString, OsString)>,
     patience: Duration,
 }
@@ -92,7 +98,19 @@ impl PulumiCli {
     /// If the client cannot be built or its home cannot be made.
     #[expect(clippy::new_without_default, reason = "it builds programs and makes folders: no default value")]
     pub fn new() -> Self {
-        let programs = tools::pulumi_bin_dir();
+        Self::of(tools::pulumi_bin_dir())
+    }
+
+    /// The same with the client of [`tools::OLDER_PULUMI_VERSION`].
+    ///
+    /// # Panics
+    /// If the client cannot be built or its home cannot be made.
+    #[cfg(feature = "extended")]
+    pub fn older() -> Self {
+        Self::of(tools::older_pulumi_bin_dir())
+    }
+
+    fn of(programs: &'static Path) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("pulumi-home-")
             .tempdir()
@@ -123,7 +141,7 @@ impl PulumiCli {
         ]
         .map(|(name, value)| (name.into(), value.to_owned()))
         .into();
-        Self { home: Arc::new(home), environment, patience: PATIENCE }
+        Self { home: Arc::new(home), programs, environment, patience: PATIENCE }
     }
 
     /// This client with one more environment variable; a later value of the same name wins.
@@ -205,6 +223,32 @@ impl PulumiCli {
     /// # Panics
     /// If it cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let (mut command, shown) = self.command(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+        let stdout = Capture::of(child.stdout.take().expect("its stdout was asked to be a pipe"));
+        let stderr = Capture::of(child.stderr.take().expect("its stderr was asked to be a pipe"));
+        self.running(shown, child, stdout, stderr, None)
+    }
+
+    /// Starts `pulumi` with these arguments as at a terminal, where it asks what it wants to know: see
+    /// [`Running::types`]. All that it prints is its stdout.
+    ///
+    /// # Panics
+    /// If there is no terminal to be had or it cannot be started.
+    pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let (ours, theirs) = open_terminal().unwrap_or_else(|error| panic!("no terminal: {error}"));
+        let (mut command, shown) = self.command(arguments);
+        let end = || theirs.try_clone().unwrap_or_else(|error| panic!("no end of the terminal: {error}"));
+        command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+        let keys = ours.try_clone().unwrap_or_else(|error| panic!("no end of the terminal: {error}"));
+        let stdout = Capture::of(tokio::fs::File::from_std(ours));
+        self.running(shown, child, stdout, Capture::of(tokio::io::empty()), Some(keys))
+    }
+
+    /// The command to be started, and how to show it.
+    fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
         let arguments: Vec<OsString> =
             arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
         let mut shown = String::from("pulumi");
@@ -212,32 +256,38 @@ impl PulumiCli {
             shown.push(' ');
             shown.push_str(&argument.to_string_lossy());
         }
-        let mut child = Command::new(tools::pulumi_bin_dir().join("pulumi"))
+        let mut command = Command::new(self.programs.join("pulumi"));
+        command
             .args(&arguments)
             .current_dir(self.project_dir())
             .env_clear()
             .envs(self.environment.iter().cloned())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
             // As a shell would start it, so that a signal for it reaches nothing of ours.
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
-        let stdout = Capture::of(child.stdout.take().expect("its stdout was asked to be a pipe"));
-        let stderr = Capture::of(child.stderr.take().expect("its stderr was asked to be a pipe"));
+            .kill_on_drop(true);
+        (command, shown)
+    }
+
+    fn running(
+        &self,
+        command: String,
+        child: Child,
+        stdout: Capture,
+        stderr: Capture,
+        keys: Option<fs::File>,
+    ) -> Running {
         let group = child
             .id()
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw)
             .expect("a child that was not waited for has an id");
         Running {
-            command: shown,
+            command,
             child,
             group,
             stdout,
             stderr,
+            keys,
             patience: self.patience,
             _home: self.home.clone(),
         }
@@ -260,6 +310,20 @@ fn make_folder(path: &Path) {
     fs::create_dir_all(path).unwrap_or_else(|error| panic!("cannot make {}: {error}", path.display()));
 }
 
+/// A terminal that nobody sees: the end of who sits there, and the end of the program.
+fn open_terminal() -> io::Result<(fs::File, fs::File)> {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let name = ptsname(&ours, Vec::new())?;
+    let theirs = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(OpenptFlags::NOCTTY.bits().cast_signed())
+        .open(OsStr::from_bytes(name.as_bytes()))?;
+    Ok((ours.into(), theirs))
+}
+
 /// A command that runs in the background. Dropping it kills it.
 #[derive(Debug)]
 pub struct Running {
@@ -268,6 +332,8 @@ pub struct Running {
     group: Pid,
     stdout: Capture,
     stderr: Capture,
+    /// The keyboard of its terminal, if it has one.
+    keys: Option<fs::File>,
     patience: Duration,
     /// Keeps the folders that it works in.
     _home: Arc<Home>,
@@ -287,6 +353,15 @@ impl Running {
             Err(_) => "ran on",
         };
         panic!("{} {outcome} without saying {text:?}\n{}", self.command, self.printed(None));
+    }
+
+    /// Types this at its terminal: `"\x1b[A"` is an arrow up, `"\r"` is Enter.
+    ///
+    /// # Panics
+    /// If it has no terminal.
+    pub fn types(&self, keys: &str) {
+        let mut terminal = self.keys.as_ref().expect("the command was started at a terminal");
+        terminal.write_all(keys.as_bytes()).unwrap_or_else(|error| panic!("cannot type: {error}"));
     }
 
     /// SIGINT, as Ctrl-C sends it: the client winds down. A second one makes it stop where it is.

@@ -25,6 +25,10 @@ use crate::stopwatch::Stopwatch;
 /// The version of the Pulumi CLI that the tests run; `tests/tools/pulumi-cli/go.mod` pins the same one.
 pub const PULUMI_VERSION: &str = "3.274.1";
 
+/// The version of the older Pulumi CLI of an extended run; `tests/tools/pulumi-cli-older/go.mod` pins the same one. It
+/// asks for journals on request only, and begins updates in separate calls.
+pub const OLDER_PULUMI_VERSION: &str = "3.224.0";
+
 /// The version of the Pulumi YAML language host; `tests/tools/pulumi-language-yaml/go.mod` pins the same one.
 pub const PULUMI_YAML_VERSION: &str = "1.25.0";
 
@@ -105,6 +109,13 @@ const PULUMI: GoTool = GoTool {
     link: " -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.274.1",
 };
 
+#[cfg(any(feature = "extended", test))]
+const OLDER_PULUMI: GoTool = GoTool {
+    folder: "pulumi-cli-older",
+    link: " -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.224.0",
+    ..PULUMI
+};
+
 const PULUMI_LANGUAGE_YAML: GoTool = GoTool {
     name: "pulumi-language-yaml",
     folder: "pulumi-language-yaml",
@@ -142,7 +153,17 @@ pub struct Ready {
 /// If one of them cannot be built; the message says what is missing.
 pub fn pulumi_bin_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
-    DIR.get_or_init(|| or_panic(pulumi_programs()).path)
+    DIR.get_or_init(|| or_panic(pulumi_programs(&PULUMI)).path)
+}
+
+/// The same with the older client.
+///
+/// # Panics
+/// If one of them cannot be built; the message says what is missing.
+#[cfg(feature = "extended")]
+pub fn older_pulumi_bin_dir() -> &'static Path {
+    static DIR: OnceLock<PathBuf> = OnceLock::new();
+    DIR.get_or_init(|| or_panic(pulumi_programs(&OLDER_PULUMI)).path)
 }
 
 /// The program that asks Pulumi's own journal replayer; see its README for the questions.
@@ -185,13 +206,13 @@ fn or_panic<T>(ready: Result<T, ToolError>) -> T {
     ready.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The programs of [`pulumi_bin_dir`] in one folder.
-fn pulumi_programs() -> Result<Ready, ToolError> {
-    let pulumi = build(&PULUMI)?.path;
+/// The programs of [`pulumi_bin_dir`] in one folder, with this client among them.
+fn pulumi_programs(client: &GoTool) -> Result<Ready, ToolError> {
+    let pulumi = build(client)?.path;
     let yaml = build(&PULUMI_LANGUAGE_YAML)?.path;
     let bench = build(&BENCH_PROVIDER)?.path;
     let programs = [
-        (PULUMI.name, &pulumi),
+        (client.name, &pulumi),
         (PULUMI_LANGUAGE_YAML.name, &yaml),
         (BENCH_PROVIDER.name, &bench),
         (BENCH_LANGUAGE_HOST, &bench),
@@ -411,9 +432,15 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
-    let watch = Stopwatch::start();
-    let ready = pulumi_programs()?;
-    report(PULUMI_PROGRAMS, &ready, watch.elapsed().as_secs_f64());
+    for client in [
+        &PULUMI,
+        #[cfg(feature = "extended")]
+        &OLDER_PULUMI,
+    ] {
+        let watch = Stopwatch::start();
+        let ready = pulumi_programs(client)?;
+        report(PULUMI_PROGRAMS, &ready, watch.elapsed().as_secs_f64());
+    }
     Ok(())
 }
 
@@ -444,5 +471,7 @@ mod tests {
         assert_eq!(of(pinned(&PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), PULUMI_VERSION);
         assert_eq!(of(pinned(&PULUMI_LANGUAGE_YAML, "github.com/pulumi/pulumi-yaml ")), PULUMI_YAML_VERSION);
         assert!(PULUMI.link.ends_with(&format!("=v{PULUMI_VERSION}")));
+        assert_eq!(of(pinned(&OLDER_PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), OLDER_PULUMI_VERSION);
+        assert!(OLDER_PULUMI.link.ends_with(&format!("=v{OLDER_PULUMI_VERSION}")));
     }
 }

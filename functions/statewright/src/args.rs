@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Parser;
+use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
 use statewright_shared::domain::server_url::ServerUrl;
 
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
-    /// The folder with all data; made when there is none [default: this platform's data folder].
+    /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
 }
@@ -59,6 +60,10 @@ pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
     Ok(ServerUrl::parse(text)?)
 }
 
+pub(crate) fn stack_id(text: &str) -> anyhow::Result<StackId> {
+    StackId::parse(text).ok_or_else(|| anyhow!("an id has the form 01234567-89ab-4cde-8f01-23456789abcd"))
+}
+
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
     let rule = || anyhow!("a duration is a whole number with m, h or d behind it, such as 30m, 12h or 90d");
     let seconds_per_unit = match text.chars().last() {
@@ -84,19 +89,6 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
-        let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
-            Command::Serve(serve) => serve.offer_delta_checkpoints,
-            _ => panic!("that was no serve"),
-        };
-        assert_eq!(cutoff(&["statewright", "serve"]), None);
-        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
-        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
-        let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
-        assert!(Args::try_parse_from(negative).is_err());
     }
 
     #[test]

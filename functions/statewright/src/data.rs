@@ -8,7 +8,8 @@ use directories::ProjectDirs;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::context::Context;
-use statewright_shared::ports::Ids;
+use statewright_shared::layout;
+use statewright_shared::ports::{BlobKey, BoxError, Ids, Item};
 
 use crate::args::Data;
 
@@ -35,6 +36,19 @@ pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(DataFolder, Cont
     let folder = DataFolder::open_beside(&path(data)?, Arc::new(SystemIds)).await?;
     let context = context(&folder, format!("command {}", SystemIds.uuid()));
     Ok((folder, context))
+}
+
+/// The folder for a command that needs it to itself. As long as the value lives, no server can have it.
+pub(crate) async fn open_alone(data: &Data) -> anyhow::Result<(DataFolder, Context)> {
+    let folder = DataFolder::open_alone(&path(data)?, Arc::new(SystemIds)).await?;
+    let context = context(&folder, format!("command {}", SystemIds.uuid()));
+    Ok((folder, context))
+}
+
+/// The blobs that an item names, for a backup to look for them.
+pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError> {
+    let named = layout::named_blobs(item)?;
+    Ok(named.into_iter().map(|blob| (blob.key, blob.sha256)).collect())
 }
 
 fn context(folder: &DataFolder, publisher: String) -> Context {

@@ -16,9 +16,9 @@ use super::gate::{Pass, Share, Who};
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
+use crate::domain::claims::Claims;
 use crate::services::accounts::{self, Caller};
-use crate::services::update_tokens::{self, Claims};
-use crate::services::{Error, stacks};
+use crate::services::{Error, lookup, update_tokens};
 
 /// Lets a request through to its handler, with what its row demands.
 pub(super) async fn guard(
@@ -57,7 +57,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 .ok_or(Error::Unauthenticated("no update token was sent; only a running update may do this"))?
                 .to_owned();
             let path = UpdatePath::from_request_parts(parts, app).await?;
-            let address = stacks::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
+            let address = lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
             let claims = update_tokens::verify(app, &token, &address, &path.update).await?;
             let pass = app.gate().enter(Who::Update(claims.update))?;
             parts.extensions.insert(claims);

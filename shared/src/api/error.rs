@@ -109,6 +109,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoStack(_)
         | Error::NoProject(_)
         | Error::NoVersion { .. }
+        | Error::Pruned { .. }
         | Error::NeverUpdated(_)
         | Error::NoUpdate { .. }
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),

@@ -7,7 +7,7 @@ use super::App;
 use super::error::Failure;
 use super::unsupported::unsupported;
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
-use crate::services::{Error, stacks};
+use crate::services::{Error, lookup};
 
 /// `{org}/{project}/{stack}`, not judged yet.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl FromRequestParts<App> for StackPath {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
         let path = UpdatePath::from_request_parts(parts, app).await?.stack;
-        Ok(Self(stacks::address(&path.org, &path.project, &path.stack)?))
+        Ok(Self(lookup::address(&path.org, &path.project, &path.stack)?))
     }
 }
 

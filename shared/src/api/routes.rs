@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, head, log, nothing, read, secrets};
+use super::handlers::{admin, head, history, log, nothing, read, secrets};
 use super::unsupported::unsupported;
 use super::{App, auth, watch};
 use crate::limits::{
@@ -105,6 +105,7 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}" Token DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token 0, Head head::delete_stack, "stack.delete";
+    GET "/api/stacks/{org}/{project}/{stack}/metadata" Token 0, Read read::metadata;
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
     POST "/api/stacks/{org}/{project}/{stack}/rename" Token SMALL_BYTES_MAX, Head head::rename, "stack.rename";
     POST "/api/stacks/{org}/{project}/{stack}/transfer" Token SMALL_BYTES_MAX, Head head::transfer, "stack.transfer";
@@ -120,10 +121,14 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/outputs" Token 0, Read read::outputs;
     GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read nothing::required_policies;
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
-    GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read read::history;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read read::latest_update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read read::update_of_version;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read read::summary_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read history::history;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read history::latest_update;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" Token 0, Read history::latest_previews;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" Token 0, Read history::latest_timeline;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read history::update_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read history::summary_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token 0, Read history::previews_of_version;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token 0, Read history::timeline_of_version;
     POST "/api/stacks/{org}/{project}/{stack}/update" Token CREATION_BYTES_MAX, Head head::create_update, "update.create";
     POST "/api/stacks/{org}/{project}/{stack}/preview" Token CREATION_BYTES_MAX, Head head::create_preview, "update.create";
     POST "/api/stacks/{org}/{project}/{stack}/refresh" Token CREATION_BYTES_MAX, Head head::create_refresh, "update.create";
@@ -138,6 +143,7 @@ pub static ROUTES: &[Route] = routes![
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken BATCH_BYTES_MAX, Log log::checkpoint_delta;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
     GET "/healthz" Nobody 0, Admin admin::health;

@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, waits, reads a clock or knows HTTP.
 
+pub mod claims;
 pub mod deployment;
 pub mod ids;
 pub mod integrity;

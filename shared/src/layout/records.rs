@@ -161,6 +161,9 @@ pub struct Head {
     pub address: StackAddress,
     /// When it was made.
     pub created: Timestamp,
+    /// Who made it; not known of stacks that were made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Login>,
     /// The current version; 0 before the first.
     pub version: u64,
     /// The current version's deployment; `None` before the first.
@@ -296,15 +299,84 @@ impl Record for EventBatch {
     const NAME: &'static str = "event batch";
 }
 
-/// Something that is due.
+/// The entry of a preview in its stack's list. What it did stands in the update's own records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Due {
-    /// The update to look at.
+pub struct Preview {
+    /// The update.
     pub update: UpdateId,
+}
+
+impl Record for Preview {
+    const NAME: &'static str = "preview";
+}
+
+/// What a sweep is to look at. Format 1 knew updates only, in the same form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Due {
+    /// An update: it is ended when its lease is over, and later it loses its log and its events.
+    Update(UpdateId),
+    /// A stack that has more versions than are kept.
+    Versions(StackId),
+    /// A stack that was removed.
+    Stack(StackId),
+    /// The outputs of a stack's version, which the next version replaces.
+    Outputs {
+        /// The stack.
+        stack: StackId,
+        /// The blob's key.
+        key: String,
+    },
+    /// A blob that nothing named any more when this was written.
+    Blob {
+        /// Its key.
+        key: String,
+        /// The stack whose versions may name it again; `None` for a blob that one item names in all its life.
+        stack: Option<StackId>,
+    },
 }
 
 impl Record for Due {
     const NAME: &'static str = "due item";
+    const FORMAT: u8 = 2;
+}
+
+/// The entry of an update in the list of its stack's: for as long as the update has a record, so that whoever erases the
+/// stack finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateEntry {
+    /// When the update was created.
+    pub created: Timestamp,
+}
+
+impl Record for UpdateEntry {
+    const NAME: &'static str = "update entry";
+}
+
+/// The entry of a former name in the list of its stack's, so that whoever erases the stack finds the [`Alias`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerName {
+    /// The name.
+    pub address: StackAddress,
+}
+
+impl Record for FormerName {
+    const NAME: &'static str = "former name entry";
+}
+
+/// A stack that was removed and can be brought back. Without this item it is being erased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// When it was removed.
+    pub at: Timestamp,
+    /// Who removed it.
+    pub by: Login,
+    /// Its name's item as it was.
+    pub name: Name,
+}
+
+impl Record for Removed {
+    const NAME: &'static str = "removed stack";
 }
 
 /// A stack's wrapped data key; the tail is the wrapped key.

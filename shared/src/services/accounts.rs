@@ -93,12 +93,13 @@ pub struct FirstUser {
 /// before there was a directory gets one: with this user, and with everybody who shares an organization with a listed one.
 ///
 /// # Errors
-/// Those of the ports.
+/// [`Error::Invalid`] for the name that means the operator, and those of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
     if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
         directory::complete_once(ctx, login).await?;
         return Ok(None);
     }
+    users::check_name(login)?;
     let now = ctx.now();
     let name = TokenName::parse("first-start")?;
     let (secret, token) = new_token(ctx, login, &name, None);

@@ -54,6 +54,16 @@ pub enum Error {
         /// The version.
         version: u64,
     },
+    /// The stack had such a version, and it is not kept any more.
+    #[error("version {version} of stack {address} is no longer kept; the oldest that is kept is {oldest}")]
+    Pruned {
+        /// The stack.
+        address: StackAddress,
+        /// The version.
+        version: u64,
+        /// The oldest that is kept.
+        oldest: u64,
+    },
     /// The stack was never updated.
     #[error("stack {0} has never been updated")]
     NeverUpdated(StackAddress),

@@ -1,8 +1,8 @@
 //! What was done to a stack, newest first. One published version is one entry; previews are not among them.
 
 use super::accounts::Caller;
-use super::stacks::{self, Located};
-use super::{Error, store};
+use super::lookup::{self, Located};
+use super::{Error, store, takeover};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
 use crate::layout::ItemKeys;
@@ -31,14 +31,14 @@ pub struct History {
 /// A page of the history, or all of it. A page is a key range, so its cost does not depend on its place.
 ///
 /// # Errors
-/// As [`stacks::locate_settled`].
+/// As [`takeover::locate_settled`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
     page: Option<PageOf>,
 ) -> Result<History, Error> {
-    let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let mut history = History { versions: Vec::new(), newest: head.value.version };
     let (skip, mut wanted) = match page {
         Some(PageOf { size, page }) => (size.saturating_mul(page.saturating_sub(1)), size),
@@ -80,12 +80,12 @@ pub async fn entry(
     address: &StackAddress,
     version: Option<u64>,
 ) -> Result<(Version, u64), Error> {
-    let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let newest = head.value.version;
     let version = match (version, newest) {
         (Some(version), _) => version,
         (None, 0) => return Err(Error::NeverUpdated(address.clone())),
         (None, newest) => newest,
     };
-    Ok((stacks::read_version(ctx, id, address, version).await?, newest))
+    Ok((lookup::read_version(ctx, id, address, version).await?, newest))
 }

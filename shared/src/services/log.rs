@@ -8,20 +8,17 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::update_record::{fenced, read_own};
-use super::update_tokens::Claims;
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
 use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::records::Payload;
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Expect, Item, Order, Query, Refusal};
-
-/// Slots are kept for so long: until then any moment of an update can be looked at.
-pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
 /// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
@@ -30,6 +27,7 @@ pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 /// # Errors
 /// [`Error::Fenced`] when the update takes no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Journal).await?;
     append(ctx, claims, gzip, Content::Entries).await
 }
 
@@ -38,6 +36,7 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// # Errors
 /// As [`append_entries`].
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Whole).await?;
     append(ctx, claims, gzip, Content::Checkpoint).await
 }
 
@@ -47,21 +46,18 @@ async fn append(
     gzip: Bytes,
     content: impl Fn(Payload) -> Content,
 ) -> Result<(), Error> {
-    check_may_append(ctx, claims).await?;
     let id = claims.update;
     let part = ctx.ids.revision().0;
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
     let slot = Slot { at: ctx.now(), content: content(payload) };
     let value = slot.encode_with(&tail_bytes);
-    let expires = slot.at.plus(LOG_KEPT_FOR);
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
     let mut ask = fresh.is_none();
     for _ in 0..RACES_MAX {
         let number = tail + 1;
-        let write =
-            put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone(), expires);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone());
         let append = store::commit(ctx, vec![write]);
         // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
         let (appended, asked) = if ask {
@@ -97,10 +93,34 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
     !asked || tail == guessed
 }
 
+/// How a client saves what it did. One log holds one of both: entries are counted onto the base, and a deployment
+/// stands for itself, so whichever came second would be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Journal entries.
+    Journal,
+    /// Whole deployments, and deltas between them.
+    Whole,
+}
+
 /// Refuses what can be refused before the log is asked.
-pub(super) async fn check_may_append(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
     if claims.dry_run {
         return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+    }
+    let refused = match (way, claims.journals) {
+        (Way::Journal, true) | (Way::Whole, false) => None,
+        (Way::Journal, false) => Some(
+            "this update was started without a journal version, so it saves whole deployments; start it with one to \
+             send journal entries",
+        ),
+        (Way::Whole, true) => Some(
+            "this update was started with a journal version, so it saves journal entries; start it without one to \
+             send whole deployments",
+        ),
+    };
+    if let Some(refused) = refused {
+        return Err(Error::Invalid(refused.to_owned()));
     }
     check_lease(ctx, claims).await
 }

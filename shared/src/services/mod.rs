@@ -2,21 +2,34 @@
 //! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
 
 pub mod accounts;
+pub mod at_once;
+pub mod check;
 pub mod directory;
+mod due;
 pub mod error;
 pub mod events;
+mod fold;
 pub mod health;
 pub mod history;
 pub mod log;
+pub mod lookup;
+pub mod masters;
+mod next_version;
 pub mod orgs;
+pub mod previews;
 pub mod publish;
 pub mod rehome;
+pub mod removed;
 pub mod rename;
+pub mod rescue;
+mod retention;
 pub mod saves;
 pub mod secrets;
 pub mod stacks;
 mod store;
 pub mod sweep;
+pub(crate) mod takeover;
+pub mod texts;
 mod update_record;
 pub mod update_tokens;
 pub mod updates;

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use super::accounts::Caller;
-use super::publish::{self, Made};
+use super::at_once::{self, Made};
 use super::stacks::{self, ListFilter, ListPosition};
-use super::{Error, RACES_MAX};
+use super::{Error, RACES_MAX, takeover};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
 use crate::domain::server_url::{ServerUrl, comparable_host};
@@ -87,7 +87,7 @@ async fn stack_of(
     address: &StackAddress,
 ) -> Result<Rehomed, Error> {
     for _ in 0..RACES_MAX {
-        let located = match stacks::locate_settled(ctx, caller, address).await {
+        let located = match takeover::locate_settled(ctx, caller, address).await {
             Ok(located) => located,
             // Removed or renamed since the page was read; a renamed one may have to be met on another page.
             Err(Error::NoStack(_)) => return Ok(Rehomed::Elsewhere),
@@ -99,19 +99,19 @@ async fn stack_of(
             return Ok(Rehomed::Elsewhere);
         }
         // Its end would bring back what it began from, or what its client was told when it logged in.
-        publish::check_free(ctx, head).await?;
+        takeover::check_free(ctx, head).await?;
         let Some(snapshot) = &head.snapshot else { return Ok(Rehomed::Elsewhere) };
         if plan.dry_run {
             let url = match known {
                 Some(url) => Some(url.to_owned()),
-                None => publish::secrets_url(ctx, snapshot).await?,
+                None => at_once::secrets_url(ctx, snapshot).await?,
             };
             let is_due = url.is_some_and(|url| plan.from.is(&url));
             return Ok(if is_due { Rehomed::Due } else { Rehomed::Elsewhere });
         }
-        let next = publish::prepare_rehome(ctx, caller, &located, &plan.from, &plan.to).await?;
+        let next = at_once::prepare_rehome(ctx, caller, &located, &plan.from, &plan.to).await?;
         let Some(next) = next else { return Ok(Rehomed::Elsewhere) };
-        if let Some(Made { version, .. }) = publish::take_head(ctx, located, next).await? {
+        if let Some(Made { version, .. }) = at_once::take_head(ctx, located, next).await? {
             return Ok(Rehomed::Done(version));
         }
     }

@@ -2,17 +2,17 @@
 //!
 //! A stack is its id; its address stands in its head, in its name's item and in its state. All of these move in one
 //! commit, with the next version, which is the state under the new address. Old versions stay as they were published.
-//! They name the old address, so the secrets in them are still opened under it (see [`stacks::locate_keys`]).
+//! They name the old address, so the secrets in them are still opened under it (see [`lookup::locate_keys`]).
 
 use super::accounts::Caller;
-use super::stacks::{self, Located};
-use super::{Error, RACES_MAX, publish, store};
+use super::lookup::{self, Located};
+use super::{Error, RACES_MAX, at_once, next_version, store, takeover};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Alias, Head, Name};
+use crate::layout::records::{Alias, FormerName, Head, Name};
 use crate::ports::Expect;
 
 /// The parts of an address that are to change.
@@ -44,10 +44,10 @@ pub async fn rename(
         stack: new.stack.unwrap_or_else(|| from.stack.clone()),
     };
     for _ in 0..RACES_MAX {
-        let Located { id, head } = match stacks::locate_settled(ctx, caller, from).await {
+        let Located { id, head } = match takeover::locate_settled(ctx, caller, from).await {
             Ok(located) => located,
             Err(Error::NoStack(address)) => {
-                let renamed = stacks::find_renamed(ctx, caller, from).await?;
+                let renamed = lookup::find_renamed(ctx, caller, from).await?;
                 return match renamed.filter(|located| located.head.value.address == to) {
                     Some(located) => Ok(located.head.value.last),
                     None => Err(Error::NoStack(address)),
@@ -56,8 +56,8 @@ pub async fn rename(
             Err(error) => return Err(error),
         };
         caller.check_org(&to.org)?;
-        publish::check_free(ctx, &head.value).await?;
-        match stacks::find(ctx, &to).await? {
+        takeover::check_free(ctx, &head.value).await?;
+        match lookup::find(ctx, &to).await? {
             // The same was asked for at once, and done since the stack was read: the next look says so.
             Some(located) if located.id == id && to != *from => continue,
             Some(_) => return Err(Error::StackExists(to)),
@@ -66,17 +66,19 @@ pub async fn rename(
         let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(from)).await? else { continue };
         let mut new_head = Head { address: to.clone(), ..head.value.clone() };
         let mut new_name = name.value.clone();
-        let next = publish::prepare_rename(ctx, caller, id, &head.value, &to).await?;
+        let next = at_once::prepare_rename(ctx, caller, id, &head.value, &to).await?;
         let update = next.as_ref().map(|next| next.update);
         let mut writes = Vec::new();
         if let Some(next) = next {
-            publish::advance(&mut new_head, &mut new_name, &next);
+            next_version::advance(&mut new_head, &mut new_name, &next);
             writes = next.writes;
         }
         let revision = || ctx.ids.revision();
         writes.insert(0, put(ItemKeys::name(&to), Expect::Absent, revision(), new_name.encode()));
         writes.push(delete(ItemKeys::name(from), name.unchanged()));
         writes.push(put(ItemKeys::alias(from), Expect::Any, revision(), Alias { id }.encode()));
+        let former = FormerName { address: from.clone() };
+        writes.push(put(ItemKeys::former_name(id, from), Expect::Any, revision(), former.encode()));
         writes.push(put(ItemKeys::head(id), head.unchanged(), revision(), new_head.encode()));
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(from);

@@ -6,17 +6,16 @@
 
 use bytes::Bytes;
 
-use super::log::{self, LOG_KEPT_FOR};
-use super::publish::{gunzip, in_background, refuse_plaintext};
-use super::update_tokens::Claims;
-use super::{Error, RACES_MAX, store};
+use super::texts::{gunzip, in_background, refuse_plaintext};
+use super::{Error, RACES_MAX, log, store};
 use crate::context::{Context, LastText};
+use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
 use crate::layout::ItemKeys;
 use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::slot::{Content, Numbered, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
@@ -38,7 +37,7 @@ pub enum Kind {
 /// [`Error::NoFit`] for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
 /// deployment; [`Error::Fenced`] when the update takes no more. Nothing is stored then.
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
-    log::check_may_append(ctx, claims).await?;
+    log::check_may_append(ctx, claims, log::Way::Whole).await?;
     let id = claims.update;
     let mut stored = None;
     for _ in 0..RACES_MAX {
@@ -77,8 +76,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         };
         let (at, number) = (ctx.now(), last.slot + 1);
         let value = Slot { at, content }.encode_with(&tail);
-        let expires = at.plus(LOG_KEPT_FOR);
-        let write = put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value, expires);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => {
                 ctx.memory.tails.put(id, ctx.now(), number);

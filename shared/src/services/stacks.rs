@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::accounts::Caller;
-use super::{Error, RACES_MAX, publish, store};
-use crate::context::{Context, REMEMBERED_FOR};
+use super::due::due_write;
+use super::lookup::{Located, fetch_snapshot, locate, read_name, read_version};
+use super::takeover::{self, locate_settled};
+use super::{Error, RACES_MAX, at_once, next_version, publish, store};
+use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagName};
+use crate::domain::names::{OrgName, ProjectName, StackAddress, TagName};
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, delete, put};
-use crate::layout::records::{Alias, Head, Name, Outputs, Snapshot, Version};
+use crate::layout::record::{Record, delete, put};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed};
 use crate::ports::{Expect, Order, Query};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -23,94 +26,6 @@ pub const TAGS_MAX: usize = 200;
 
 /// Stacks on one page of a list.
 pub const LIST_PAGE: usize = 500;
-
-/// A stack that was found: its id and its head.
-#[derive(Debug, Clone)]
-pub struct Located {
-    /// The id.
-    pub id: StackId,
-    /// The head as it was read.
-    pub head: Stored<Head>,
-}
-
-/// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
-///
-/// # Errors
-/// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization.
-pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
-    let missing = || Error::NoStack(address.clone());
-    // Judged before anything is read, so that how long it takes tells nothing of what exists.
-    if !caller.may_see(&address.org) {
-        return Err(missing());
-    }
-    find(ctx, address).await?.ok_or_else(missing)
-}
-
-/// As [`locate`], and a stack whose running update is over is first brought to what that update saved.
-///
-/// # Errors
-/// As [`locate`], and those of publishing.
-pub async fn locate_settled(
-    ctx: &Context,
-    caller: &Caller,
-    address: &StackAddress,
-) -> Result<Located, Error> {
-    let located = locate(ctx, caller, address).await?;
-    publish::settle(ctx, located).await
-}
-
-/// Finds a stack whose secrets are meant: as [`locate`], and where no stack has that name, the one that had it last.
-/// Old versions of a stack that was renamed name it so, and the client asks whom they name.
-///
-/// # Errors
-/// As [`locate`].
-pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackId, Error> {
-    match locate(ctx, caller, address).await {
-        Err(Error::NoStack(address)) => {
-            let renamed = find_renamed(ctx, caller, &address).await?;
-            renamed.map(|located| located.id).ok_or(Error::NoStack(address))
-        }
-        found => found.map(|located| located.id),
-    }
-}
-
-/// The stack that had this name last, for who may see it under both names.
-pub(crate) async fn find_renamed(
-    ctx: &Context,
-    caller: &Caller,
-    address: &StackAddress,
-) -> Result<Option<Located>, Error> {
-    if !caller.may_see(&address.org) {
-        return Ok(None);
-    }
-    let Some(alias) = store::read::<Alias>(ctx, &ItemKeys::alias(address)).await? else { return Ok(None) };
-    let id = alias.value.id;
-    let head = store::read::<Head>(ctx, &ItemKeys::head(id)).await?;
-    let may_see =
-        |head: &Stored<Head>| head.value.deleted.is_none() && caller.may_see(&head.value.address.org);
-    Ok(head.filter(may_see).map(|head| Located { id, head }))
-}
-
-/// Finds a stack by its address, whoever asks.
-pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
-    let is_it = |head: &Stored<Head>| head.value.address == *address && head.value.deleted.is_none();
-    if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
-        if let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await?
-            && is_it(&head)
-        {
-            return Ok(Some(Located { id, head }));
-        }
-        ctx.memory.names.forget(address);
-    }
-    let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(address)).await? else { return Ok(None) };
-    let id = name.value.id;
-    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await? else { return Ok(None) };
-    if !is_it(&head) {
-        return Ok(None);
-    }
-    ctx.memory.names.put(address.clone(), ctx.now(), id);
-    Ok(Some(Located { id, head }))
-}
 
 /// What `pulumi stack` shows.
 #[derive(Debug)]
@@ -142,10 +57,6 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
     Ok(StackView { id, head: head.value, tags: name.value.tags, running })
 }
 
-pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<Name>, Error> {
-    store::read::<Name>(ctx, &ItemKeys::name(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
-}
-
 /// Makes a stack, with a first deployment if one is given (as `pulumi stack migrate` does).
 ///
 /// # Errors
@@ -164,6 +75,7 @@ pub async fn create(
     let mut head = Head {
         address: address.clone(),
         created: now,
+        created_by: Some(caller.user.login.clone()),
         version: 0,
         snapshot: None,
         running: None,
@@ -173,8 +85,8 @@ pub async fn create(
     let mut name = Name { id, tags, last_update: None, resource_count: None };
     let mut writes = Vec::new();
     if let Some(state) = state {
-        let import = publish::prepare_import(ctx, caller, id, &head, state).await?;
-        publish::advance(&mut head, &mut name, &import);
+        let import = at_once::prepare_import(ctx, caller, id, &head, state).await?;
+        next_version::advance(&mut head, &mut name, &import);
         writes.extend(import.writes);
     }
     writes.insert(0, put(ItemKeys::name(address), Expect::Absent, ctx.ids.revision(), name.encode()));
@@ -329,7 +241,8 @@ pub async fn project_exists(
     Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
-/// Removes a stack. Its name is free at once.
+/// Removes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be brought back: see
+/// [`super::removed`].
 ///
 /// # Errors
 /// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
@@ -341,15 +254,20 @@ pub async fn remove(
 ) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = locate_settled(ctx, caller, address).await?;
-        publish::check_free(ctx, &head.value).await?;
+        takeover::check_free(ctx, &head.value).await?;
         if !force && head.value.snapshot.as_ref().is_some_and(|snapshot| snapshot.resource_count > 0) {
             return Err(Error::StackHasResources);
         }
         let name = read_name(ctx, address).await?;
-        let deleted = Head { deleted: Some(ctx.now()), ..head.value.clone() };
+        let at = ctx.now();
+        let deleted = Head { deleted: Some(at), ..head.value.clone() };
+        let removed = Removed { at, by: caller.user.login.clone(), name: name.value.clone() };
+        let revision = || ctx.ids.revision();
         let writes = vec![
             delete(ItemKeys::name(address), name.unchanged()),
-            put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), deleted.encode()),
+            put(ItemKeys::head(id), head.unchanged(), revision(), deleted.encode()),
+            put(ItemKeys::removed(address, id), Expect::Any, revision(), removed.encode()),
+            due_write(ctx, &Due::Stack(id), at.plus(ctx.settings.retention.removed_stacks)),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(address);
@@ -405,7 +323,7 @@ pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
 /// runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
-/// [`Error::NoVersion`] for a version that does not exist; [`Error::Broken`] for a blob that is missing or altered.
+/// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
 pub async fn export(
     ctx: &Context,
     caller: &Caller,
@@ -430,22 +348,6 @@ pub async fn export(
     }
 }
 
-pub(crate) async fn fetch_snapshot(ctx: &Context, snapshot: &Snapshot) -> Result<Bytes, Error> {
-    store::fetch_blob(ctx, &snapshot.blob, &snapshot.sha256).await
-}
-
-pub(crate) async fn read_version(
-    ctx: &Context,
-    id: StackId,
-    address: &StackAddress,
-    version: u64,
-) -> Result<Version, Error> {
-    store::read::<Version>(ctx, &ItemKeys::version(id, version))
-        .await?
-        .map(|version| version.value)
-        .ok_or_else(|| Error::NoVersion { address: address.clone(), version })
-}
-
 /// The JSON text of the current outputs; `None` for a stack without a version.
 ///
 /// # Errors
@@ -455,36 +357,4 @@ pub async fn outputs(ctx: &Context, caller: &Caller, address: &StackAddress) -> 
     let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(None) };
     let (outputs, tail) = Outputs::decode_with(&item.value)?;
     store::fetch(ctx, &outputs.payload, tail).await.map(Some)
-}
-
-/// The update of a stack by its id.
-///
-/// # Errors
-/// [`Error::NoUpdate`] when the stack has none of this id.
-pub async fn update(
-    ctx: &Context,
-    caller: &Caller,
-    address: &StackAddress,
-    update: &str,
-) -> Result<(Located, UpdateId, Stored<Update>), Error> {
-    let located = locate(ctx, caller, address).await?;
-    let missing = || Error::NoUpdate { address: address.clone(), update: update.chars().take(60).collect() };
-    let id = UpdateId::parse(update).ok_or_else(missing)?;
-    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?.ok_or_else(missing)?;
-    if record.value.stack != located.id {
-        return Err(missing());
-    }
-    Ok((located, id, record))
-}
-
-/// A stack's address from the parts of a path.
-///
-/// # Errors
-/// [`Error::InvalidName`] for the part that breaks its rule.
-pub fn address(org: &str, project: &str, stack: &str) -> Result<StackAddress, Error> {
-    Ok(StackAddress {
-        org: OrgName::parse(org)?,
-        project: ProjectName::parse(project)?,
-        stack: StackName::parse(stack)?,
-    })
 }

@@ -7,37 +7,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::store::{self, sha256_hex};
 use crate::context::Context;
-use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::claims::Claims;
+use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
+use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::{Signer, VerifyingKeyRecord};
 use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey};
-
-/// What an update token says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claims {
-    /// The update.
-    #[serde(rename = "u")]
-    pub update: UpdateId,
-    /// Its stack.
-    #[serde(rename = "s")]
-    pub stack: StackId,
-    /// The SHA-256 of the stack's address, so that a token opens no other path.
-    #[serde(rename = "a")]
-    address: String,
-    /// Whether the update is a dry run: then it may not write to the log.
-    #[serde(rename = "d")]
-    pub dry_run: bool,
-    /// When the lease that it was issued with ends.
-    #[serde(rename = "e")]
-    pub expires: Timestamp,
-}
 
 const VERSION: &str = "swu1";
 const NOT_VALID: &str =
@@ -49,15 +30,20 @@ const NOT_VALID: &str =
 /// Those of the ports; the signing key is read once and remembered.
 pub async fn issue(
     ctx: &Context,
-    update: UpdateId,
-    stack: StackId,
+    id: UpdateId,
+    update: &Update,
     address: &StackAddress,
-    dry_run: bool,
     expires: Timestamp,
 ) -> Result<String, Error> {
     let (key, seed) = signer(ctx).await?;
-    let claims =
-        Claims { update, stack, address: sha256_hex(address.to_string().as_bytes()), dry_run, expires };
+    let claims = Claims {
+        update: id,
+        stack: update.stack,
+        address: sha256_hex(address.to_string().as_bytes()),
+        dry_run: update.dry_run,
+        journals: update.journal_version > 0,
+        expires,
+    };
     let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
     let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));
     let signature = SigningKey::from_bytes(&seed.0).sign(signed.as_bytes());
@@ -75,22 +61,53 @@ pub async fn verify(
     update: &str,
 ) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
-    let (signed, signature) = token.rsplit_once('.').ok_or_else(refused)?;
-    let [version, key, claims] = signed.split('.').collect::<Vec<_>>()[..] else { return Err(refused()) };
-    if version != VERSION || key.len() != 16 || !key.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(refused());
-    }
-    let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| refused())?;
-    let signature = Signature::from_slice(&signature).map_err(|_| refused())?;
-    let public = verifying_key(ctx, key).await?.ok_or_else(refused)?;
-    let public = VerifyingKey::from_bytes(&public).map_err(|_| refused())?;
-    public.verify_strict(signed.as_bytes(), &signature).map_err(|_| refused())?;
-    let claims = URL_SAFE_NO_PAD.decode(claims).map_err(|_| refused())?;
-    let claims: Claims = serde_json::from_slice(&claims).map_err(|_| refused())?;
+    // A signature that was good once is good for ever, and checking it costs as much as the rest of an append.
+    let remembered = ctx.memory.claims.get(&token.to_owned(), ctx.now(), Duration::MAX);
+    let claims = match remembered {
+        Some(claims) => claims,
+        None => {
+            let claims = read(ctx, token).await?.ok_or_else(refused)?;
+            ctx.memory.claims.put(token.to_owned(), ctx.now(), claims.clone());
+            claims
+        }
+    };
     if claims.update.to_string() != update || claims.address != sha256_hex(address.to_string().as_bytes()) {
         return Err(refused());
     }
     Ok(claims)
+}
+
+/// What the token says, if it was signed by one of our keys.
+async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
+    let Some(parts) = Parts::of(token) else { return Ok(None) };
+    let Some(public) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
+    Ok(parts.claims(&public))
+}
+
+/// A token, taken apart and not yet believed.
+struct Parts<'a> {
+    key: &'a str,
+    claims: &'a str,
+    /// What the signature is of.
+    signed: &'a str,
+    signature: Signature,
+}
+
+impl<'a> Parts<'a> {
+    fn of(token: &'a str) -> Option<Self> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (version, rest) = signed.split_once('.')?;
+        let (key, claims) = rest.split_once('.')?;
+        let key_is_one = key.len() == 16 && key.bytes().all(|b| b.is_ascii_hexdigit());
+        let signature = Signature::from_slice(&URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
+        (version == VERSION && key_is_one).then_some(Self { key, claims, signed, signature })
+    }
+
+    fn claims(&self, public: &[u8; 32]) -> Option<Claims> {
+        let public = VerifyingKey::from_bytes(public).ok()?;
+        public.verify_strict(self.signed.as_bytes(), &self.signature).ok()?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(self.claims).ok()?).ok()
+    }
 }
 
 /// Makes the signing key unless there is one, and remembers it: what a server does before its first request.
@@ -105,7 +122,7 @@ pub async fn prepare(ctx: &Context) -> Result<(), Error> {
 ///
 /// # Errors
 /// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
-pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
     let missing = || Error::Broken("the signing key is missing".to_owned());
     let item = ctx.ledger.get(&ItemKeys::signer()).await?.ok_or_else(missing)?;
     let (record, wrapped) = Signer::decode_with(&item.value)?;
@@ -121,13 +138,13 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     let signer = loop {
         if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
             let (record, wrapped) = Signer::decode_with(&item.value)?;
-            let seed = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+            let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
             break (record.key, seed);
         }
         let mut id = [0; 8];
         ctx.ids.fill(&mut id);
         let key = hex::encode(id);
-        let (seed, wrapped) = ctx.keys.generate(&context(&key)).await?;
+        let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
         let public = SigningKey::from_bytes(&seed.0).verifying_key();
         let writes = vec![
             put(
@@ -152,7 +169,25 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     Ok(signer)
 }
 
-fn context(key: &str) -> KeyContext {
+/// Whether the signing key opens, and its public half is there and belongs to it.
+pub(super) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+    let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else {
+        return Err(Error::Broken("there is none".to_owned()));
+    };
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(&record.key)).await? else {
+        return Err(Error::Broken("its public half is missing".to_owned()));
+    };
+    let (_, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+    if SigningKey::from_bytes(&seed.0).verifying_key().as_bytes().as_slice() != public.as_ref() {
+        return Err(Error::Broken("its public half belongs to another key".to_owned()));
+    }
+    Ok(())
+}
+
+/// What a signing key is for.
+pub(super) fn context(key: &str) -> KeyContext {
     KeyContext { name: "signer", value: key.to_owned() }
 }
 

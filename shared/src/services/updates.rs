@@ -6,17 +6,16 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::accounts::Caller;
-use super::stacks::{self, Located};
-use super::sweep::due_write;
-use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
-use super::update_tokens::{self, Claims};
-use super::{Error, Holder, RACES_MAX, publish, store};
+use super::lookup::{self, Located};
+use super::update_record::{entry_writes, fenced, read_own, update_write};
+use super::{Error, Holder, RACES_MAX, previews, publish, stacks, store, takeover, update_tokens};
 use crate::context::Context;
+use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, UpdateKind};
+use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put, put_until};
+use crate::layout::record::{Record, Stored, put};
 use crate::layout::records::{Detail, Head, Name};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
@@ -66,10 +65,11 @@ pub async fn create(
     new: NewUpdate,
 ) -> Result<UpdateId, Error> {
     let detail = encode_detail(&new)?;
-    let located = stacks::locate(ctx, caller, address).await?;
+    let located = lookup::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
@@ -92,8 +92,8 @@ pub async fn start(
         stacks::check_tags(tags)?;
     }
     for _ in 0..RACES_MAX {
-        let (located, id, record) = stacks::update(ctx, caller, address, update).await?;
-        let located = publish::settle(ctx, located).await?;
+        let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
+        let located = takeover::settle(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
@@ -144,7 +144,7 @@ pub async fn begin(
     let detail = encode_detail(&new)?;
     let id = UpdateId::new(ctx.ids.uuid());
     for _ in 0..RACES_MAX {
-        let located = stacks::locate_settled(ctx, caller, address).await?;
+        let located = takeover::locate_settled(ctx, caller, address).await?;
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -156,7 +156,7 @@ pub async fn begin(
         {
             let tags = match tags {
                 Some(tags) if !new.dry_run => tags,
-                _ => stacks::read_name(ctx, address).await?.value.tags,
+                _ => lookup::read_name(ctx, address).await?.value.tags,
             };
             let mut located = located;
             if !new.dry_run {
@@ -199,13 +199,12 @@ fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
 }
 
 fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
-    let key = ItemKeys::update_detail(id);
-    put_until(key, Expect::Any, ctx.ids.revision(), detail, ctx.now().plus(SCRAP_KEPT_FOR))
+    put(ItemKeys::update_detail(id), Expect::Any, ctx.ids.revision(), detail)
 }
 
 /// A dry run takes nothing, so nothing stands in its way.
 async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Result<(), Error> {
-    if update.dry_run { Ok(()) } else { publish::check_free(ctx, &located.head.value).await }
+    if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.
@@ -227,8 +226,10 @@ async fn take(
     // that nobody has a token for.
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
-    if !update.dry_run {
-        writes.push(due_write(ctx, id, until));
+    writes.extend(entry_writes(ctx, id, &update, until));
+    if update.dry_run {
+        writes.push(previews::entry_write(ctx, id, &update));
+    } else {
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),
@@ -237,7 +238,7 @@ async fn take(
             head.encode(),
         ));
         if let Some(tags) = tags {
-            let name = stacks::read_name(ctx, address).await?;
+            let name = lookup::read_name(ctx, address).await?;
             if name.value.tags != *tags {
                 let next = Name { tags: tags.clone(), ..name.value.clone() };
                 writes.push(put(
@@ -266,7 +267,7 @@ async fn started(
     until: Timestamp,
 ) -> Result<Started, Error> {
     let version = update.base_version + u64::from(!update.dry_run);
-    let token = update_tokens::issue(ctx, id, located.id, address, update.dry_run, until).await?;
+    let token = update_tokens::issue(ctx, id, update, address, until).await?;
     let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
     let journal_version = update.journal_version;
     Ok(Started { update: id, version, token, expires: until, journal_version, secrets_url })
@@ -290,9 +291,7 @@ pub async fn renew(
         let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
-            let token =
-                update_tokens::issue(ctx, claims.update, claims.stack, address, claims.dry_run, until)
-                    .await?;
+            let token = update_tokens::issue(ctx, claims.update, &next, address, until).await?;
             return Ok((token, until));
         }
     }
@@ -315,10 +314,10 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
 /// Who holds a stack.
 ///
 /// # Errors
-/// As [`stacks::locate_settled`].
+/// As [`takeover::locate_settled`].
 pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
-    let located = stacks::locate_settled(ctx, caller, address).await?;
-    publish::holder(ctx, &located.head.value).await
+    let located = takeover::locate_settled(ctx, caller, address).await?;
+    takeover::holder(ctx, &located.head.value).await
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
@@ -332,7 +331,7 @@ pub async fn cancel(
     address: &StackAddress,
     update: &str,
 ) -> Result<(), Error> {
-    let (_, id, record) = stacks::update(ctx, caller, address, update).await?;
+    let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
     end(ctx, id, record, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
 }
 
@@ -377,7 +376,7 @@ async fn end(
 async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {
     match &located.head.value.snapshot {
         Some(snapshot) if snapshot.bytes_gzip <= BEGIN_DEPLOYMENT_BYTES_MAX => {
-            stacks::fetch_snapshot(ctx, snapshot).await.map(Some)
+            lookup::fetch_snapshot(ctx, snapshot).await.map(Some)
         }
         Some(_) | None => Ok(None),
     }

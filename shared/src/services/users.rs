@@ -18,11 +18,7 @@ const MEMBERSHIPS_MAX: usize = 40;
 /// # Errors
 /// [`Error::Invalid`] when there is a user of that name; [`Error::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<User, Error> {
-    if login.as_str() == OPERATOR {
-        return Err(Error::Invalid(format!(
-            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
-        )));
-    }
+    check_name(login)?;
     let mut distinct: Vec<OrgName> = Vec::new();
     for org in names {
         if !distinct.contains(org) {
@@ -53,6 +49,16 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<U
         }
         Err(_) => Err(Error::Contended("an organization")),
     }
+}
+
+/// Refuses the name under which the history knows the operator.
+pub(super) fn check_name(login: &Login) -> Result<(), Error> {
+    if login.as_str() == OPERATOR {
+        return Err(Error::Invalid(format!(
+            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
+        )));
+    }
+    Ok(())
 }
 
 /// All users, by login.

@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::accounts::Caller;
-use super::publish::{self, Made, in_background};
-use super::stacks::{self, Located};
-use super::{Error, RACES_MAX, secrets};
+use super::at_once::{self, Made};
+use super::lookup::{self, Located};
+use super::texts::in_background;
+use super::{Error, RACES_MAX, fold, secrets, takeover};
 use crate::context::Context;
 use crate::domain::deployment::{Change, Diff, How};
 use crate::domain::ids::StackId;
@@ -24,9 +25,9 @@ pub async fn restore(
     version: u64,
 ) -> Result<Made, Error> {
     for _ in 0..RACES_MAX {
-        let located = publish::locate_free(ctx, caller, address).await?;
-        let next = publish::prepare_restore(ctx, caller, &located, version).await?;
-        if let Some(made) = publish::take_head(ctx, located, next).await? {
+        let located = takeover::locate_free(ctx, caller, address).await?;
+        let next = at_once::prepare_restore(ctx, caller, &located, version).await?;
+        if let Some(made) = at_once::take_head(ctx, located, next).await? {
             return Ok(made);
         }
     }
@@ -45,14 +46,14 @@ pub async fn compare(
     one: u64,
     other: u64,
 ) -> Result<Diff, Error> {
-    let Located { id, .. } = stacks::locate_settled(ctx, caller, address).await?;
+    let Located { id, .. } = takeover::locate_settled(ctx, caller, address).await?;
     let read = async |version| {
-        let version = stacks::read_version(ctx, id, address, version).await?;
-        stacks::fetch_snapshot(ctx, &version.snapshot).await
+        let version = lookup::read_version(ctx, id, address, version).await?;
+        lookup::fetch_snapshot(ctx, &version.snapshot).await
     };
     let (one, other) = futures::try_join!(read(one), read(other))?;
     let address = address.clone();
-    let mut diff = in_background(move || publish::differences(&one, &other, &address)).await?;
+    let mut diff = in_background(move || fold::differences(&one, &other, &address)).await?;
     for (_, changes) in &mut diff.changed {
         *changes = without_equal_secrets(ctx, id, std::mem::take(changes)).await?;
     }

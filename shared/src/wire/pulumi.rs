@@ -522,7 +522,7 @@ pub struct UpdateInfo {
     pub environment: BTreeMap<String, String>,
     /// The configuration, secrets encrypted.
     pub config: BTreeMap<String, ConfigValue>,
-    /// `succeeded` or `failed`; a cancelled update has no word of its own here.
+    /// `succeeded` or `failed`; a cancelled update has no word of its own here. `in-progress` for a preview that runs.
     pub result: &'static str,
     /// In seconds.
     pub end_time: i64,
@@ -556,12 +556,25 @@ pub struct ServiceUpdate {
     /// The update.
     #[serde(rename = "updateID")]
     pub update_id: String,
-    /// The version that it made.
+    /// The version that it made, or started from if it is a preview.
     pub version: u64,
     /// The newest version of the stack.
     pub latest_version: u64,
     /// Who asked for it.
     pub requested_by: RequestedBy,
+}
+
+/// `GET {stack}/updates/{version}/timeline`, as the service's own client has it (`pulumi-cloud-sdk`,
+/// `GetUpdateTimelineResponse`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeline {
+    /// The update.
+    pub update: ServiceUpdate,
+    /// Updates and previews of the same pull request.
+    pub collated_update_events: Vec<ServiceUpdate>,
+    /// Other previews.
+    pub previews: Vec<ServiceUpdate>,
 }
 
 /// A user, such as the one who asked for an update.
@@ -574,6 +587,35 @@ pub struct RequestedBy {
     pub github_login: String,
     /// Not kept.
     pub avatar_url: String,
+}
+
+/// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StackMetadata {
+    /// The stack.
+    pub id: String,
+    /// Its organization.
+    pub org_name: String,
+    /// Its project.
+    pub project_name: String,
+    /// Its name.
+    pub stack_name: String,
+    /// Who made it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owned_by: Option<RequestedBy>,
+    /// What is told to whom.
+    pub notification_settings: NotificationSettings,
+}
+
+/// What a stack's owner is told.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotificationSettings {
+    /// That an update failed.
+    pub notify_update_failure: bool,
+    /// That one succeeded.
+    pub notify_update_success: bool,
 }
 
 /// The body of every refusal. The client tests `code`, not the status.

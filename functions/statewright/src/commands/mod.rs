@@ -1,6 +1,9 @@
 //! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
 
+mod backup;
+mod check;
 mod completions;
+pub(crate) mod key;
 mod org;
 mod rehome;
 mod stack;
@@ -32,6 +35,14 @@ pub(crate) enum Command {
     Stack(stack::Stack),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
+    /// Copy everything to another folder, while the server runs.
+    Backup(backup::Backup),
+    /// Make a data folder of a backup.
+    Restore(backup::Restore),
+    /// Read everything, and say what is not as it should be. Works beside a running server.
+    Check(check::Check),
+    /// Replace the keys that secrets are under. Works beside a running server.
+    Key(key::Key),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
@@ -48,6 +59,10 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
+        Command::Backup(backup) => backup::backup(backup, out).await,
+        Command::Restore(restore) => backup::restore(restore, out).await,
+        Command::Check(check) => check::run(check, out).await,
+        Command::Key(key) => key::run(key, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }

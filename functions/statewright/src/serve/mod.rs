@@ -24,6 +24,7 @@ pub(crate) use self::options::Serve;
 use self::server::Server;
 use self::tls::Tls;
 use crate::audit::AuditFile;
+use crate::commands::key;
 use crate::data;
 
 const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
@@ -38,7 +39,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         _ => None,
     };
     let (folder, mut ctx) = data::open_server(&args.data).await?;
-    ctx.settings = Settings { delta_cutoff_bytes: args.offer_delta_checkpoints };
+    ctx.settings =
+        Settings { delta_cutoff_bytes: args.offer_delta_checkpoints, retention: args.keep.retention() };
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),
@@ -57,12 +59,18 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         tokio::spawn(reload_when_asked(audit.clone(), tls.clone())?);
     }
 
+    let ctx = Arc::new(ctx);
+    if let Err(error) = key::finish_rotation(&folder, &ctx).await {
+        // Both keys are there, so nothing is in the way.
+        tracing::warn!(error = format!("{error:#}"), "the old master key stays");
+    }
+
     let clock = Arc::clone(&ctx.clock);
     let limits = Limits {
         requests_per_token_max: args.requests_per_token.max(1),
         bodies_bytes_max: args.body_memory.saturating_mul(1 << 20),
     };
-    let app = App::new(Arc::new(ctx), limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
+    let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(sweep_for_ever(app.clone()));
     if let Some(listener) = metrics {
@@ -118,7 +126,8 @@ async fn sweep_for_ever(app: App) {
             Ok(swept) => {
                 app.metrics().swept(&swept);
                 if swept != Swept::default() {
-                    tracing::info!(ended = swept.ended, running = swept.running, over = swept.over, "swept");
+                    let Swept { ended, running, over, erased, pruned, blobs, failed, more: _ } = swept;
+                    tracing::info!(ended, running, over, erased, pruned, blobs, failed, "swept");
                 }
                 // Those that failed are due again at once, so they wait for the next sweep.
                 swept.more && swept.failed == 0

@@ -13,17 +13,17 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
 use crate::api::trail::Trail;
+use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::Detail;
 use crate::services::accounts::Caller;
-use crate::services::publish::{gunzip, gzip};
-use crate::services::rename::{self as rename_service, NewAddress};
-use crate::services::stacks::StackView;
-use crate::services::update_tokens::Claims;
-use crate::services::updates::{Begun, NewUpdate, Started};
-use crate::services::{Error, publish, stacks, updates};
+use crate::services::rename::NewAddress;
+use crate::services::stacks::{self, StackView};
+use crate::services::texts::{gunzip, gzip};
+use crate::services::updates::{self, Begun, NewUpdate, Started};
+use crate::services::{Error, at_once, rename as rename_service};
 use crate::wire::Members;
 use crate::wire::pulumi::{
     BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
@@ -147,7 +147,7 @@ pub(crate) async fn import(
     host: AskedHost,
     body: Body,
 ) -> Answer {
-    let made = publish::import(&app, &caller, &address, body.text).await?;
+    let made = at_once::import(&app, &caller, &address, body.text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);

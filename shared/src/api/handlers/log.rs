@@ -5,10 +5,10 @@ use axum::extract::State;
 use super::{Answer, nothing};
 use crate::api::App;
 use crate::api::body::Body;
+use crate::domain::claims::Claims;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
-use crate::services::publish::{gzip, refuse_plaintext};
-use crate::services::update_tokens::Claims;
+use crate::services::texts::{gzip, refuse_plaintext};
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
@@ -80,6 +80,21 @@ pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -
         count: events.len() as u64,
         summary: summary(&events),
         gzip: body.into_gzip(),
+    };
+    event_service::append(&app, &claims, batch).await?;
+    nothing()
+}
+
+/// One event, from clients of before there were batches.
+pub(crate) async fn event(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let event: EngineEvent = body.parse()?;
+    let batch = [br#"{"events":["#, body.text.trim_ascii(), b"]}"].concat();
+    let batch = event_service::NewBatch {
+        first: event.sequence,
+        last: event.sequence,
+        count: 1,
+        gzip: gzip(&batch),
+        summary: summary(&[event]),
     };
     event_service::append(&app, &claims, batch).await?;
     nothing()

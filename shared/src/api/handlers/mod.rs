@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 pub(super) mod head;
+pub(super) mod history;
 pub(super) mod log;
 pub(super) mod nothing;
 pub(super) mod read;
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::error::Failure;
-use crate::services::publish::gunzip;
+use crate::services::texts::gunzip;
 
 type Answer = Result<Response, Failure>;
 

@@ -8,7 +8,7 @@ use super::{Answer, json as answer};
 use crate::api::App;
 use crate::api::path::{OrgPath, StackPath};
 use crate::services::accounts::Caller;
-use crate::services::stacks;
+use crate::services::lookup;
 
 /// No packages of its own; the CLI goes on to the public ones.
 pub(crate) async fn packages(_: Caller) -> Answer {
@@ -32,7 +32,7 @@ pub(crate) async fn required_policies(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    stacks::locate(&app, &caller, &address).await?;
+    lookup::locate(&app, &caller, &address).await?;
     answer(&json!({ "requiredPolicies": [] }))
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn stack_policy_groups(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    stacks::locate(&app, &caller, &address).await?;
+    lookup::locate(&app, &caller, &address).await?;
     answer(&json!({ "policyGroups": [] }))
 }
 

@@ -14,20 +14,18 @@ use super::{Answer, json, json_gzip, json_text};
 use crate::api::App;
 use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText};
 use crate::domain::names::Login;
-use crate::domain::update::Outcome;
-use crate::layout::records::{Role, Version};
+use crate::layout::records::Role;
 use crate::services::accounts::{self, Caller};
-use crate::services::history::PageOf;
-use crate::services::publish::gunzip;
-use crate::services::stacks::{ListFilter, ListPosition, StackView};
-use crate::services::{Error, events as event_service, history as history_service, stacks};
+use crate::services::stacks::{self, ListFilter, ListPosition, StackView};
+use crate::services::texts::gunzip;
+use crate::services::{Error, events as event_service, lookup};
 use crate::wire::pulumi::{
-    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, History, Member,
-    Members, NamedRole, Organization, RawEventBatch, RequestedBy, ServiceHistory, ServiceUpdate, Stack,
-    StackSummary, Stacks, UpdateInfo, UpdateStatus, User,
+    Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
+    NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,
+    StackSummary, Stacks, UpdateStatus, User,
 };
 
-type Parameters = Query<HashMap<String, String>>;
+pub(super) type Parameters = Query<HashMap<String, String>>;
 
 /// What this server offers beyond the oldest protocol. Asked up to three times by each command.
 ///
@@ -101,7 +99,7 @@ pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org)
     json(&Members { members: members.into_iter().map(member).collect() })
 }
 
-fn user_named(login: &Login) -> RequestedBy {
+pub(super) fn user_named(login: &Login) -> RequestedBy {
     let login = login.to_string();
     RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() }
 }
@@ -191,6 +189,23 @@ pub(super) fn stack(view: StackView) -> Stack {
     }
 }
 
+/// Who a stack belongs to. Nobody is notified of anything.
+pub(crate) async fn metadata(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    let StackView { id, head, .. } = stacks::get(&app, &caller, &address).await?;
+    json(&StackMetadata {
+        id: id.to_string(),
+        org_name: address.org.into(),
+        project_name: address.project.into(),
+        stack_name: address.stack.into(),
+        owned_by: head.created_by.as_ref().map(user_named),
+        notification_settings: NotificationSettings::default(),
+    })
+}
+
 /// The current deployment, as it was published.
 pub(crate) async fn export(
     State(app): State<App>,
@@ -219,7 +234,7 @@ pub(crate) async fn export_version(
     }
 }
 
-fn version_in(parameters: &HashMap<String, String>) -> Result<u64, Error> {
+pub(super) fn version_in(parameters: &HashMap<String, String>) -> Result<u64, Error> {
     let version = parameters.get("version").and_then(|version| version.parse().ok());
     version
         .filter(|version| *version > 0)
@@ -232,111 +247,6 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(ad
     Ok(json_text(outputs.unwrap_or_else(|| Bytes::from_static(b"{}"))))
 }
 
-/// The history: a page of it, or all.
-pub(crate) async fn history(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    Query(query): Parameters,
-) -> Answer {
-    let number = |name: &str| {
-        query
-            .get(name)
-            .map(|text| {
-                text.parse::<u64>().map_err(|_| {
-                    Error::Invalid(format!(
-                        "{name} is a whole number, not {:?}",
-                        text.chars().take(20).collect::<String>()
-                    ))
-                })
-            })
-            .transpose()
-    };
-    let page = match (number("pageSize")?, number("page")?) {
-        (None | Some(0), None) => None,
-        (size, page) => {
-            Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
-        }
-    };
-    let history = history_service::list(&app, &caller, &address, page).await?;
-    let (versions, newest) = (history.versions.into_iter(), history.newest);
-    if query.get("output-type").is_some_and(|form| form == "service") {
-        return json(&ServiceHistory {
-            updates: versions.map(|version| service_info(version, newest)).collect(),
-            items_per_page: page.map_or(newest, |page| page.size),
-            total: newest,
-        });
-    }
-    json(&History { updates: versions.map(info).collect() })
-}
-
-/// The newest entry of the history.
-pub(crate) async fn latest_update(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-) -> Answer {
-    let (version, newest) = history_service::entry(&app, &caller, &address, None).await?;
-    json(&service_info(version, newest))
-}
-
-/// The entry of a version.
-pub(crate) async fn update_of_version(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
-) -> Answer {
-    let version = version_in(&parameters)?;
-    let (version, newest) = history_service::entry(&app, &caller, &address, Some(version)).await?;
-    json(&service_info(version, newest))
-}
-
-/// What a page shows of a version before anybody opens it.
-pub(crate) async fn summary_of_version(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
-) -> Answer {
-    let version = version_in(&parameters)?;
-    let (version, _) = history_service::entry(&app, &caller, &address, Some(version)).await?;
-    let info = info(version);
-    json(&serde_json::json!({
-        "kind": info.kind, "version": info.version, "message": info.message, "result": info.result,
-        "startTime": info.start_time, "endTime": info.end_time, "resourceChanges": info.resource_changes,
-        "resourceCount": info.resource_count,
-    }))
-}
-
-fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {
-    ServiceUpdate {
-        update_id: version.update.to_string(),
-        version: version.version,
-        latest_version,
-        requested_by: user_named(&version.requester.login),
-        info: info(version),
-    }
-}
-
-fn info(version: Version) -> UpdateInfo {
-    UpdateInfo {
-        kind: version.kind.as_str(),
-        start_time: version.started.seconds(),
-        message: version.detail.message,
-        environment: version.detail.environment,
-        config: version.detail.config,
-        result: match version.outcome {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Failed | Outcome::Cancelled => "failed",
-        },
-        end_time: version.ended.seconds(),
-        version: version.version,
-        resource_changes: version.resource_changes,
-        resource_count: version.snapshot.resource_count,
-    }
-}
-
 /// Where an update stands: polled after an import.
 pub(crate) async fn update_status(
     State(app): State<App>,
@@ -344,7 +254,7 @@ pub(crate) async fn update_status(
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
 ) -> Answer {
-    let (_, _, record) = stacks::update(&app, &caller, &address, &update).await?;
+    let (_, _, record) = lookup::update(&app, &caller, &address, &update).await?;
     json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 

@@ -11,7 +11,7 @@ use crate::api::path::StackPath;
 use crate::api::trail::Trail;
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::accounts::Caller;
-use crate::services::{Error, secrets, stacks};
+use crate::services::{Error, lookup, secrets};
 use crate::wire::pulumi::{
     Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,
 };
@@ -24,7 +24,7 @@ pub(crate) async fn encrypt(
     StackPath(address): StackPath,
     JsonBody(Plaintext { plaintext }): JsonBody<Plaintext>,
 ) -> Answer {
-    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let stack = lookup::locate_keys(&app, &caller, &address).await?;
     let ciphertext = secrets::encrypt(&app, stack, &[plaintext.0]).await?.pop().unwrap_or_default();
     json(&Ciphertext { ciphertext: Base64(ciphertext) })
 }
@@ -38,7 +38,7 @@ pub(crate) async fn decrypt(
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
     trail.detail(in_words(1));
-    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let stack = lookup::locate_keys(&app, &caller, &address).await?;
     let plaintext = secrets::decrypt(&app, stack, &[ciphertext.0]).await?.pop().unwrap_or_default();
     json(&Plaintext { plaintext: Base64(plaintext) })
 }
@@ -53,7 +53,7 @@ pub(crate) async fn batch_encrypt(
     let plaintexts: Vec<Vec<u8>> =
         plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
     check_count(plaintexts.len())?;
-    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let stack = lookup::locate_keys(&app, &caller, &address).await?;
     if plaintexts.is_empty() {
         return json(&BatchEncrypted { ciphertexts: Vec::new() });
     }
@@ -78,7 +78,7 @@ pub(crate) async fn batch_decrypt(
         .map(|text| STANDARD.decode(text))
         .collect::<Result<_, _>>()
         .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
-    let stack = stacks::locate_keys(&app, &caller, &address).await?;
+    let stack = lookup::locate_keys(&app, &caller, &address).await?;
     let plaintexts = secrets::decrypt(&app, stack, &ciphertexts).await?;
     json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
 }
@@ -102,6 +102,6 @@ pub(crate) async fn log_decryption(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    stacks::locate_keys(&app, &caller, &address).await?;
+    lookup::locate_keys(&app, &caller, &address).await?;
     nothing()
 }

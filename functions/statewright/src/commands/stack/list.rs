@@ -4,8 +4,9 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
-use statewright_shared::domain::update::Update;
+use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::services::directory;
+use statewright_shared::services::removed::{self, RemovedStack};
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
 
 use super::Who;
@@ -20,6 +21,28 @@ pub(super) struct List {
     /// Of this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project)]
     project: Option<ProjectName>,
+    /// Those that were deleted and can be brought back.
+    #[arg(long)]
+    deleted: bool,
+}
+
+async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> {
+    let orgs = match &list.org {
+        Some(org) => vec![org.clone()],
+        None => directory::orgs(ctx).await?.into_iter().map(|(org, _)| org).collect(),
+    };
+    let mut stacks = Vec::new();
+    for org in orgs {
+        let found = removed::list(ctx, &org).await?.into_iter();
+        let is_meant = |stack: &RemovedStack| {
+            list.project.as_ref().is_none_or(|project| *project == stack.address.project)
+        };
+        stacks.extend(found.filter(is_meant).map(Line::deleted));
+    }
+    out.answer(&Answer { stacks }, |answer| {
+        let headings = ["STACK", "ID", "VERSION", "RESOURCES", "DELETED"];
+        table(&headings, answer.stacks.iter().map(Line::deleted_row))
+    })
 }
 
 #[derive(Serialize)]
@@ -31,10 +54,18 @@ struct Answer {
 #[serde(rename_all = "camelCase")]
 struct Line {
     stack: String,
+    id: String,
     version: u64,
     last_update: Option<Rfc3339>,
     resources: Option<u64>,
     running: Option<Running>,
+    deleted: Option<Deleted>,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    at: Rfc3339,
+    user: String,
 }
 
 #[derive(Serialize)]
@@ -44,6 +75,8 @@ struct Running {
     #[serde(flatten)]
     who: Who,
     since: Option<Rfc3339>,
+    /// When its lease ends; whoever meets the stack after that ends it.
+    until: Option<Rfc3339>,
 }
 
 impl Running {
@@ -53,6 +86,10 @@ impl Running {
             kind: update.kind.as_str(),
             who: Who::from(&update.requester),
             since: update.started().map(Rfc3339),
+            until: match update.status {
+                Status::Running { until, .. } => Some(Rfc3339(until)),
+                Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => None,
+            },
         }
     }
 }
@@ -61,11 +98,36 @@ impl Line {
     fn new(listed: &Listed, overview: Overview) -> Self {
         Self {
             stack: listed.address.to_string(),
+            id: listed.name.id.to_string(),
             version: overview.head.version,
             last_update: listed.name.last_update.map(Rfc3339),
             resources: listed.name.resource_count,
             running: overview.running.map(Running::new),
+            deleted: None,
         }
+    }
+
+    fn deleted(stack: RemovedStack) -> Self {
+        Self {
+            stack: stack.address.to_string(),
+            id: stack.id.to_string(),
+            version: stack.version,
+            last_update: stack.last_update.map(Rfc3339),
+            resources: stack.resource_count,
+            running: None,
+            deleted: Some(Deleted { at: Rfc3339(stack.at), user: stack.by.to_string() }),
+        }
+    }
+
+    fn deleted_row(&self) -> Vec<String> {
+        let never = || "-".to_owned();
+        vec![
+            self.stack.clone(),
+            self.id.clone(),
+            self.version.to_string(),
+            self.resources.map_or_else(never, |count| count.to_string()),
+            self.deleted.as_ref().map_or_else(never, |deleted| format!("{} by {}", deleted.at, deleted.user)),
+        ]
     }
 
     fn row(&self) -> Vec<String> {
@@ -85,6 +147,9 @@ impl Line {
 }
 
 pub(super) async fn run(ctx: &Context, list: List, out: Output) -> anyhow::Result<()> {
+    if list.deleted {
+        return deleted(ctx, &list, out).await;
+    }
     let operator = directory::operator(ctx, list.org.as_ref()).await?;
     if let Some(org) = &list.org {
         operator.check_org(org)?;

@@ -9,9 +9,8 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::update::Requester;
-use statewright_shared::services::Error;
 use statewright_shared::services::accounts::Caller;
-use statewright_shared::services::directory;
+use statewright_shared::services::{Error, directory};
 
 use crate::args::{self, Data};
 use crate::data;
@@ -34,7 +33,8 @@ enum Command {
     /// Show what differs between two versions of a stack: resources by their URNs, properties by their paths. No value is
     /// shown.
     Diff(past::Diff),
-    /// Publish an old version of a stack as its next one. Nothing in the cloud changes; run `pulumi refresh` after it.
+    /// Bring back a stack that was deleted; or, with --version, publish an old version of one as its next one. Nothing in
+    /// the cloud changes; run `pulumi refresh` after it.
     Restore(past::Restore),
     /// End the update that holds a stack, as `pulumi cancel` does: its client can save nothing more, and what it saved
     /// becomes the next version.

@@ -6,11 +6,14 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::deployment::{Change, How, Named as Resource};
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::records;
 use statewright_shared::services::history::{self, PageOf};
-use statewright_shared::services::versions as versions_service;
+use statewright_shared::services::{directory, lookup, removed, versions as versions_service};
 
 use super::{Named, Who};
+use crate::args;
 use crate::output::{Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
@@ -235,33 +238,57 @@ pub(super) async fn diff(ctx: &Context, diff: Diff, out: Output) -> anyhow::Resu
 pub(super) struct Restore {
     #[command(flatten)]
     stack: Named,
-    /// The version to bring back.
+    /// The version to publish again.
     #[arg(long, value_name = "N")]
-    version: u64,
+    version: Option<u64>,
+    /// The stack was deleted: what is meant where no version is named.
+    #[arg(long, conflicts_with = "version")]
+    deleted: bool,
+    /// Which one, where several of that name were deleted: see `stack list --deleted`.
+    #[arg(long, value_name = "ID", value_parser = args::stack_id, conflicts_with = "version")]
+    id: Option<StackId>,
+}
+
+async fn bring_back(
+    ctx: &Context,
+    address: &StackAddress,
+    id: Option<StackId>,
+    out: Output,
+) -> anyhow::Result<()> {
+    let id = removed::restore(ctx, address, id).await?;
+    let operator = directory::operator(ctx, Some(&address.org)).await?;
+    let version = lookup::locate(ctx, &operator, address).await?.head.value.version;
+    let back =
+        Restored { stack: address.to_string(), id: id.to_string(), restored: None, version, update: None };
+    out.answer(&back, |back| format!("{} is back, with its versions, its secrets and its tags", back.stack))
 }
 
 #[derive(Serialize)]
 struct Restored {
     stack: String,
-    restored: u64,
+    id: String,
+    /// The version that was published again; `None` where the stack came back.
+    restored: Option<u64>,
     version: u64,
-    update: String,
+    update: Option<String>,
 }
 
 pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> anyhow::Result<()> {
-    let Restore { stack, version } = restore;
+    let Restore { stack, version, deleted: _, id } = restore;
+    let Some(version) = version else { return bring_back(ctx, &stack.address, id, out).await };
     let operator = stack.operator(ctx).await?;
     let made = versions_service::restore(ctx, &operator, &stack.address, version).await?;
     let restored = Restored {
         stack: stack.address.to_string(),
-        restored: version,
+        id: lookup::locate(ctx, &operator, &stack.address).await?.id.to_string(),
+        restored: Some(version),
         version: made.version,
-        update: made.update.to_string(),
+        update: Some(made.update.to_string()),
     };
     out.answer(&restored, |restored| {
         format!(
             "version {} of {} is version {} again; `pulumi refresh` compares it with what is there",
-            restored.version, restored.stack, restored.restored
+            restored.version, restored.stack, version
         )
     })
 }

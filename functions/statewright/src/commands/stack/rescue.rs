@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::context::Context;
-use statewright_shared::services::publish::{self as publish_service, SlotView};
+use statewright_shared::services::rescue::{self, SlotView};
 use statewright_shared::services::{Holder, updates};
 
 use super::{Named, Who};
@@ -66,7 +66,9 @@ pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow
     };
     let ended = Ended::from(&holder);
     out.confirm(&format!("{address} is held by the {ended}. End it?"), yes)?;
+    let progress = out.progress("updates that are ending", Some(1));
     updates::cancel(ctx, &operator, &address, &holder.update.to_string()).await?;
+    progress.finish_and_clear();
     out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
         format!("{} is free; it was held by the {}", unlocked.stack, unlocked.ended)
     })
@@ -101,7 +103,10 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     let Publish { stack, update, slot, .. } = publish;
     let operator = stack.operator(ctx).await?;
     let address = &stack.address;
-    let done = publish_service::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
+    // The server may be about to publish it, and is waited for.
+    let progress = out.progress("updates that are published", Some(1));
+    let done = rescue::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
+    progress.finish_and_clear();
     let published = Published {
         stack: address.to_string(),
         update: done.update.to_string(),
@@ -178,7 +183,7 @@ impl SlotLine {
 pub(super) async fn show_log(ctx: &Context, show_log: ShowLog, out: Output) -> anyhow::Result<()> {
     let ShowLog { stack, update } = show_log;
     let operator = stack.operator(ctx).await?;
-    let (id, slots) = publish_service::slots(ctx, &operator, &stack.address, update.as_deref()).await?;
+    let (id, slots) = rescue::slots(ctx, &operator, &stack.address, update.as_deref()).await?;
     let good = slots.iter().take_while(|slot| slot.problem.is_none() && slot.kind != Some("seal"));
     let log = Log {
         stack: stack.address.to_string(),

@@ -1,21 +1,17 @@
 //! From a base and a log to the next deployment: inflating, replaying, compressing. No I/O.
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 
+use super::texts::{gunzip, gzip, refuse_plaintext};
+use super::{Error, saves};
 use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
-use crate::domain::secret;
 use crate::domain::server_url::ServerUrl;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
-use crate::services::{Error, saves};
 
 /// A part of a log, compressed as it was sent.
 pub(super) enum LogPart {
@@ -28,7 +24,7 @@ pub(super) enum LogPart {
 }
 
 /// What became of a stack's deployment.
-pub enum Folded {
+pub(super) enum Folded {
     /// It is equal to the base: the new version points at the base's blob.
     Unchanged,
     /// It is another one.
@@ -36,7 +32,7 @@ pub enum Folded {
 }
 
 /// A deployment to be stored.
-pub struct NewDeployment {
+pub(super) struct NewDeployment {
     /// The gzip of the untyped deployment's text. The same input gives the same bytes.
     pub gzip: Bytes,
     /// The text's length in bytes.
@@ -171,21 +167,6 @@ fn broken(error: DeploymentError) -> Error {
     Error::Broken(error.to_string())
 }
 
-/// Refuses what would put a secret at rest unencrypted.
-///
-/// # Errors
-/// [`Error::Invalid`].
-pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
-    if secret::holds_plaintext(text) {
-        return Err(Error::Invalid(
-            "it holds secrets in plain text, and these are never stored: send it with `pulumi stack import`, which \
-             encrypts them first, or make it from an export without --show-secrets"
-                .to_owned(),
-        ));
-    }
-    Ok(())
-}
-
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
     let invalid = |error: DeploymentError| Error::Invalid(error.to_string());
     if let Some(base) = base
@@ -268,23 +249,4 @@ fn outputs_text(outputs: Option<&str>, secrets_providers: Option<&str>) -> Bytes
     }
     text.push('}');
     text.into()
-}
-
-/// Compresses. The header carries no time, so the same input gives the same bytes.
-pub fn gzip(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), Compression::fast());
-    encoder.write_all(bytes).expect("writing to memory does not fail");
-    encoder.finish().expect("writing to memory does not fail").into()
-}
-
-/// Inflates what this server stored.
-///
-/// # Errors
-/// [`Error::Broken`] for what is no gzip: the stored bytes are damaged.
-pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut text = Vec::with_capacity(gzip.len() * 4);
-    MultiGzDecoder::new(gzip)
-        .read_to_end(&mut text)
-        .map_err(|error| Error::Broken(format!("stored bytes do not inflate: {error}")))?;
-    Ok(text)
 }

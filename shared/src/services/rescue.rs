@@ -1,8 +1,13 @@
 //! The way out for an update that is over and cannot be published, since its log does not read back: an operator looks
 //! at the slots and chooses the last good one.
 
-use super::fold::gunzip;
-use super::{LeftOut, check_free, finish, publish, publish_once};
+use super::accounts::Caller;
+use super::lookup::{self, Located};
+use super::next_version::LeftOut;
+use super::publish::{publish, publish_once};
+use super::takeover::{check_free, finish};
+use super::texts::gunzip;
+use super::{Error, RACES_MAX, log, store};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
@@ -13,9 +18,6 @@ use crate::layout::record::{Record, Stored};
 use crate::layout::records::Head;
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Item, Timestamp};
-use crate::services::accounts::Caller;
-use crate::services::stacks::{self, Located};
-use crate::services::{Error, RACES_MAX, log, store};
 
 /// A slot of a log as it is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +47,9 @@ pub async fn slots(
     update: Option<&str>,
 ) -> Result<(UpdateId, Vec<SlotView>), Error> {
     let id = match update {
-        Some(update) => stacks::update(ctx, caller, address, update).await?.1,
+        Some(update) => lookup::update(ctx, caller, address, update).await?.1,
         None => {
-            let head = stacks::locate(ctx, caller, address).await?.head.value;
+            let head = lookup::locate(ctx, caller, address).await?.head.value;
             head.running.or(head.last).ok_or_else(|| Error::NeverUpdated(address.clone()))?
         }
     };
@@ -124,7 +126,7 @@ pub async fn from_log(
     last: u64,
 ) -> Result<FromLog, Error> {
     for _ in 0..RACES_MAX {
-        let Located { id: stack, head } = stacks::locate(ctx, caller, address).await?;
+        let Located { id: stack, head } = lookup::locate(ctx, caller, address).await?;
         let Some(id) = head.value.running else {
             return Err(Error::Invalid(format!(
                 "no update holds {address}, so there is none to be published"

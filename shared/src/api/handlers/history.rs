@@ -1,0 +1,224 @@
+//! What was done to a stack, and what was only previewed.
+
+use std::collections::HashMap;
+
+use axum::extract::{Path, Query, State};
+
+use super::read::{Parameters, user_named, version_in};
+use super::{Answer, json};
+use crate::api::App;
+use crate::api::path::StackPath;
+use crate::domain::names::StackAddress;
+use crate::domain::update::{Outcome, Status};
+use crate::layout::records::Version;
+use crate::services::accounts::Caller;
+use crate::services::history::PageOf;
+use crate::services::previews::{PAGE_MAX, Previewed};
+use crate::services::{Error, history as history_service, previews as previews_service};
+use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo};
+
+/// The history: a page of it, or all.
+pub(crate) async fn history(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let page = page_of(&query)?;
+    let history = history_service::list(&app, &caller, &address, page).await?;
+    let (versions, newest) = (history.versions.into_iter(), history.newest);
+    if query.get("output-type").is_some_and(|form| form == "service") {
+        return json(&ServiceHistory {
+            updates: versions.map(|version| service_info(version, newest)).collect(),
+            items_per_page: page.map_or(newest, |page| page.size),
+            total: newest,
+        });
+    }
+    json(&History { updates: versions.map(info).collect() })
+}
+
+/// The newest entry of the history.
+pub(crate) async fn latest_update(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    let (version, newest) = history_service::entry(&app, &caller, &address, None).await?;
+    json(&service_info(version, newest))
+}
+
+/// The entry of a version.
+pub(crate) async fn update_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+) -> Answer {
+    let version = version_in(&parameters)?;
+    let (version, newest) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    json(&service_info(version, newest))
+}
+
+/// What a page shows of a version before anybody opens it.
+pub(crate) async fn summary_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+) -> Answer {
+    let version = version_in(&parameters)?;
+    let (version, _) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    let info = info(version);
+    json(&serde_json::json!({
+        "kind": info.kind, "version": info.version, "message": info.message, "result": info.result,
+        "startTime": info.start_time, "endTime": info.end_time, "resourceChanges": info.resource_changes,
+        "resourceCount": info.resource_count,
+    }))
+}
+
+fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {
+    ServiceUpdate {
+        update_id: version.update.to_string(),
+        version: version.version,
+        latest_version,
+        requested_by: user_named(&version.requester.login),
+        info: info(version),
+    }
+}
+
+fn info(version: Version) -> UpdateInfo {
+    UpdateInfo {
+        kind: version.kind.as_str(),
+        start_time: version.started.seconds(),
+        message: version.detail.message,
+        environment: version.detail.environment,
+        config: version.detail.config,
+        result: result(version.outcome),
+        end_time: version.ended.seconds(),
+        version: version.version,
+        resource_changes: version.resource_changes,
+        resource_count: version.snapshot.resource_count,
+    }
+}
+
+fn result(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed | Outcome::Cancelled => "failed",
+    }
+}
+
+/// The previews that started from the current version.
+pub(crate) async fn latest_previews(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    previews(&app, &caller, &address, None, &query).await
+}
+
+/// The previews that started from a version.
+pub(crate) async fn previews_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+    Query(query): Parameters,
+) -> Answer {
+    previews(&app, &caller, &address, Some(version_in(&parameters)?), &query).await
+}
+
+async fn previews(
+    app: &App,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+    query: &HashMap<String, String>,
+) -> Answer {
+    let page = page_of(query)?.unwrap_or(PageOf { size: PAGE_MAX, page: 1 });
+    let oldest_first = query.get("asc").is_some_and(|asc| asc == "true");
+    let found = previews_service::list(app, caller, address, version, page, oldest_first).await?;
+    json(&ServiceHistory {
+        updates: found.page.into_iter().map(|preview| preview_info(preview, found.newest)).collect(),
+        items_per_page: page.size,
+        total: found.total,
+    })
+}
+
+/// A version, and the previews that led to it. What belongs to a pull request is not known here, so no updates are
+/// collated.
+pub(crate) async fn timeline_of_version(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Path(parameters): Path<HashMap<String, String>>,
+) -> Answer {
+    timeline(&app, &caller, &address, Some(version_in(&parameters)?)).await
+}
+
+/// The same of the newest version.
+pub(crate) async fn latest_timeline(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    timeline(&app, &caller, &address, None).await
+}
+
+async fn timeline(app: &App, caller: &Caller, address: &StackAddress, version: Option<u64>) -> Answer {
+    let (version, newest) = history_service::entry(app, caller, address, version).await?;
+    let before = Some(version.version.saturating_sub(1));
+    let page = PageOf { size: PAGE_MAX, page: 1 };
+    let previews = previews_service::list(app, caller, address, before, page, false).await?;
+    json(&Timeline {
+        update: service_info(version, newest),
+        collated_update_events: Vec::new(),
+        previews: previews.page.into_iter().map(|preview| preview_info(preview, newest)).collect(),
+    })
+}
+
+fn preview_info(preview: Previewed, latest_version: u64) -> ServiceUpdate {
+    let Previewed { id, update, detail, summary } = preview;
+    let (outcome, ended) = match &update.status {
+        Status::Ended { outcome, at, .. } => (result(*outcome), at.seconds()),
+        Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } => ("in-progress", 0),
+    };
+    ServiceUpdate {
+        update_id: id.to_string(),
+        version: update.base_version,
+        latest_version,
+        requested_by: user_named(&update.requester.login),
+        info: UpdateInfo {
+            kind: "preview",
+            start_time: update.started().unwrap_or(update.created).seconds(),
+            message: detail.message,
+            environment: detail.environment,
+            config: detail.config,
+            result: outcome,
+            end_time: ended,
+            version: update.base_version,
+            resource_changes: summary.map(|summary| summary.resource_changes),
+            resource_count: 0,
+        },
+    }
+}
+
+/// The page that is asked for, if not everything is.
+fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>, Error> {
+    let number = |name: &str| {
+        let parse = |text: &String| {
+            text.parse::<u64>().map_err(|_| {
+                let text: String = text.chars().take(20).collect();
+                Error::Invalid(format!("{name} is a whole number, not {text:?}"))
+            })
+        };
+        query.get(name).map(parse).transpose()
+    };
+    Ok(match (number("pageSize")?, number("page")?) {
+        (None | Some(0), None) => None,
+        (size, page) => {
+            Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
+        }
+    })
+}

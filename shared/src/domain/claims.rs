@@ -1,0 +1,30 @@
+//! What an update token says of its bearer.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{StackId, UpdateId};
+use crate::ports::Timestamp;
+
+/// What an update token says. Its JSON is what is signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The update.
+    #[serde(rename = "u")]
+    pub update: UpdateId,
+    /// Its stack.
+    #[serde(rename = "s")]
+    pub stack: StackId,
+    /// The SHA-256 of the stack's address, so that a token opens no other path. Lower-case hex.
+    #[serde(rename = "a")]
+    pub address: String,
+    /// Whether the update is a dry run: then it may not write to the log.
+    #[serde(rename = "d")]
+    pub dry_run: bool,
+    /// Whether the client saves journal entries, and else whole deployments: agreed on when the update started. A log
+    /// holds one or the other, since entries are counted onto the base and a deployment stands for itself.
+    #[serde(rename = "j")]
+    pub journals: bool,
+    /// When the lease that it was issued with ends.
+    #[serde(rename = "e")]
+    pub expires: Timestamp,
+}

@@ -1,0 +1,206 @@
+//! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
+
+use super::accounts::Caller;
+use super::fold::{self, Folded};
+use super::lookup::{self, Located};
+use super::next_version::{NewVersion, StoredVersion, advance, store_version};
+use super::takeover::locate_free;
+use super::texts::in_background;
+use super::update_record::{entry_writes, update_write};
+use super::{Error, RACES_MAX, store};
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::domain::server_url::ServerUrl;
+use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Detail, Head, Snapshot};
+use crate::ports::Expect;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Checks a whole deployment and stores it as the version after `head`.
+pub(super) async fn prepare_import(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    text: Bytes,
+) -> Result<StoredVersion, Error> {
+    let base = match &head.snapshot {
+        Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
+        None => None,
+    };
+    let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
+    store_at_once(ctx, caller, stack, head, UpdateKind::Import, Detail::default(), folded).await
+}
+
+/// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
+/// stack without one.
+pub(super) async fn prepare_rename(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    to: &StackAddress,
+) -> Result<Option<StoredVersion>, Error> {
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        lookup::fetch_snapshot(ctx, snapshot),
+        lookup::read_version(ctx, stack, &head.address, head.version),
+    )?;
+    let addresses = (head.address.clone(), to.clone());
+    let folded = in_background(move || fold::fold_rename(&base, &addresses.0, &addresses.1)).await?;
+    let detail = Detail {
+        message: format!("Rename {} to {to}", head.address),
+        environment: BTreeMap::new(),
+        // `pulumi config refresh` takes the configuration from the newest entry of the history.
+        config: last.detail.config,
+    };
+    store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores a version that is made by one request, without a log.
+async fn store_at_once(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    kind: UpdateKind,
+    detail: Detail,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let id = UpdateId::new(ctx.ids.uuid());
+    let now = ctx.now();
+    let version = NewVersion {
+        update: id,
+        kind,
+        outcome: Outcome::Succeeded,
+        requester: caller.requester(),
+        started: now,
+        ended: now,
+        resource_changes: None,
+        detail,
+        left_out: None,
+    };
+    let mut stored = store_version(ctx, stack, head, version, folded).await?;
+    let update = Update {
+        stack,
+        kind,
+        dry_run: false,
+        requester: caller.requester(),
+        created: now,
+        base_version: head.version,
+        journal_version: 0,
+        status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
+    };
+    stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
+    // Its record goes when an update's events do.
+    stored.writes.extend(entry_writes(ctx, id, &update, now.plus(ctx.settings.retention.events)));
+    Ok(stored)
+}
+
+/// A version that one request made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The update that made it.
+    pub update: UpdateId,
+    /// Its number.
+    pub version: u64,
+    /// The address of the server that opens its secrets, as far as it says.
+    pub secrets_url: Option<String>,
+}
+
+/// Makes a whole deployment the stack's next version.
+///
+/// # Errors
+/// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
+pub async fn import(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    text: Bytes,
+) -> Result<Made, Error> {
+    for _ in 0..RACES_MAX {
+        let located = locate_free(ctx, caller, address).await?;
+        let next = prepare_import(ctx, caller, located.id, &located.head.value, text.clone()).await?;
+        if let Some(made) = take_head(ctx, located, next).await? {
+            return Ok(made);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// Makes a stored version that of a stack, unless the head has moved since it was located: then `None`.
+pub(super) async fn take_head(
+    ctx: &Context,
+    located: Located,
+    next: StoredVersion,
+) -> Result<Option<Made>, Error> {
+    let Located { id, head } = located;
+    let address = &head.value.address;
+    let name = lookup::read_name(ctx, address).await?;
+    let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    advance(&mut new_head, &mut new_name, &next);
+    let made = Made { update: next.update, version: next.version, secrets_url: next.snapshot.secrets_url };
+    let mut writes = next.writes;
+    writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
+}
+
+/// The address of the server that opens the secrets of a snapshot, as it is written in it.
+pub(super) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
+    let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
+    in_background(move || fold::secrets_url(&gzip)).await
+}
+
+/// Stores the current deployment as one whose secrets are opened at another address, as the version after `head`; `None`
+/// if they are opened elsewhere than at `from`.
+pub(super) async fn prepare_rehome(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    from: &ServerUrl,
+    to: &ServerUrl,
+) -> Result<Option<StoredVersion>, Error> {
+    let head = &located.head.value;
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        lookup::fetch_snapshot(ctx, snapshot),
+        lookup::read_version(ctx, located.id, &head.address, head.version),
+    )?;
+    let urls = (from.clone(), to.clone());
+    let Some(folded) = in_background(move || fold::fold_rehome(&base, &urls.0, &urls.1)).await? else {
+        return Ok(None);
+    };
+    let detail = Detail {
+        message: format!("Rehome from {from} to {to}"),
+        environment: BTreeMap::new(),
+        // As after a rename.
+        config: last.detail.config,
+    };
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores the deployment of an old version, under the name that the stack has now, as the version after `head`.
+pub(super) async fn prepare_restore(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    version: u64,
+) -> Result<StoredVersion, Error> {
+    let head = &located.head.value;
+    let old = lookup::read_version(ctx, located.id, &head.address, version).await?;
+    let gzip = lookup::fetch_snapshot(ctx, &old.snapshot).await?;
+    let address = head.address.clone();
+    let folded = in_background(move || fold::fold_restore(&gzip, &address)).await?;
+    let detail = Detail {
+        message: format!("Restore version {version}"),
+        environment: BTreeMap::new(),
+        // The configuration that the state was made with.
+        config: old.detail.config,
+    };
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
+}

@@ -1,0 +1,96 @@
+//! `bench lists`: many stacks and a long history, a page at a time.
+
+use std::io;
+use std::path::PathBuf;
+
+use statewright_tests::tools;
+
+use crate::client::Client;
+use crate::process::Server;
+use crate::table::median;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Stacks in the organization, and versions of the last of them
+    #[arg(long, default_value_t = 10_000)]
+    count: usize,
+    /// A `statewright` to measure instead of the release build of this tree
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+}
+
+/// Entries on a page of the history. The server says how many stacks are on one of the list.
+const PAGE: usize = 10;
+
+/// How often the first page, and each page that is compared, is asked for.
+const TIMES: usize = 20;
+
+/// Fills a server, and asks for pages.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
+    let program = arguments.server.unwrap_or_else(|| tools::statewright_release().to_owned());
+    let here = std::env::current_exe()?;
+    let data_in = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
+    let server = Server::statewright(&program, data_in).await?;
+    let client = Client::of(&server);
+
+    let mut stack = String::new();
+    for number in 0..arguments.count {
+        stack = client.stack(&format!("project-{:03}", number / 100), &format!("stack-{number:05}")).await?;
+    }
+    let (mut pages, mut stacks, mut next) = (Vec::new(), 0, String::new());
+    loop {
+        let path = match next.as_str() {
+            "" => "/api/user/stacks".to_owned(),
+            token => format!("/api/user/stacks?continuationToken={token}"),
+        };
+        let mut took = Vec::new();
+        let mut page = client.get(&path).await?;
+        for _ in 0..TIMES {
+            page = client.get(&path).await?;
+            took.push(page.milliseconds);
+        }
+        pages.push(median(took));
+        let page = page.json()?;
+        stacks += page["stacks"].as_array().map_or(0, Vec::len);
+        match page["continuationToken"].as_str() {
+            Some(token) if !token.is_empty() => token.clone_into(&mut next),
+            _ => break,
+        }
+    }
+    if stacks != arguments.count {
+        return Err(io::Error::other(format!("the list has {stacks} stacks of {}", arguments.count)));
+    }
+    println!(
+        "{stacks} stacks on {} pages: the first {:.2} ms, the one in the middle {:.2} ms, the last {:.2} ms",
+        pages.len(),
+        pages.first().copied().unwrap_or_default(),
+        pages.get(pages.len() / 2).copied().unwrap_or_default(),
+        pages.last().copied().unwrap_or_default()
+    );
+
+    for number in 0..arguments.count {
+        let state = format!(
+            r#"{{"version":3,"deployment":{{"manifest":{{"time":"2026-01-01T00:00:00Z","magic":"","version":""}},"metadata":{{}},"resources":[{{"urn":"urn:pulumi:stack::bench::pkg:m:T::r{number}","custom":false,"type":"pkg:m:T"}}]}}}}"#
+        );
+        client.import(&stack, state.as_bytes()).await?;
+    }
+    let last = arguments.count / PAGE;
+    for (name, page) in [("first", 1), ("one in the middle", last / 2), ("last", last)] {
+        let path = format!("{stack}/updates?pageSize={PAGE}&page={page}");
+        let mut took = Vec::new();
+        for _ in 0..TIMES {
+            took.push(client.get(&path).await?.milliseconds);
+        }
+        let found = client.get(&path).await?.json()?;
+        let versions: Vec<u64> = found["updates"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|update| update["version"].as_u64())
+            .collect();
+        println!("history, the {name} page: {:.2} ms, versions {versions:?}", median(took));
+    }
+    println!("memory at most {:.0} MiB", server.usage().resident_peak_mib);
+    Ok(())
+}
