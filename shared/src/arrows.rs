@@ -1,6 +1,6 @@
 //! Who may know whom: this reads every path into another module under `src` and refuses one that is not on the list.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -153,6 +153,38 @@ fn no_request_is_judged_as_that_of_the_operator() {
         assert_eq!(named, None, "{}", file.display());
         assert!(!code.contains("directory::"), "{}", file.display());
     }
+}
+
+/// Use cases build on each other in one direction: whoever opens a file reads what it names, and never comes back to it.
+#[test]
+fn no_use_case_knows_itself_through_others() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services");
+    let mut all = Vec::new();
+    files(&source, &mut all);
+    let name_of = |file: &PathBuf| file.file_stem().unwrap().to_str().unwrap().to_owned();
+    let names: BTreeSet<String> = all.iter().map(name_of).filter(|name| name != "mod").collect();
+    let mut known: BTreeMap<String, BTreeSet<String>> = all
+        .iter()
+        .filter(|file| !file.ends_with("mod.rs"))
+        .map(|file| {
+            let code = code(&fs::read_to_string(file).unwrap());
+            let first = |path: String| path.split("::").next().unwrap_or_default().to_owned();
+            let beside = paths(&code, "super").into_iter().map(first);
+            (name_of(file), beside.filter(|name| names.contains(name)).collect())
+        })
+        .collect();
+    assert!(
+        known.values().map(BTreeSet::len).sum::<usize>() > 50,
+        "the arrows are not found any more: {known:?}"
+    );
+    // Whoever knows nobody that is left cannot be in a circle.
+    while let Some(name) = known.iter().find(|(_, others)| others.is_empty()).map(|(name, _)| name.clone()) {
+        known.remove(&name);
+        known.values_mut().for_each(|others| {
+            others.remove(&name);
+        });
+    }
+    assert_eq!(known, BTreeMap::new(), "these know themselves through others");
 }
 
 #[test]

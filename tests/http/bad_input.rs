@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::limits::{BATCH_BYTES_MAX, SMALL_BYTES_MAX};
-use statewright_shared::services::accounts;
 use statewright_shared::services::texts::gzip;
+use statewright_shared::services::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::{Stack, deployment, entry, new_project, program, raw, refusal};
@@ -144,8 +144,8 @@ async fn an_access_token_is_good_until_it_expires_or_is_revoked() {
     let login = Login::parse(USER).unwrap();
     let name = |text: &str| TokenName::parse(text).unwrap();
     let half_a_minute = Some(Duration::from_secs(30));
-    let short = accounts::create_token(&app.context, &login, &name("short"), half_a_minute).await.unwrap();
-    let long = accounts::create_token(&app.context, &login, &name("long"), None).await.unwrap();
+    let short = tokens::create_token(&app.context, &login, &name("short"), half_a_minute).await.unwrap();
+    let long = tokens::create_token(&app.context, &login, &name("long"), None).await.unwrap();
     let asked = async |token: &str| app.get("/api/user").token(token).send().await;
 
     assert_eq!(asked(&short).await.expect(200)["githubLogin"], USER);
@@ -158,7 +158,7 @@ async fn an_access_token_is_good_until_it_expires_or_is_revoked() {
     let other = app.another_process("other").await;
     other.get("/api/user").token(&long).send().await.expect(200);
     asked(&long).await.expect(200);
-    accounts::revoke_token(&app.context, &login, &name("long")).await.unwrap();
+    tokens::revoke_token(&app.context, &login, &name("long")).await.unwrap();
     asked(&long).await.refused(401);
     // A process that knew it forgets it within a minute.
     app.advance(Duration::from_secs(60) + Duration::from_nanos(1));

@@ -10,10 +10,10 @@ use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{Head, Payload, Version};
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{BlobKey, Expect, Item};
-use statewright_shared::services::accounts::Caller;
+use statewright_shared::services::caller::Caller;
 use statewright_shared::services::rehome::{self, Plan, Rehomed};
-use statewright_shared::services::rescue::FromLog;
-use statewright_shared::services::{Error, directory, lookup, publish, stacks, updates, versions};
+use statewright_shared::services::rescue::{self, FromLog};
+use statewright_shared::services::{Error, directory, lookup, stacks, updates, versions};
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack, deployment, hex, new_project};

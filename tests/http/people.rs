@@ -7,7 +7,7 @@ use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::delete;
 use statewright_shared::ports::{Expect, Item, Order, Query};
-use statewright_shared::services::{accounts, directory, orgs, users};
+use statewright_shared::services::{accounts, directory, orgs, tokens, users};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::Stack;
@@ -22,7 +22,7 @@ fn org(text: &str) -> OrgName {
 
 async fn token(app: &TestApp, user: &str, name: &str) -> String {
     let name = TokenName::parse(name).unwrap();
-    accounts::create_token(&app.context, &login(user), &name, None).await.unwrap()
+    tokens::create_token(&app.context, &login(user), &name, None).await.unwrap()
 }
 
 fn past_memory(app: &TestApp) {
@@ -71,11 +71,11 @@ async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_nam
     let again = users::remove(&app.context, &login("bob")).await.unwrap_err();
     assert_eq!(again.to_string(), "there is no user bob");
     let name = TokenName::parse("late").unwrap();
-    accounts::create_token(&app.context, &login("bob"), &name, None).await.unwrap_err();
+    tokens::create_token(&app.context, &login("bob"), &name, None).await.unwrap_err();
 
     users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
-    assert!(accounts::list_tokens(&app.context, &login("bob")).await.unwrap().is_empty());
+    assert!(tokens::list_tokens(&app.context, &login("bob")).await.unwrap().is_empty());
     // All names are free again.
     let laptop = token(&app, "bob", "laptop").await;
     app.get("/api/user").token(&laptop).send().await.expect(200);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::services::accounts;
+use statewright_shared::services::{accounts, tokens};
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 
@@ -57,7 +57,7 @@ async fn an_expired_token_is_refused() {
     let app = TestApp::embedded_on_manual_clock().await;
     let (login, name) = (Login::parse(USER).unwrap(), TokenName::parse("ci").unwrap());
     let hour = Duration::from_secs(3600);
-    let token = accounts::create_token(&app.context, &login, &name, Some(hour)).await.unwrap();
+    let token = tokens::create_token(&app.context, &login, &name, Some(hour)).await.unwrap();
     let cli = PulumiCli::new().backend(&app.url).token(token);
     app.advance(hour - Duration::from_secs(1));
     cli.run(["stack", "ls", "--all"]).await.assert_success();

@@ -12,8 +12,8 @@ use futures::future::join_all;
 use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
-use statewright_shared::services::accounts::{self, Caller};
-use statewright_shared::services::{Error, secrets, stacks, update_tokens, updates};
+use statewright_shared::services::caller::Caller;
+use statewright_shared::services::{Error, accounts, secrets, stacks, tokens, update_tokens, updates};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -154,14 +154,14 @@ async fn make_at_once(ring: Ring) {
     let firsts = futures::join!(accounts::bootstrap(one, login, org), accounts::bootstrap(other, login, org));
     let shown: Vec<_> = [firsts.0.unwrap(), firsts.1.unwrap()].into_iter().flatten().collect();
     assert_eq!(shown.len(), 1, "one start shows its token");
-    let by_token: Caller = accounts::authenticate(other, &shown[0].token).await.unwrap();
+    let by_token: Caller = tokens::authenticate(other, &shown[0].token).await.unwrap();
     assert_eq!(by_token.user.login, caller.user.login);
 
     // A token of one name.
     let name = statewright_shared::domain::names::TokenName::parse("ci").unwrap();
     let tokens = futures::join!(
-        accounts::create_token(one, login, &name, None),
-        accounts::create_token(other, login, &name, None)
+        tokens::create_token(one, login, &name, None),
+        tokens::create_token(other, login, &name, None)
     );
     assert!(tokens.0.is_ok() != tokens.1.is_ok(), "{tokens:?}");
 

@@ -13,14 +13,15 @@ use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
-use statewright_shared::services::accounts::{self, Caller};
+use statewright_shared::services::caller::Caller;
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_shared::services::updates::{self, NewUpdate};
 use statewright_shared::services::{
-    Error, at_once, log, lookup, orgs, removed, secrets, stacks, update_tokens, users, versions,
+    Error, accounts, at_once, log, lookup, orgs, removed, secrets, stacks, tokens, update_tokens, users,
+    versions,
 };
 
 use super::world::World;
@@ -203,7 +204,7 @@ impl Scene {
             Step::Lapse => self.world.clock.advance(LEASE + Duration::from_nanos(1)),
             Step::CreateToken => {
                 let name = TokenName::parse("ci").unwrap();
-                let token = accounts::create_token(ctx, &caller.user.login, &name, None).await?;
+                let token = tokens::create_token(ctx, &caller.user.login, &name, None).await?;
                 self.told.lock().unwrap().tokens.push(token);
             }
             Step::RevokeToken => {
@@ -212,7 +213,7 @@ impl Scene {
                     let mut told = self.told.lock().unwrap();
                     told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
                 }
-                accounts::revoke_token(ctx, &caller.user.login, &name).await?;
+                tokens::revoke_token(ctx, &caller.user.login, &name).await?;
                 self.told.lock().unwrap().revocation_acked = true;
             }
             Step::Bootstrap => {
@@ -240,7 +241,7 @@ impl Scene {
             }
             Step::CreateUserToken => {
                 let name = TokenName::parse("laptop").unwrap();
-                let token = accounts::create_token(ctx, &colleague(), &name, None).await?;
+                let token = tokens::create_token(ctx, &colleague(), &name, None).await?;
                 self.told.lock().unwrap().tokens.push(token);
             }
             Step::RemoveUser => {
@@ -360,10 +361,10 @@ impl Scene {
             assert_eq!(self.world.data_keys(stack).await, 1, "a stack has one data key");
         }
         for token in tokens {
-            accounts::authenticate(ctx, &token).await.expect("a token that was shown is valid");
+            tokens::authenticate(ctx, &token).await.expect("a token that was shown is valid");
         }
         if let Some(token) = revoked {
-            let shown = accounts::authenticate(ctx, &token).await;
+            let shown = tokens::authenticate(ctx, &token).await;
             assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
         }
     }

@@ -19,7 +19,7 @@ use statewright_shared::api::{self, App, Limits, routes::Group};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
-use statewright_shared::services::{accounts, orgs, update_tokens, users};
+use statewright_shared::services::{accounts, orgs, tokens, update_tokens, users};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -286,7 +286,7 @@ impl TestApp {
         }
         users::create(ctx, &login, &orgs).await.expect("the member is new");
         let name = TokenName::parse(token).expect("valid");
-        accounts::create_token(ctx, &login, &name, None).await.expect("the token is new")
+        tokens::create_token(ctx, &login, &name, None).await.expect("the token is new")
     }
 
     /// A request to this server, with [`TestApp::token`].

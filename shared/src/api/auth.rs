@@ -17,8 +17,8 @@ use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
 use crate::domain::claims::Claims;
-use crate::services::accounts::{self, Caller};
-use crate::services::{Error, lookup, update_tokens};
+use crate::services::caller::Caller;
+use crate::services::{Error, lookup, tokens, update_tokens};
 
 /// Lets a request through to its handler, with what its row demands.
 pub(super) async fn guard(
@@ -46,7 +46,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
                 "no access token was sent; log in with `pulumi login` and a token of this server",
             ))?;
-            let caller = accounts::authenticate(app, token).await?;
+            let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
             trail.asked_by(requester.clone());
             parts.extensions.insert(caller);

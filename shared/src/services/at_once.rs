@@ -1,6 +1,6 @@
 //! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::fold::{self, Folded};
 use super::lookup::{self, Located};
 use super::next_version::{NewVersion, StoredVersion, advance, store_version};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::accounts::Caller;
-use super::{Error, orgs, store};
+use super::caller::Caller;
+use super::{Error, membership, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::layout::ItemKeys;
@@ -115,7 +115,7 @@ async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>
                 && let Some(record) = store::read::<Org>(ctx, &ItemKeys::org(&org)).await?
             {
                 let _ = store::commit(ctx, vec![org_write(ctx, &org, record.value.created)]).await?;
-                logins.extend(orgs::read_members(ctx, &org).await?.into_iter().map(|(login, _)| login));
+                logins.extend(membership::read_members(ctx, &org).await?.into_iter().map(|(login, _)| login));
             }
         } else {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::{Error, log, lookup, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;

@@ -1,6 +1,6 @@
 //! What was done to a stack, newest first. One published version is one entry; previews are not among them.
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::{Error, store, takeover};
 use crate::context::Context;

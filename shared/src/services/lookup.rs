@@ -1,6 +1,6 @@
 //! Finding stacks, their versions and their updates. Reads, and nothing else.
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::{Error, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::{StackId, UpdateId};

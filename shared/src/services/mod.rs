@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod at_once;
+pub mod caller;
 pub mod check;
 pub mod directory;
 mod due;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod log;
 pub mod lookup;
 pub mod masters;
+mod membership;
 mod next_version;
 pub mod orgs;
 pub mod previews;
@@ -30,6 +32,7 @@ mod store;
 pub mod sweep;
 pub(crate) mod takeover;
 pub mod texts;
+pub mod tokens;
 mod update_record;
 pub mod update_tokens;
 pub mod updates;

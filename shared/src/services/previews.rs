@@ -2,7 +2,7 @@
 
 use futures::future::try_join_all;
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::history::PageOf;
 use super::lookup::Located;
 use super::{Error, store, takeover};

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use super::accounts::Caller;
 use super::at_once::{self, Made};
+use super::caller::Caller;
 use super::stacks::{self, ListFilter, ListPosition};
 use super::{Error, RACES_MAX, takeover};
 use crate::context::Context;

@@ -4,7 +4,7 @@
 //! commit, with the next version, which is the state under the new address. Old versions stay as they were published.
 //! They name the old address, so the secrets in them are still opened under it (see [`lookup::locate_keys`]).
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::{Error, RACES_MAX, at_once, next_version, store, takeover};
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! The way out for an update that is over and cannot be published, since its log does not read back: an operator looks
 //! at the slots and chooses the last good one.
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::next_version::LeftOut;
 use super::publish::{publish, publish_once};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::due::due_write;
 use super::lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::takeover::{self, locate_settled};

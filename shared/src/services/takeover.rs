@@ -1,6 +1,6 @@
 //! Updates that are over: whoever meets a stack that one still holds brings it to what that update saved.
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::lookup::{Located, locate};
 use super::publish::{publish, seal};
 use super::{Error, Holder, RACES_MAX, log, store};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::accounts::Caller;
+use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
 use super::{Error, Holder, RACES_MAX, previews, publish, stacks, store, takeover, update_tokens};

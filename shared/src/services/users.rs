@@ -1,12 +1,12 @@
 //! Users, for whoever works at the store itself.
 
-use super::accounts::end_tokens;
 use super::directory::{self, OPERATOR};
-use super::{Error, RACES_MAX, orgs, store};
+use super::tokens::end_tokens;
+use super::{Error, RACES_MAX, membership, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, delete, put};
+use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::User;
 use crate::ports::Expect;
 
@@ -38,8 +38,8 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<U
         directory::user_write(ctx, login, user.created),
     ];
     for org in &user.orgs {
-        let record = orgs::read(ctx, org).await?;
-        writes.push(orgs::member_write(ctx, org, login));
+        let record = membership::org(ctx, org).await?;
+        writes.push(membership::member_write(ctx, org, login));
         writes.push(check(ItemKeys::org(org), record.unchanged()));
     }
     match store::commit(ctx, writes).await? {
@@ -122,9 +122,4 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         }
     }
     Err(Error::Contended("the user"))
-}
-
-/// A user that is there.
-pub(super) async fn read(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
-    store::read::<User>(ctx, &ItemKeys::user(login)).await?.ok_or_else(|| Error::NoUser(login.clone()))
 }

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::accounts::Caller;
 use super::at_once::{self, Made};
+use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::texts::in_background;
 use super::{Error, RACES_MAX, fold, secrets, takeover};

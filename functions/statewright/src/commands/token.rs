@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::layout::records;
-use statewright_shared::services::accounts;
+use statewright_shared::services::tokens;
 
 use crate::args::{self, Data};
 use crate::data;
@@ -85,11 +85,11 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&token.data).await?;
     match token.command {
         Command::Create { name, owner: Owner { user }, expires_in } => {
-            let token = accounts::create_token(&ctx, &user, &name, expires_in).await?;
+            let token = tokens::create_token(&ctx, &user, &name, expires_in).await?;
             out.answer(&Created { name, user, token }, |created| created.token.clone())
         }
         Command::List { owner: Owner { user } } => {
-            let tokens = accounts::list_tokens(&ctx, &user).await?;
+            let tokens = tokens::list_tokens(&ctx, &user).await?;
             let line = |token: records::Token| Line {
                 name: token.name,
                 created: Rfc3339(token.created),
@@ -104,7 +104,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::Revoke { name, owner: Owner { user } } => {
-            accounts::revoke_token(&ctx, &user, &name).await?;
+            tokens::revoke_token(&ctx, &user, &name).await?;
             out.answer(&Revoked { name, user }, |revoked| {
                 format!(
                     "{} of {} is revoked; a running server forgets it within a minute",

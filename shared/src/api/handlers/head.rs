@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use bytes::{Bytes, BytesMut};
 
-use super::{Answer, json, json_gzip, json_text, nothing, takes_gzip};
+use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::host::AskedHost;
@@ -18,7 +18,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::Detail;
-use crate::services::accounts::Caller;
+use crate::services::caller::Caller;
 use crate::services::rename::NewAddress;
 use crate::services::stacks::{self, StackView};
 use crate::services::texts::{gunzip, gzip};
@@ -324,9 +324,6 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
         None => Ok(json_text(answer.into()).into_response()),
     }
 }
-
-/// What a stack without a version exports.
-pub(super) const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
 
 /// Ends an update that runs, or ran. A repeat is no error.
 pub(crate) async fn cancel(

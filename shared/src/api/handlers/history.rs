@@ -11,7 +11,7 @@ use crate::api::path::StackPath;
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Outcome, Status};
 use crate::layout::records::Version;
-use crate::services::accounts::Caller;
+use crate::services::caller::Caller;
 use crate::services::history::PageOf;
 use crate::services::previews::{PAGE_MAX, Previewed};
 use crate::services::{Error, history as history_service, previews as previews_service};

@@ -19,6 +19,9 @@ use crate::services::texts::gunzip;
 
 type Answer = Result<Response, Failure>;
 
+/// What a stack without a version exports.
+const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
+
 /// A JSON answer.
 fn json(value: &impl serde::Serialize) -> Answer {
     Ok(Json(value).into_response())

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Answer, json as answer};
 use crate::api::App;
 use crate::api::path::{OrgPath, StackPath};
-use crate::services::accounts::Caller;
+use crate::services::caller::Caller;
 use crate::services::lookup;
 
 /// No packages of its own; the CLI goes on to the public ones.

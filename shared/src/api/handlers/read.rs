@@ -9,16 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 
-use super::head::EMPTY_DEPLOYMENT;
-use super::{Answer, json, json_gzip, json_text};
+use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text};
 use crate::api::App;
 use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText};
 use crate::domain::names::Login;
 use crate::layout::records::Role;
-use crate::services::accounts::{self, Caller};
+use crate::services::caller::Caller;
 use crate::services::stacks::{self, ListFilter, ListPosition, StackView};
 use crate::services::texts::gunzip;
-use crate::services::{Error, events as event_service, lookup};
+use crate::services::{Error, accounts, events as event_service, lookup};
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
     NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,

@@ -10,7 +10,7 @@ use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
 use crate::api::trail::Trail;
 use crate::limits::SECRETS_PER_BATCH_MAX;
-use crate::services::accounts::Caller;
+use crate::services::caller::Caller;
 use crate::services::{Error, lookup, secrets};
 use crate::wire::pulumi::{
     Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::update::Requester;
-use statewright_shared::services::accounts::Caller;
+use statewright_shared::services::caller::Caller;
 use statewright_shared::services::{Error, directory};
 
 use crate::args::{self, Data};
