@@ -145,6 +145,21 @@ fn every_module_knows_only_what_it_may() {
     assert!(forbidden.is_empty(), "forbidden arrows:\n{}", forbidden.join("\n"));
 }
 
+/// I8: a request is judged by the caller of its access token, and by no other.
+#[test]
+fn no_request_is_judged_as_that_of_the_operator() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&source.join("api"), &mut all);
+    assert!(all.len() > 10, "the files of the API are not found any more: {all:?}");
+    for file in all {
+        let code = code(&fs::read_to_string(&file).unwrap());
+        let named = paths(&code, "crate").into_iter().find(|path| allows("services::directory", path));
+        assert_eq!(named, None, "{}", file.display());
+        assert!(!code.contains("directory::"), "{}", file.display());
+    }
+}
+
 #[test]
 fn groups_of_paths_are_taken_apart() {
     let code = "use crate::a::{self, b, c::{d, e as f},\n};\nfn g() { crate::h::i(); my_crate::j(); }";

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,12 +27,50 @@ pub const TAIL_REMEMBERED_FOR: Duration = Duration::from_secs(1);
 const TEXTS_BYTES_MAX: usize = 128 << 20;
 
 /// What the operator chose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// Clients without a journal are offered to send deltas between texts of at least so many bytes; `None` for no
     /// offer. See decision 4.
     pub delta_cutoff_bytes: Option<u64>,
+    /// What is kept, and for how long.
+    pub retention: Retention,
 }
+
+impl Settings {
+    /// What holds where the operator chose nothing.
+    pub const DEFAULT: Self = Self { delta_cutoff_bytes: None, retention: Retention::DEFAULT };
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What is kept, and for how long. The sweeper judges each thing when it is due, with the settings of that day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// The newest versions of a stack that are kept; `None` for all.
+    pub versions: Option<NonZeroU64>,
+    /// An update's log is kept for so long after its end.
+    pub logs: Duration,
+    /// An update's events are kept for so long after its end.
+    pub events: Duration,
+    /// A removed stack can be brought back for so long.
+    pub removed_stacks: Duration,
+}
+
+impl Retention {
+    /// What is kept where the operator chose nothing.
+    pub const DEFAULT: Self = Self {
+        versions: None,
+        logs: Duration::from_secs(90 * DAY_SECONDS),
+        events: Duration::from_secs(365 * DAY_SECONDS),
+        removed_stacks: Duration::from_secs(30 * DAY_SECONDS),
+    };
+}
+
+const DAY_SECONDS: u64 = 24 * 3600;
 
 /// What every use case works with.
 pub struct Context {
@@ -102,6 +141,8 @@ pub(crate) struct Memory {
     pub(crate) claims: Remembered<String, Claims>,
     /// The signing key.
     pub(crate) signer: Remembered<(), (String, DataKey)>,
+    /// Hosts under which it was asked for a stack whose state names another one: the log says so once.
+    pub(crate) strange_hosts: Remembered<String, ()>,
     /// Updates that this process publishes right now: whoever else wants to waits for it.
     pub(crate) publishing: Mutex<HashMap<UpdateId, Arc<tokio::sync::Mutex<()>>>>,
 }

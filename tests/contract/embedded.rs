@@ -8,8 +8,10 @@ use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 use tempfile::TempDir;
 
+mod backup;
 mod crash;
 mod folder;
+mod masters;
 mod model;
 mod two_handles;
 

@@ -399,3 +399,33 @@ async fn events_are_kept_in_order_however_they_come() {
     run.complete("succeeded").await.expect(204);
     assert_eq!(sequences().await, [0, 1, 2, 3, 60, 61]);
 }
+
+/// Found by the fuzzer: a reader that skips a text does not look at its bytes, and one that shows it does.
+#[tokio::test]
+async fn a_body_that_is_no_utf8_is_refused_before_it_is_kept() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let event =
+        b"{\"events\":[{\"sequence\":1,\"timestamp\":1,\"preludeEvent\":{\"config\":{\"a\":\"\xf2\"}}}]}";
+    let entry =
+        b"{\"entries\":[{\"version\":1,\"kind\":2,\"sequenceID\":1,\"operationID\":1,\"more\":\"\xf2\"}]}";
+    let state = b"{\"version\":3,\"deployment\":{\"manifest\":{\"time\":\"\",\"magic\":\"\",\"version\":\"\"},\"more\":\"\xf2\"}}";
+    for (method, tail, body) in [
+        (Method::POST, "events/batch", &event[..]),
+        (Method::PATCH, "journalentries", entry),
+        (Method::PATCH, "checkpoint", state),
+    ] {
+        let call = app.request(method, &format!("{}/{tail}", run.path)).update_token(&run.token);
+        let words = call.raw(body.to_vec()).send().await.refused(400);
+        assert!(words.to_lowercase().contains("utf-8"), "{tail}: {words}");
+    }
+    app.get(&format!("{}/events", run.path)).send().await.expect(200);
+    run.complete("succeeded").await.expect(204);
+    app.request(Method::POST, &format!("{}/import", stack.path))
+        .raw(state.to_vec())
+        .send()
+        .await
+        .refused(400);
+    stack.export().await;
+}

@@ -131,7 +131,7 @@ async fn what_is_there_already_or_missing_is_refused_by_name() {
     let refused = words(users::create(ctx, &login(USER), &[]).await.unwrap_err());
     assert_eq!(refused, "there is a user alice already: choose another name");
     let refused = words(users::create(ctx, &login("bob"), &[org("gamma")]).await.unwrap_err());
-    assert_eq!(refused, "there is no organization gamma");
+    assert_eq!(refused, "organization gamma not found");
     let refused = words(users::create(ctx, &login("operator"), &[]).await.unwrap_err());
     assert!(refused.contains("choose another name"), "{refused}");
     // What was refused left nothing behind.

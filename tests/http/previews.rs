@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use statewright_shared::domain::ids::UpdateId;
-use statewright_shared::domain::update::Update;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Record;
-use statewright_tests::app::{START, TestApp, USER};
+use statewright_shared::services::sweep;
+use statewright_tests::app::{TestApp, USER};
 
 use crate::world::{Run, Stack, begin_body};
 
@@ -89,14 +86,15 @@ async fn a_page_of_previews_is_cut_from_their_list_in_either_order() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_preview_goes_by_itself_all_at_once() {
+async fn what_is_kept_of_a_preview_goes_all_at_once() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    let run = preview(&stack, "gone in time").await;
-    let id = UpdateId::parse(&run.id).unwrap();
-    let update = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
-    let of = Update::decode(&update.value).unwrap().stack;
-    let entry = app.context.ledger.get(&ItemKeys::preview(of, 0, START, id)).await.unwrap().unwrap();
-    assert_eq!(entry.expires, Some(START.plus(90 * DAY)));
-    assert_eq!(update.expires, entry.expires);
+    preview(&stack, "gone in time").await.complete("succeeded").await.expect(204);
+    app.advance(60 * DAY);
+    preview(&stack, "not yet").await.complete("succeeded").await.expect(204);
+    app.advance(31 * DAY);
+    sweep::sweep(&app.context).await.unwrap();
+    let found = stack.get("/updates/latest/previews").send().await.expect(200);
+    assert_eq!((&found["total"], found["updates"].as_array().unwrap().len()), (&json!(1), 1));
+    assert_eq!(found["updates"][0]["info"]["message"], "not yet");
 }

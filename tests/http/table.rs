@@ -4,10 +4,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::Calls;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Stored;
-use statewright_tests::app::{ORG, TestApp};
+use statewright_shared::services::accounts;
+use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::calls::counted;
 use crate::world::{Run, Stack, new_project, raw, refusal};
@@ -339,4 +341,93 @@ async fn an_update_token_opens_its_own_update_only_and_only_as_it_was_issued() {
     assert_eq!(record(&app, &run).await, before);
     assert_eq!(stack.resources().await, [""; 0]);
     run.append(&[stack.made(1, "a")]).await.expect(204);
+}
+
+/// What an update sends on this route when all is well.
+fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
+    let tail = route.path.rsplit_once("{update}/").map_or("", |(_, tail)| tail);
+    match tail {
+        "renew_lease" => json!({ "token": "", "duration": 300 }),
+        "complete" => json!({ "status": "succeeded" }),
+        "journalentries" => json!({ "entries": [stack.made(1, "a")] }),
+        "checkpoint" => crate::world::deployment(&[stack.resource("a")]),
+        "checkpointverbatim" => {
+            let state = crate::world::deployment(&[stack.resource("a")]);
+            json!({ "version": 3, "untypedDeployment": state, "sequenceNumber": 1 })
+        }
+        "checkpointdelta" => crate::world::delta_body(1, "", "x"),
+        "events/batch" => json!({ "events": [{ "sequence": 1, "timestamp": 1, "cancelEvent": {} }] }),
+        _ => panic!("{route:?} is of an update: this test needs what an update sends there"),
+    }
+}
+
+#[tokio::test]
+async fn i4_fenced_each_route_of_an_update_refuses_the_token_of_any_other_and_its_own_when_it_is_over() {
+    let app = TestApp::memory().await;
+    let mut routes = 0;
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::UpdateToken) {
+        let (stack, elsewhere) = (Stack::new(&app).await, Stack::new(&app).await);
+        let body = update_body(route, &stack);
+        let ask = async |run: &Run<'_>, token: &str| {
+            let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id)).json(&body);
+            call.update_token(token).send().await
+        };
+        let ended = stack.begin().await;
+        ended.complete("succeeded").await.expect(204);
+        let cancelled = stack.begin().await;
+        cancelled.cancel().await.expect(204);
+        let run = stack.begin().await;
+        let (preview, theirs) = (stack.preview().await, elsewhere.begin().await);
+        for wrong in [&theirs, &preview, &ended, &cancelled] {
+            ask(&run, &wrong.token).await.refused(403);
+            ask(wrong, &run.token).await.refused(403);
+        }
+        // Of an update that is over nothing is taken, but that it is told once more how it ended.
+        for over in [&ended, &cancelled] {
+            let answer = ask(over, &over.token).await;
+            match route.path.ends_with("/complete") && over.id == ended.id {
+                true => answer.expect(204),
+                false => answer.refused(403).into(),
+            };
+        }
+        let before = record(&app, &run).await;
+        let version = stack.version().await;
+        // Past the lease, whether somebody else met the update or nobody did.
+        app.advance(std::time::Duration::from_secs(3_600));
+        ask(&run, &run.token).await.refused(403);
+        assert_eq!(record(&app, &run).await.started(), before.started(), "{route:?}");
+        stack.begin().await;
+        ask(&run, &run.token).await.refused(403);
+        assert_eq!(stack.resources().await, [""; 0], "{route:?}");
+        assert!(stack.version().await <= version + 1, "{route:?}");
+        routes += 1;
+    }
+    assert!(routes > 6, "{routes}");
+}
+
+#[tokio::test]
+async fn each_route_of_people_refuses_a_token_that_has_ended() {
+    let app = TestApp::memory().await;
+    let login = Login::parse(USER).unwrap();
+    let name = |text: &str| TokenName::parse(text).unwrap();
+    let hour = Some(std::time::Duration::from_secs(3_600));
+    let short = accounts::create_token(&app.context, &login, &name("short"), hour).await.unwrap();
+    let gone = accounts::create_token(&app.context, &login, &name("gone"), None).await.unwrap();
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let ask = async |route: &Route, token: &str| {
+        let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id));
+        call.token(token).json(&json!({})).send().await
+    };
+    app.get("/api/user").token(&short).send().await.expect(200);
+    app.get("/api/user").token(&gone).send().await.expect(200);
+    app.advance(std::time::Duration::from_secs(3_600));
+    accounts::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
+        for token in [&short, &gone] {
+            let answer = ask(route, token).await;
+            assert_eq!(answer.status, 401, "{route:?}: {}", answer.text());
+        }
+    }
+    assert_eq!(stack.get("").send().await.expect(200)["stackName"], "dev");
 }

@@ -185,7 +185,12 @@ pub(crate) fn edit(start: usize, end: usize, new_text: &str) -> Value {
 
 /// The hex SHA-256 of a text.
 pub(crate) fn hex(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex_bytes(text.as_bytes())
+}
+
+/// The hex SHA-256 of bytes.
+pub(crate) fn hex_bytes(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn names(resources: &Value) -> Vec<String> {

@@ -2,17 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
+mod aws;
 mod backends;
 mod beyond;
+mod both;
 mod conflicts;
 mod crashes;
 mod failures;
 mod history;
+mod interruptions;
+mod keeping;
 mod login;
 mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
+mod operator;
+mod options;
 mod protocol;
 mod references;
 mod renames;
@@ -23,3 +29,5 @@ mod state_edits;
 mod support;
 mod targets;
 mod updates;
+mod values;
+mod watch;

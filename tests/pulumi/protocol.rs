@@ -149,7 +149,7 @@ async fn a_client_without_a_journal_sends_whole_checkpoints() {
 /// The text is the client's own, and so is every offset: what does not fit would be refused, and sent whole.
 #[tokio::test]
 async fn a_client_that_is_offered_deltas_sends_them() {
-    let settings = Settings { delta_cutoff_bytes: Some(2_000) };
+    let settings = Settings { delta_cutoff_bytes: Some(2_000), ..Settings::default() };
     let app = TestApp::embedded_with(settings).await;
     let unicode = [("count", "6"), ("chain", "true"), ("value", "日本 naïve 🦀"), ("secretEvery", "2")];
     let cli = bench(&app, "deltas", &unicode).await.env("PULUMI_DISABLE_JOURNALING", "true");

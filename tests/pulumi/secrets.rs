@@ -4,9 +4,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use serde_json::{Map, json};
 use statewright_tests::app::TestApp;
 
-use crate::support::{SECRET_PROGRAM, assert_says, client, export, resources, yaml};
+use crate::support::{
+    DESTROY, REFRESH, SECRET_PROGRAM, UP, assert_says, client, export, item, resources, secret,
+    write_program, yaml,
+};
 
 const PLAINTEXT: &str = "correct-horse-battery-staple";
 
@@ -63,6 +67,82 @@ async fn secrets_may_be_kept_under_a_passphrase() {
     let wrong = cli.env("PULUMI_CONFIG_PASSPHRASE", "of somebody else");
     let refused = wrong.run(["stack", "output", "--show-secrets"]).await.assert_failure();
     assert_says(&refused, &["incorrect passphrase"]);
+}
+
+/// What a provider is configured with lies in the state like the inputs of any resource.
+#[tokio::test]
+async fn a_secret_of_a_provider_lies_nowhere_in_the_open() {
+    let app = TestApp::embedded().await;
+    let program = "resources:
+  own:
+    type: pulumi:providers:bench
+    properties:
+      token:
+        fn::secret: correct-horse-battery-staple
+  item:
+    type: bench:index:Item
+    properties:
+      value: in-the-open
+    options:
+      provider: ${own}
+  other:
+    type: bench:index:Item
+";
+    let cli = yaml(&app, "provided", program).await;
+    // The provider that nobody named has its settings from the stack's.
+    cli.run(["config", "set", "--secret", "bench:token", PLAINTEXT]).await.assert_success();
+    cli.run(["up", "--yes"]).await.assert_success();
+    let state = export(&cli).await;
+    for provider in ["own", "default"].map(|name| item(&state, name)) {
+        for side in ["inputs", "outputs"] {
+            assert!(provider[side]["token"]["ciphertext"].is_string(), "{provider}");
+        }
+    }
+    let used = item(&state, "item")["provider"].to_string();
+    assert!(used.contains("::pulumi:providers:bench::own::"), "{used}");
+    let shown = cli.run(["stack", "export", "--show-secrets"]).await.assert_success();
+    assert!(shown.stdout.contains(PLAINTEXT), "{shown}");
+    // The provider is configured from the state alone.
+    for command in [REFRESH, DESTROY] {
+        cli.run(command).await.assert_success();
+    }
+    assert_ne!(files_with(app.folder(), b"in-the-open"), Vec::<PathBuf>::new());
+    assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_thousand_secrets_are_sealed_and_opened_in_few_calls() {
+    let app = TestApp::embedded().await;
+    let cli = client(&app);
+    let many = |from: usize, to: usize| {
+        (from..to).map(|at| (format!("key-{at}"), secret(&format!("plain-secret-{at}"))))
+    };
+    let program = json!([
+        { "name": "first", "object": many(0, 600).collect::<Map<_, _>>() },
+        { "name": "second", "object": many(600, 1200).collect::<Map<_, _>>() },
+    ]);
+    write_program(&cli, "thousand", &program);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    app.take_requests();
+    cli.run(UP).await.assert_success();
+    // Inputs and outputs of each, in journal entries of their own.
+    let sealed = calls(&app);
+    assert!(sealed <= 8, "{sealed} calls");
+    let state = export(&cli).await;
+    assert!(!state.to_string().contains("plain-secret"));
+    app.take_requests();
+    let shown = cli.run(["stack", "export", "--show-secrets"]).await.assert_success();
+    assert_eq!(shown.stdout.matches("plain-secret-").count(), 2400);
+    assert_eq!(calls(&app), 3);
+    let up = cli.run(UP).await.assert_success();
+    assert_says(&up, &["3 unchanged"]);
+    cli.run(DESTROY).await.assert_success();
+    assert_eq!(files_with(app.folder(), b"plain-secret-7"), Vec::<PathBuf>::new());
+}
+
+/// How many calls for secrets there were since the last look.
+fn calls(app: &TestApp) -> usize {
+    app.take_requests().iter().filter(|request| request.ends_with("crypt")).count()
 }
 
 /// The files below a folder in which this is: as they lie, or in what is compressed within them.

@@ -19,12 +19,12 @@ use crate::support::{UP, assert_says, export, names, pending};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server. Killed when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
-    url: String,
+    pub(crate) url: String,
     /// The access token, if this was the first start.
-    token: Option<String>,
+    pub(crate) token: Option<String>,
 }
 
 impl Server {
@@ -40,15 +40,26 @@ impl Server {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Self {
+        Self::start_logging(folder, listen, arguments, environment, Stdio::null()).await
+    }
+
+    /// The same with its log kept.
+    pub(crate) async fn start_logging(
+        folder: &Path,
+        listen: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        log: Stdio,
+    ) -> Self {
         let is_first = !folder.join("ledger.sqlite").exists();
-        let mut child = statewright(folder, &["serve", "--listen", listen])
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+        let mut command = statewright(folder, &["serve", "--listen", listen]);
+        command.args(arguments).envs(environment.iter().copied()).stderr(log);
+        Self::start_command(command, is_first).await
+    }
+
+    /// Starts this command and waits until it listens.
+    pub(crate) async fn start_command(mut command: Command, is_first: bool) -> Self {
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut server = Self { child, stdout, url: String::new(), token: None };
         server.url = server.says("Statewright listens on ").await.split(',').next().unwrap().to_owned();
@@ -60,7 +71,7 @@ impl Server {
     }
 
     /// Waits for a line that begins so, and returns the rest of it.
-    async fn says(&mut self, beginning: &str) -> String {
+    pub(crate) async fn says(&mut self, beginning: &str) -> String {
         let reading = async {
             while let Some(line) = self.stdout.next_line().await.unwrap() {
                 if let Some(rest) = line.strip_prefix(beginning) {
@@ -77,13 +88,13 @@ impl Server {
         self.url.trim_start_matches("http://").to_owned()
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap();
         kill_process(pid, signal).unwrap();
     }
 
     /// Its exit code, and what else it printed.
-    async fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let code =
             tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").unwrap().code();
         let mut rest = String::new();
@@ -102,7 +113,7 @@ fn statewright(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs a command of the operator to its end.
-async fn operator(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) async fn operator(folder: &Path, arguments: &[&str]) -> Output {
     let running = statewright(folder, arguments).kill_on_drop(true).output();
     tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
 }
@@ -122,7 +133,7 @@ async fn refused(folder: &Path, arguments: &[&str]) -> String {
     words
 }
 
-fn folder() -> (TempDir, PathBuf) {
+pub(crate) fn folder() -> (TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("data");
     (parent, folder)

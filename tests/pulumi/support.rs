@@ -50,6 +50,17 @@ pub(crate) async fn yaml(app: &TestApp, project: &str, program: &str) -> PulumiC
     cli
 }
 
+/// Makes the project a program that registers these resources; `tests/tools/bench-provider/README.md` has their form.
+pub(crate) fn write_program(cli: &PulumiCli, project: &str, resources: &Value) {
+    cli.bench_project(project, &[("program", "program.json")]);
+    cli.write("program.json", &serde_json::json!({ "resources": resources }).to_string());
+}
+
+/// A value that only the stack's key opens, as programs write it.
+pub(crate) fn secret(plaintext: &str) -> Value {
+    serde_json::json!({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": plaintext })
+}
+
 /// What `stack export` gives.
 pub(crate) async fn export(cli: &PulumiCli) -> Value {
     cli.run(["stack", "export"]).await.assert_success().json()

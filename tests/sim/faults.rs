@@ -15,6 +15,7 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::services::publish::gzip;
+use statewright_shared::services::sweep::sweep;
 use statewright_shared::services::{Error, log, stacks, update_tokens, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
@@ -54,6 +55,8 @@ const OUTAGES: [(u64, Recovery); 6] = [
 const FOREVER: u64 = 10_000;
 
 const A_VERSION: [Step; 4] = [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete];
+const A_REMOVED_STACK: [Step; 5] =
+    [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete, Step::Remove];
 const RUNNING: [Step; 7] = [
     Step::CreateStack,
     Step::Begin,
@@ -90,8 +93,12 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
         Step::Remove => matches!(error, Error::NoStack(_)),
+        Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
         Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
         Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
+        Step::CreateUserToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
+        Step::RemoveUser => matches!(error, Error::NoUser(_)),
         Step::Append(_)
         | Step::Checkpoint(_)
         | Step::Save(_)
@@ -104,6 +111,8 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         | Step::Encrypt
         | Step::Meet
         | Step::Lapse
+        | Step::Restore
+        | Step::Rehome
         | Step::Bootstrap => false,
     }
 }
@@ -190,6 +199,7 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
+    bring_back_survives_every_fault: A_REMOVED_STACK => Step::BringBack, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -199,6 +209,11 @@ cases! {
     create_token_survives_every_fault: [Step::Bootstrap] => Step::CreateToken, false;
     revoke_token_survives_every_fault: [Step::Bootstrap, Step::CreateToken] => Step::RevokeToken, false;
     bootstrap_survives_every_fault: [] => Step::Bootstrap, false;
+    restore_survives_every_fault: A_VERSION => Step::Restore, false;
+    rehome_survives_every_fault: [Step::CreateStack, Step::Import(1)] => Step::Rehome, false;
+    create_user_survives_every_fault: [Step::Bootstrap] => Step::CreateUser, false;
+    remove_user_survives_every_fault:
+        [Step::Bootstrap, Step::CreateUser, Step::CreateUserToken] => Step::RemoveUser, false;
 }
 
 /// The one answer that a client does not ask for again is that of a begin: where it cannot be made, nothing may be held.
@@ -237,15 +252,22 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let id = begun.started.update;
     let claims =
         update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
-    assert!(scene.world.expires(id).await);
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
-    assert!(scene.world.expires(id).await);
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
     assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");
     for _ in 0..2 {
         updates::complete(&process, &claims, Outcome::Succeeded).await.unwrap();
-        assert!(scene.world.expires(id).await);
     }
+    let traces = || {
+        let id = id.to_string();
+        scene.world.items().iter().filter(|item| format!("{:?}", item.key).contains(&id)).count()
+    };
+    sweep(&process).await.unwrap();
+    assert!(traces() > 0);
+    scene.world.clock.advance(Duration::from_secs(91 * 86_400));
+    // The first look finds it over, and the second its time to go.
+    sweep(&process).await.unwrap();
+    assert_eq!(traces(), 0);
     assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
     scene.finish().await;
 }
@@ -315,10 +337,15 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
+        (&A_REMOVED_STACK, Step::BringBack),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),
         (&[], Step::Bootstrap),
+        (&A_VERSION, Step::Restore),
+        (&[Step::CreateStack, Step::Import(1)], Step::Rehome),
+        (&[Step::Bootstrap], Step::CreateUser),
+        (&[Step::Bootstrap, Step::CreateUser, Step::CreateUserToken], Step::RemoveUser),
     ] {
         Box::pin(commit_belatedly(&Case { prior, step, is_retried: false })).await;
     }

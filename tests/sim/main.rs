@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
 mod deaths;
+mod erasing;
 mod faults;
 mod model;
 mod races;
+mod rotation;
 mod scene;
 mod totality;
 mod world;

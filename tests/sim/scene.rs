@@ -9,16 +9,18 @@ use serde_json::{Value, json};
 use statewright_shared::context::Context;
 use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
+use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
 use statewright_shared::services::accounts::{self, Caller};
 use statewright_shared::services::publish::{self, gunzip, gzip};
+use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::update_tokens;
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{Error, log, secrets, stacks};
+use statewright_shared::services::{Error, log, orgs, removed, secrets, stacks, users, versions};
 
 use super::world::World;
 
@@ -43,6 +45,8 @@ pub(crate) enum Step {
     Cancel,
     Import(u64),
     Remove,
+    /// The removed stack comes back.
+    BringBack,
     /// To another name and back.
     Rename,
     Encrypt,
@@ -53,6 +57,23 @@ pub(crate) enum Step {
     CreateToken,
     RevokeToken,
     Bootstrap,
+    /// The first version again.
+    Restore,
+    /// The states name another address of the server.
+    Rehome,
+    /// Another user, of the same organization.
+    CreateUser,
+    /// That user's token.
+    CreateUserToken,
+    RemoveUser,
+}
+
+/// The address that whole deployments name.
+const OLD_URL: &str = "http://old.example";
+const NEW_URL: &str = "http://new.example";
+
+fn colleague() -> Login {
+    Login::parse("bob").unwrap()
 }
 
 pub(crate) struct Scene {
@@ -163,6 +184,9 @@ impl Scene {
                 self.told.lock().unwrap().may_be_gone = true;
                 stacks::remove(ctx, caller, address, true).await?;
             }
+            Step::BringBack => {
+                removed::restore(ctx, address, None).await?;
+            }
             Step::Rename => {
                 self.leave(ctx).await?;
                 self.come_back(ctx).await?;
@@ -194,6 +218,38 @@ impl Scene {
                 let org = caller.user.orgs.first().unwrap();
                 let first = accounts::bootstrap(ctx, &caller.user.login, org).await?;
                 self.told.lock().unwrap().tokens.extend(first.map(|first| first.token));
+            }
+            Step::Restore => {
+                versions::restore(ctx, caller, address, 1).await?;
+            }
+            Step::Rehome => {
+                let url = |text| ServerUrl::parse(text).unwrap();
+                let plan = Plan { from: url(OLD_URL), to: url(NEW_URL), dry_run: false };
+                for (_, rehomed) in rehome::page(ctx, caller, &plan, None).await?.0 {
+                    rehomed?;
+                }
+                let head = stacks::locate(ctx, caller, address).await?.head.value;
+                let url = head.snapshot.and_then(|snapshot| snapshot.secrets_url);
+                assert_eq!(url.as_deref(), Some(NEW_URL));
+            }
+            Step::CreateUser => {
+                users::create(ctx, &colleague(), &caller.user.orgs).await?;
+                let members = orgs::members(ctx, caller.user.orgs.first().unwrap()).await?;
+                assert!(members.iter().any(|(login, _)| *login == colleague()));
+            }
+            Step::CreateUserToken => {
+                let name = TokenName::parse("laptop").unwrap();
+                let token = accounts::create_token(ctx, &colleague(), &name, None).await?;
+                self.told.lock().unwrap().tokens.push(token);
+            }
+            Step::RemoveUser => {
+                {
+                    let mut told = self.told.lock().unwrap();
+                    told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
+                }
+                users::remove(ctx, &colleague()).await?;
+                self.told.lock().unwrap().revocation_acked = true;
+                assert!(users::list(ctx).await?.iter().all(|user| user.login != colleague()));
             }
         }
         Ok(())
@@ -228,7 +284,10 @@ impl Scene {
         let resources: Vec<Value> =
             told.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
         let time = self.world.now().to_rfc3339();
-        json!({"version": 3, "deployment": {"manifest": {"time": time}, "resources": resources}})
+        let provider = json!({"type": "service", "state": {"url": OLD_URL, "owner": "acme", "project": "web", "stack": "dev"}});
+        json!({"version": 3, "deployment": {
+            "manifest": {"time": time}, "resources": resources, "secrets_providers": provider,
+        }})
     }
 
     /// The body of a request that saves, and the text that it makes.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use statewright_shared::adapters::{
     Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock,
 };
-use statewright_shared::context::Context;
+use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::update::{Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
@@ -208,16 +208,19 @@ impl Ledger for Belated {
 pub(crate) struct World {
     ledger: AnyLedger,
     pub(crate) blobs: MemoryBlobs,
-    keys: MemoryKeys,
+    pub(crate) keys: MemoryKeys,
     pub(crate) clock: SteppingClock,
     ids: SeededIds,
+    items: Option<MemoryLedger>,
+    pub(crate) settings: Settings,
     /// Every version that was seen, for I2: it never changes.
     versions: Mutex<HashMap<(StackId, u64), Version>>,
 }
 
 impl World {
     pub(crate) fn memory() -> Self {
-        Self::over(Arc::new(MemoryLedger::new()))
+        let ledger = MemoryLedger::new();
+        Self { items: Some(ledger.clone()), ..Self::over(Arc::new(ledger)) }
     }
 
     pub(crate) fn over(ledger: Arc<dyn Ledger>) -> Self {
@@ -228,6 +231,8 @@ impl World {
             keys: MemoryKeys::new(Arc::new(ids.clone())),
             clock: SteppingClock::new(START),
             ids,
+            items: None,
+            settings: Settings::default(),
             versions: Mutex::default(),
         }
     }
@@ -240,7 +245,10 @@ impl World {
         keys: Arc<dyn Keys>,
     ) -> Context {
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
-        Context::new(ledger, blobs, keys, clock, Arc::new(self.ids.clone()), name.to_owned())
+        let mut context =
+            Context::new(ledger, blobs, keys, clock, Arc::new(self.ids.clone()), name.to_owned());
+        context.settings = self.settings;
+        context
     }
 
     /// A process that has just started and remembers nothing.
@@ -307,9 +315,14 @@ impl World {
         }
     }
 
-    /// Whether the store may drop an update's record some day.
-    pub(crate) async fn expires(&self, id: UpdateId) -> bool {
-        self.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap().expires.is_some()
+    /// The ledger of a world in memory.
+    pub(crate) fn ledger_in_memory(&self) -> MemoryLedger {
+        self.items.clone().expect("the world is in memory")
+    }
+
+    /// All items of a world in memory.
+    pub(crate) fn items(&self) -> Vec<Item> {
+        self.ledger_in_memory().items()
     }
 
     /// How many data keys a stack has.
@@ -323,7 +336,11 @@ impl World {
         let (partition, prefix) = ItemKeys::versions(stack);
         let versions = self.all(partition, prefix).await;
         let mut publishers = Vec::new();
-        for (number, item) in (1..).zip(&versions) {
+        let first = match (self.settings.retention.versions, versions.first()) {
+            (Some(_), Some(item)) => Version::decode(&item.value).unwrap().version,
+            (None, _) | (_, None) => 1,
+        };
+        for (number, item) in (first..).zip(&versions) {
             let version = Version::decode(&item.value).unwrap();
             assert_eq!(version.version, number, "I2: versions rise by one");
             assert_eq!(item.key, ItemKeys::version(stack, number));
@@ -333,7 +350,7 @@ impl World {
             self.check_update(version.update, false).await;
             publishers.push(version.update);
         }
-        assert_eq!(head.version, versions.len() as u64, "I2: the head is at the last version");
+        assert_eq!(head.version + 1, first + versions.len() as u64, "I2: the head is at the last version");
         let last = versions.last().map(|item| Version::decode(&item.value).unwrap().snapshot);
         assert_eq!(head.snapshot, last, "the head shows what was published last");
         publishers.sort();
@@ -370,9 +387,10 @@ impl World {
         match &update.status {
             Status::Running { .. } => assert!(holds && !ends_sealed, "{update:?}"),
             Status::Sealed { .. } => assert!(holds && ends_sealed, "{update:?}"),
-            Status::Ended { .. } => {
+            Status::Ended { at, .. } => {
                 let has_no_log = matches!(update.kind, UpdateKind::Import | UpdateKind::Rename);
-                assert!(!holds && (has_no_log || ends_sealed), "{update:?}");
+                let is_kept_no_more = slots.is_empty() && self.now() > at.plus(self.settings.retention.logs);
+                assert!(!holds && (has_no_log || ends_sealed || is_kept_no_more), "{update:?}");
             }
             Status::NotStarted => panic!("an update that never started does not hold or publish: {update:?}"),
         }

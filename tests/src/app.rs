@@ -30,6 +30,8 @@ pub const ORG: &str = "acme";
 /// The user of [`TestApp::token`].
 pub const USER: &str = "alice";
 
+const GROUPS: [Group; 5] = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
 
@@ -127,10 +129,22 @@ impl TestApp {
         keys: Arc<dyn Keys>,
         ids: Arc<dyn Ids>,
     ) -> Self {
+        Self::memory_with_settings(ledger, blobs, keys, ids, Settings::default()).await
+    }
+
+    /// As [`TestApp::memory_with`], with settings of an operator.
+    pub async fn memory_with_settings(
+        ledger: Arc<dyn Ledger>,
+        blobs: Arc<dyn Blobs>,
+        keys: Arc<dyn Keys>,
+        ids: Arc<dyn Ids>,
+        settings: Settings,
+    ) -> Self {
         let clock = ManualClock::new(START);
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
-        Self::start(Context::new(ledger, blobs, keys, port, ids, "server".to_owned()), Some(clock), None)
-            .await
+        let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
+        context.settings = settings;
+        Self::start(context, Some(clock), None).await
     }
 
     /// As [`TestApp::memory`], with other limits on what may be under way at once.
@@ -156,7 +170,6 @@ impl TestApp {
         clock: Option<ManualClock>,
         folder: Option<TempDir>,
     ) -> Self {
-        let groups = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         let note = move |request: Request, next: Next| {
@@ -167,7 +180,7 @@ impl TestApp {
         let audit = Arc::new(Kept::default());
         let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
         let api = App::new(Arc::clone(&context), limits, Some(log));
-        let router = api::router(api.clone(), &groups).layer(middleware::from_fn(note));
+        let router = api::router(api.clone(), &GROUPS).layer(middleware::from_fn(note));
         let (address, server) = serve(router).await;
         Self {
             url: format!("http://{address}"),
@@ -196,6 +209,11 @@ impl TestApp {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// All routes, without a socket before them.
+    pub fn router(&self) -> Router {
+        api::router(self.api.clone(), &GROUPS)
+    }
+
     /// The audit records since the last call, as they are written.
     pub fn take_audit(&self) -> Vec<Value> {
         std::mem::take(&mut *self.audit.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -219,6 +237,16 @@ impl TestApp {
         let context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
         Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
+    }
+
+    /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
+    pub fn process_with(&self, settings: Settings) -> Context {
+        let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
+        let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
+        let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+        let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
+        context.settings = settings;
+        context
     }
 
     /// Moves a manual clock.

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use clap::Parser;
-use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
+use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::commands::Command;
 
@@ -16,6 +18,10 @@ pub(crate) struct Args {
     /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Append who did what to which stack to this file, a JSON object a line: what the server is asked, and these commands.
+    /// Opened again on SIGHUP.
+    #[arg(long, value_name = "FILE", global = true, env = "STATEWRIGHT_AUDIT_LOG")]
+    pub(crate) audit_log: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -23,9 +29,39 @@ pub(crate) struct Args {
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
-    /// The folder with all data; made when there is none [default: this platform's data folder].
+    /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
+    /// Where the data lie: in a folder of this machine, which one server has to itself, or on AWS, where any number of servers
+    /// share them.
+    #[arg(long, value_enum, env = "STATEWRIGHT_STORE", default_value = "folder", global = true)]
+    pub(crate) store: Store,
+    #[command(flatten)]
+    pub(crate) aws: Aws,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Store {
+    Folder,
+    Aws,
+}
+
+/// What the store on AWS consists of; `statewright aws setup` makes it. Region, credentials and other URLs of the services
+/// come from where AWS's own tools have them (`AWS_REGION`, `AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ENDPOINT_URL_S3`, ...).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Aws {
+    /// The DynamoDB table of the store on AWS.
+    #[arg(long, value_name = "NAME", env = "STATEWRIGHT_TABLE", global = true)]
+    pub(crate) table: Option<String>,
+    /// The S3 bucket of the store on AWS.
+    #[arg(long, value_name = "NAME", env = "STATEWRIGHT_BUCKET", global = true)]
+    pub(crate) bucket: Option<String>,
+    /// The KMS key of the store on AWS: an alias (alias/NAME), an identifier or an ARN.
+    #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KEY", global = true)]
+    pub(crate) key: Option<String>,
+    /// Put the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
+    #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
+    pub(crate) s3_path_style: bool,
 }
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
@@ -38,6 +74,24 @@ pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
 
 pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
+}
+
+pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let [org, project, stack] = parts[..] else { bail!("a stack is named as ORGANIZATION/PROJECT/STACK") };
+    Ok(StackAddress::parse(org, project, stack)?)
+}
+
+pub(crate) fn project(text: &str) -> anyhow::Result<ProjectName> {
+    Ok(ProjectName::parse(text)?)
+}
+
+pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
+    Ok(ServerUrl::parse(text)?)
+}
+
+pub(crate) fn stack_id(text: &str) -> anyhow::Result<StackId> {
+    StackId::parse(text).ok_or_else(|| anyhow!("an id has the form 01234567-89ab-4cde-8f01-23456789abcd"))
 }
 
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
@@ -68,16 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
-        let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
-            Command::Serve(serve) => serve.offer_delta_checkpoints,
-            _ => panic!("that was no serve"),
-        };
-        assert_eq!(cutoff(&["statewright", "serve"]), None);
-        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
-        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
-        let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
-        assert!(Args::try_parse_from(negative).is_err());
+    fn a_stack_has_three_parts() {
+        assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
+        for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
+            assert!(stack_address(bad).is_err(), "{bad:?} was taken as a stack");
+        }
     }
 
     #[test]

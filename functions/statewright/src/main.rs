@@ -2,24 +2,40 @@
 //! work on the same data beside it.
 
 mod args;
+mod audit;
 mod commands;
 mod data;
 mod output;
 mod serve;
 
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use clap::Parser;
+use statewright_shared::api::audit::AuditLog as _;
+use tokio::runtime::Builder;
 
 use crate::args::Args;
+use crate::audit::AuditFile;
+use crate::commands::Command;
 use crate::output::Output;
 
+/// A commit holds its thread for as long as the disk syncs, so of two threads for each core one can go on.
+const THREADS_PER_CORE: usize = 2;
+
 /// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = Args::parse();
     let out = Output::new(args.json);
-    match commands::run(args.command, out).await {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS_PER_CORE * cores).enable_all().build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(run(args, out)),
+        Err(error) => Err(anyhow::Error::new(error).context("this process may not start threads")),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(usage) = error.downcast_ref::<clap::Error>() {
@@ -29,4 +45,15 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Does what was asked, and keeps a record of it where one is wanted. A server keeps those of its requests.
+async fn run(args: Args, out: Output) -> anyhow::Result<()> {
+    let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
+    let is_an_act = !matches!(args.command, Command::Serve(_) | Command::Completions(_));
+    let result = commands::run(args.command, audit.clone(), out).await;
+    if let Some(audit) = audit.filter(|_| is_an_act) {
+        audit.keep(&audit::of_command(std::env::args().skip(1), &result));
+    }
+    result
 }

@@ -3,12 +3,16 @@
 
 use std::fmt;
 use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use comfy_table::{Table, TableStyle};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 use statewright_shared::ports::Timestamp;
+
+/// How often what goes on shows that it does.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Where a command says what came of it.
 #[derive(Debug, Clone, Copy)]
@@ -71,11 +75,15 @@ impl Output {
     /// Shows that something long goes on, and how far it is where `total` is known: on stderr, and only on a terminal.
     pub(crate) fn progress(self, what: &'static str, total: Option<u64>) -> ProgressBar {
         let (bar, template) = match total {
-            Some(total) => (ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}"),
-            None => (ProgressBar::new_spinner(), "{spinner} {msg} {pos}"),
+            Some(total) => (ProgressBar::new(total), "{msg}: {pos} of {len} {wide_bar} {eta}"),
+            None => (ProgressBar::new_spinner(), "{spinner} {msg}: {pos}"),
         };
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.with_style(style).with_message(what)
+        let bar = bar.with_style(style).with_message(what);
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(TICK);
+        }
+        bar
     }
 
     /// Asks before what cannot be taken back: no question if the answer was given with `--yes`, and without a terminal

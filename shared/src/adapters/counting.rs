@@ -146,6 +146,16 @@ impl<K: Keys> Keys for Counting<K> {
         count(&self.counter.counts.keys_unwrapped);
         self.inner.unwrap(wrapped, context).await
     }
+
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        // Opened and wrapped again, which a key service counts as one.
+        count(&self.counter.counts.keys_unwrapped);
+        self.inner.rewrap(wrapped, context).await
+    }
 }
 
 #[cfg(test)]

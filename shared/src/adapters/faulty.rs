@@ -169,6 +169,14 @@ impl<K: Keys> Keys for Faulty<K> {
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
         self.faults.meet(self.inner.unwrap(wrapped, context)).await
     }
+
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        self.faults.meet(self.inner.rewrap(wrapped, context)).await
+    }
 }
 
 #[cfg(test)]

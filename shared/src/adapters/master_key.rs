@@ -14,28 +14,21 @@ const NONCE_BYTES: usize = 12;
 const HEADER_BYTES: usize = 1 + ID_BYTES;
 
 /// A master key, ready to wrap and to unwrap.
-pub(crate) struct MasterKey {
+struct MasterKey {
     /// Tells master keys apart without telling anything of them.
     id: [u8; ID_BYTES],
     cipher: Aes256Gcm,
 }
 
 impl MasterKey {
-    pub(crate) fn new(bytes: &[u8; 32]) -> Self {
+    fn new(bytes: &[u8; 32]) -> Self {
         let digest = Sha256::new_with_prefix(b"statewright master key id").chain_update(bytes).finalize();
         let mut id = [0; ID_BYTES];
         id.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
         Self { id, cipher: Aes256Gcm::new(Key::<Aes256Gcm>::from_slice(bytes)) }
     }
 
-    /// A new data key, plain and wrapped.
-    pub(crate) fn generate(
-        &self,
-        ids: &dyn Ids,
-        context: &KeyContext,
-    ) -> Result<(DataKey, WrappedKey), KeysError> {
-        let mut data_key = DataKey([0; 32]);
-        ids.fill(&mut data_key.0);
+    fn wrap(&self, data_key: &DataKey, ids: &dyn Ids, context: &KeyContext) -> Result<WrappedKey, KeysError> {
         let mut nonce = [0; NONCE_BYTES];
         ids.fill(&mut nonce);
 
@@ -49,11 +42,16 @@ impl MasterKey {
             .map_err(|_| PortError::not_done("wrapping a data key", BoxError::from("the cipher refused")))?;
         wrapped.extend_from_slice(&nonce);
         wrapped.extend_from_slice(&sealed);
-        Ok((data_key, WrappedKey(wrapped)))
+        Ok(WrappedKey(wrapped))
+    }
+
+    /// Whether a key was wrapped under this one, by what its header says.
+    fn has_wrapped(&self, wrapped: &WrappedKey) -> bool {
+        wrapped.0.get(1..HEADER_BYTES) == Some(self.id.as_slice())
     }
 
     /// Opens a wrapped key.
-    pub(crate) fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+    fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
         let (header, rest) = wrapped.0.split_at_checked(HEADER_BYTES).ok_or(KeysError::Mismatch)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_BYTES).ok_or(KeysError::Mismatch)?;
         // The header is bound too, so the cipher would notice; asking first keeps the formats apart.
@@ -66,6 +64,55 @@ impl MasterKey {
             .map(Zeroizing::new)
             .map_err(|_| KeysError::Mismatch)?;
         plain.as_slice().try_into().map(DataKey).map_err(|_| KeysError::Mismatch)
+    }
+}
+
+/// The master keys that there are, the newest first: that one wraps, and all of them open.
+pub(crate) struct KeyRing(Vec<MasterKey>);
+
+impl KeyRing {
+    /// A ring of these keys, the newest first.
+    pub(crate) fn new<'a>(keys: impl IntoIterator<Item = &'a [u8; 32]>) -> Self {
+        Self(keys.into_iter().map(MasterKey::new).collect())
+    }
+
+    fn newest(&self) -> Result<&MasterKey, KeysError> {
+        self.0.first().ok_or(KeysError::Mismatch)
+    }
+
+    /// Whether the master key of a wrapped key is among them.
+    pub(crate) fn knows(&self, wrapped: &WrappedKey) -> bool {
+        self.0.iter().any(|key| key.has_wrapped(wrapped))
+    }
+
+    /// A new data key, plain and wrapped.
+    pub(crate) fn generate(
+        &self,
+        ids: &dyn Ids,
+        context: &KeyContext,
+    ) -> Result<(DataKey, WrappedKey), KeysError> {
+        let mut data_key = DataKey([0; 32]);
+        ids.fill(&mut data_key.0);
+        let wrapped = self.newest()?.wrap(&data_key, ids, context)?;
+        Ok((data_key, wrapped))
+    }
+
+    /// Opens a wrapped key.
+    pub(crate) fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        let key = self.0.iter().find(|key| key.has_wrapped(wrapped)).ok_or(KeysError::Mismatch)?;
+        key.unwrap(wrapped, context)
+    }
+
+    /// The same data key under the newest master key; `None` where it is so already.
+    pub(crate) fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        ids: &dyn Ids,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        let data_key = self.unwrap(wrapped, context)?;
+        let newest = self.newest()?;
+        if newest.has_wrapped(wrapped) { Ok(None) } else { newest.wrap(&data_key, ids, context).map(Some) }
     }
 }
 

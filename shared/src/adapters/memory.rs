@@ -9,10 +9,10 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use super::key_range::sort_range;
-use super::master_key::MasterKey;
+use super::master_key::KeyRing;
 use crate::ports::{
-    Blob, BlobKey, Blobs, CommitError, DataKey, Expect, Ids, Item, ItemKey, KeyContext, Keys, KeysError,
-    Ledger, Order, Page, PortError, Query, Refusal, WrappedKey, Write, WriteAction, verify_writes,
+    Blob, BlobKey, Blobs, CommitError, DataKey, Expect, Ids, Inventory, Item, ItemKey, KeyContext, Keys,
+    KeysError, Ledger, Order, Page, PortError, Query, Refusal, WrappedKey, Write, WriteAction, verify_writes,
 };
 
 /// A page holds no more than this many bytes of values, unless its only item is larger: so that tests meet pages as
@@ -52,6 +52,24 @@ impl MemoryLedger {
 impl Default for MemoryLedger {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[async_trait]
+impl Inventory for (MemoryLedger, MemoryBlobs) {
+    async fn items(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
+        let is_meant = |item: &Item| {
+            item.key.partition.starts_with(prefix) && after.is_none_or(|after| item.key > *after)
+        };
+        let mut items = self.0.items();
+        items.retain(is_meant);
+        let more = items.len() > limit.max(1);
+        items.truncate(limit.max(1));
+        Ok(Page { items, more })
+    }
+
+    async fn blobs(&self) -> Result<Vec<BlobKey>, PortError> {
+        Ok(self.1.keys())
     }
 }
 
@@ -164,19 +182,44 @@ impl Blobs for MemoryBlobs {
     }
 }
 
-/// Data keys under a master key that is gone with the process. Clones share it.
+/// Data keys under master keys that are gone with the process. Clones share them.
 #[derive(Clone)]
 pub struct MemoryKeys {
-    master: Arc<MasterKey>,
+    masters: Arc<Mutex<Masters>>,
     ids: Arc<dyn Ids>,
+}
+
+struct Masters {
+    /// The newest first.
+    keys: Vec<[u8; 32]>,
+    ring: KeyRing,
 }
 
 impl MemoryKeys {
     /// A new master key, drawn from `ids`, as the data keys will be.
     pub fn new(ids: Arc<dyn Ids>) -> Self {
+        let masters = Masters { keys: Vec::new(), ring: KeyRing::new([]) };
+        let new = Self { masters: Arc::new(Mutex::new(masters)), ids };
+        new.add_master();
+        new
+    }
+
+    /// Draws a master key that wraps from now on; the older ones still open.
+    pub fn add_master(&self) {
         let mut bytes = [0; 32];
-        ids.fill(&mut bytes);
-        Self { master: Arc::new(MasterKey::new(&bytes)), ids }
+        self.ids.fill(&mut bytes);
+        self.change(|keys| keys.insert(0, bytes));
+    }
+
+    /// Forgets all master keys but the newest.
+    pub fn forget_old_masters(&self) {
+        self.change(|keys| keys.truncate(1));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<[u8; 32]>)) {
+        let mut masters = lock(&self.masters);
+        change(&mut masters.keys);
+        masters.ring = KeyRing::new(&masters.keys);
     }
 }
 
@@ -189,11 +232,19 @@ impl fmt::Debug for MemoryKeys {
 #[async_trait]
 impl Keys for MemoryKeys {
     async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
-        self.master.generate(self.ids.as_ref(), context)
+        lock(&self.masters).ring.generate(self.ids.as_ref(), context)
     }
 
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
-        self.master.unwrap(wrapped, context)
+        lock(&self.masters).ring.unwrap(wrapped, context)
+    }
+
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        lock(&self.masters).ring.rewrap(wrapped, self.ids.as_ref(), context)
     }
 }
 

@@ -48,7 +48,10 @@ impl Body {
 
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
-        serde_json::from_slice(&self.text).map_err(|error| {
+        // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
+        let text = std::str::from_utf8(&self.text)
+            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")))?;
+        serde_json::from_str(text).map_err(|error| {
             Error::Invalid(format!("the request body is not what this call takes: {error}")).into()
         })
     }

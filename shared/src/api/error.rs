@@ -105,10 +105,11 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // The CLI halves a batch of journal entries when it reads this status.
         Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
-        Error::NoOrg(_)
+        Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
         | Error::NoProject(_)
         | Error::NoVersion { .. }
+        | Error::Pruned { .. }
         | Error::NeverUpdated(_)
         | Error::NoUpdate { .. }
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
@@ -123,7 +124,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
             StatusCode::SERVICE_UNAVAILABLE,
             "Service Unavailable: the store did not answer; nothing is lost, try again".to_owned(),
         ),
-        Error::Broken(_) => (
+        Error::Broken(_) | Error::TooNew(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             "Internal Server Error: what is stored could not be used; the server's log says why, under this request's ID"
                 .to_owned(),

@@ -6,6 +6,7 @@ mod body;
 mod error;
 mod gate;
 mod handlers;
+mod host;
 pub mod metrics;
 mod path;
 mod ready;

@@ -19,9 +19,8 @@ use crate::ports::Timestamp;
 /// Gives a request its ID and its trail, and tells what became of it.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(app, &mut request);
-    let version = request.version();
     let mut response = next.run(request).await;
-    if response.status() == StatusCode::REQUEST_TIMEOUT && version <= Version::HTTP_11 {
+    if response.status() == StatusCode::REQUEST_TIMEOUT && watched.version <= Version::HTTP_11 {
         // The rest of the body may still come, and is not another request.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -34,6 +33,7 @@ struct Watched {
     app: App,
     trail: Trail,
     method: Method,
+    version: Version,
     since: Timestamp,
     request_id: String,
     request_bytes: u64,
@@ -59,6 +59,7 @@ impl Watched {
         Self {
             trail,
             method: request.method().clone(),
+            version: request.version(),
             since: app.now(),
             request_id,
             request_bytes: request.body().size_hint().lower(),
@@ -101,6 +102,7 @@ impl Watched {
     fn log(&self, story: &Story, duration: Duration, answered: &Answered) {
         let request_id = self.request_id.as_str();
         let method = self.method.as_str();
+        let http = tracing::field::debug(self.version);
         let route = story.route.map_or("-", |route| route.path);
         let status = answered.status.map(|status| status.as_u16());
         let duration_ms = duration.as_secs_f64() * 1000.0;
@@ -116,12 +118,12 @@ impl Watched {
             let note = answered.note.as_ref().map(|OperatorNote(note)| note.as_str());
             tracing::error!(
                 target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
-                from, request_id, note, "request failed"
+                http, from, request_id, note, "request failed"
             );
         } else {
             tracing::info!(
                 target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
-                from, request_id, "request"
+                http, from, request_id, "request"
             );
         }
     }

@@ -12,5 +12,6 @@ pub mod names;
 pub(crate) mod resource;
 pub mod saves;
 pub mod secret;
+pub mod server_url;
 pub mod update;
 pub mod urn;

@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
 
 /// The mark of a secret.
-const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
+pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 
 /// Whether JSON text holds a secret that is not encrypted. A client sends such text only if its user made it by hand
 /// from an export with `--show-secrets`; text that is nested too deeply to be looked at counts as holding one.

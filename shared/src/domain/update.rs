@@ -348,6 +348,22 @@ impl Update {
         }
     }
 
+    /// From when on nothing more comes of it: it ended, or it is one that holds nothing and has run out of time. `None`
+    /// for one that is yet to be ended by somebody.
+    pub fn over_since(&self) -> Option<Timestamp> {
+        match &self.status {
+            Status::Ended { at, .. } => Some(*at),
+            Status::NotStarted => Some(self.created.plus(START_WITHIN)),
+            Status::Running { until, .. } if self.dry_run => Some(*until),
+            Status::Running { .. } | Status::Sealed { .. } => None,
+        }
+    }
+
+    /// Whether it holds nothing and never moves a head: a preview, or an update that was never started.
+    pub fn is_scrap(&self) -> bool {
+        self.dry_run || self.status == Status::NotStarted
+    }
+
     /// When it started, if it did.
     pub fn started(&self) -> Option<Timestamp> {
         match &self.status {

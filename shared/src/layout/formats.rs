@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, Head, Member, Name, Org, Outputs, Payload,
-    Preview, Role, Signer, Snapshot, Summary, Token, TokenEntry, User, VerifyingKeyRecord, Version,
-    WrappedDataKey,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
+    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry,
+    User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -83,6 +83,7 @@ fn snapshot() -> Snapshot {
         bytes_text: 1234,
         resource_count: 5,
         pending_count: 1,
+        secrets_url: None,
     }
 }
 
@@ -148,6 +149,8 @@ fn read_all() -> Read {
     read.is("head.v1", &head(), b"");
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };
     read.is("head-new.v1", &new, b"");
+    let addressed = Snapshot { secrets_url: Some("https://state.example.com".to_owned()), ..snapshot() };
+    read.is("head-addressed.v1", &Head { snapshot: Some(addressed.clone()), ..head() }, b"");
     let version = Version {
         version: 7,
         update: update_id(2),
@@ -164,7 +167,8 @@ fn read_all() -> Read {
         detail: detail(),
     };
     read.is("version.v1", &version, b"");
-    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version }, b"");
+    read.is("version-renamed.v1", &Version { kind: UpdateKind::Rename, ..version.clone() }, b"");
+    read.is("version-addressed.v1", &Version { snapshot: addressed, ..version }, b"");
     read.is("detail.v1", &detail(), b"");
     read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
 
@@ -193,7 +197,18 @@ fn read_all() -> Read {
 
     let bytes: Vec<u8> = (0..33).collect();
     read.is("preview.v1", &Preview { update: update_id(4) }, b"");
-    read.is("due.v1", &Due { update: update_id(3) }, b"");
+    read.is("due.v1", &Due::Update(update_id(3)), b"");
+    read.is("due-update.v2", &Due::Update(update_id(3)), b"");
+    read.is("due-versions.v2", &Due::Versions(stack()), b"");
+    read.is("due-stack.v2", &Due::Stack(stack()), b"");
+    let outputs = format!("snap/{}/{}-outputs", stack(), update_id(2));
+    read.is("due-outputs.v2", &Due::Outputs { stack: stack(), key: outputs }, b"");
+    read.is("due-blob.v2", &Due::Blob { key: snapshot().blob, stack: Some(stack()) }, b"");
+    let once = Due::Blob { key: format!("log/{}/00000000000000ff", update_id(2)), stack: None };
+    read.is("due-blob-once.v2", &once, b"");
+    read.is("update-entry.v1", &UpdateEntry { created: CREATED }, b"");
+    read.is("former-name.v1", &FormerName { address: head().address }, b"");
+    read.is("removed.v1", &Removed { at: LATER, by: login("alice"), name: name.clone() }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);

@@ -2,6 +2,7 @@
 
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use crate::layout::records::Due;
 use crate::ports::{BlobKey, ItemKey, Timestamp};
 
 /// Partitions that due items are spread over.
@@ -59,6 +60,28 @@ impl ItemKeys {
         Some((ProjectName::parse(project).ok()?, StackName::parse(stack).ok()?))
     }
 
+    /// A stack that was removed under this name.
+    pub fn removed(address: &StackAddress, stack: StackId) -> ItemKey {
+        ItemKey::new(
+            format!("ORG#{}", address.org),
+            format!("REMOVED#{}/{}#{stack}", address.project, address.stack),
+        )
+    }
+
+    /// The partition and the sort prefix of an organization's removed stacks, of one name or of all.
+    pub fn all_removed(org: &OrgName, name: Option<(&ProjectName, &StackName)>) -> (String, String) {
+        let prefix = name
+            .map_or_else(|| "REMOVED#".to_owned(), |(project, stack)| format!("REMOVED#{project}/{stack}#"));
+        (format!("ORG#{org}"), prefix)
+    }
+
+    /// The project and the stack in a removed stack's sort key.
+    pub fn parse_removed_sort(sort: &str) -> Option<(ProjectName, StackName)> {
+        let (name, _) = sort.strip_prefix("REMOVED#")?.split_once('#')?;
+        let (project, stack) = name.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StackName::parse(stack).ok()?))
+    }
+
     /// A stack's head.
     pub fn head(stack: StackId) -> ItemKey {
         ItemKey::new(format!("STACK#{stack}"), "HEAD")
@@ -79,15 +102,60 @@ impl ItemKeys {
         (format!("STACK#{stack}"), "V#".to_owned())
     }
 
-    /// A preview, in the list of those that started from a version of a stack, by when it started.
-    pub fn preview(stack: StackId, version: u64, started: Timestamp, update: UpdateId) -> ItemKey {
-        let sort = format!("P#{version:020}#{:020}#{update}", started.0.max(0));
+    /// A preview, in the list of those that started from a version of a stack, by when it was created.
+    pub fn preview(stack: StackId, version: u64, created: Timestamp, update: UpdateId) -> ItemKey {
+        let sort = format!("P#{version:020}#{:020}#{update}", created.0.max(0));
         ItemKey::new(format!("STACK#{stack}"), sort)
     }
 
     /// The partition and the sort prefix of the previews that started from a version of a stack.
     pub fn previews(stack: StackId, version: u64) -> (String, String) {
         (format!("STACK#{stack}"), format!("P#{version:020}#"))
+    }
+
+    /// The number in a version's sort key.
+    pub fn parse_version_sort(sort: &str) -> Option<u64> {
+        sort.strip_prefix("V#")?.parse().ok()
+    }
+
+    /// The stack in the partition of a head, a version, and what else lies with them.
+    pub fn parse_stack_partition(partition: &str) -> Option<StackId> {
+        StackId::parse(partition.strip_prefix("STACK#")?)
+    }
+
+    /// The entry of an update in its stack's list.
+    pub fn update_entry(stack: StackId, update: UpdateId) -> ItemKey {
+        ItemKey::new(format!("STACK#{stack}"), format!("U#{update}"))
+    }
+
+    /// The partition and the sort prefix of a stack's list of updates.
+    pub fn update_entries(stack: StackId) -> (String, String) {
+        (format!("STACK#{stack}"), "U#".to_owned())
+    }
+
+    /// The update in the sort key of its entry.
+    pub fn parse_update_entry_sort(sort: &str) -> Option<UpdateId> {
+        UpdateId::parse(sort.strip_prefix("U#")?)
+    }
+
+    /// The entry of a former name in its stack's list.
+    pub fn former_name(stack: StackId, address: &StackAddress) -> ItemKey {
+        ItemKey::new(format!("STACK#{stack}"), format!("FORMER#{address}"))
+    }
+
+    /// The partition and the sort prefix of a stack's list of former names.
+    pub fn former_names(stack: StackId) -> (String, String) {
+        (format!("STACK#{stack}"), "FORMER#".to_owned())
+    }
+
+    /// The partition and the sort prefix of a stack's wrapped data keys.
+    pub fn data_keys(stack: StackId) -> (String, String) {
+        (format!("KEY#{stack}"), String::new())
+    }
+
+    /// The stack in the partition of its data keys.
+    pub fn parse_data_key_partition(partition: &str) -> Option<StackId> {
+        StackId::parse(partition.strip_prefix("KEY#")?)
     }
 
     /// A stack's wrapped data key.
@@ -130,10 +198,22 @@ impl ItemKeys {
         ItemKey::new(format!("EVENTS#{update}"), format!("{first:020}-{last:020}"))
     }
 
-    /// When the sweeper looks at an update. Updates are spread over a few partitions by their ids.
-    pub fn due(update: UpdateId, at: Timestamp) -> ItemKey {
-        let shard = update.to_string().bytes().last().unwrap_or(0) % DUE_SHARDS;
-        ItemKey::new(Self::due_partition(shard), format!("{:020}#{update}", at.0.max(0)))
+    /// The partition and the sort prefix of an update's events.
+    pub fn all_events(update: UpdateId) -> (String, String) {
+        (format!("EVENTS#{update}"), String::new())
+    }
+
+    /// When the sweeper looks at something. Due items are spread over a few partitions by what they are about.
+    pub fn due(due: &Due, at: Timestamp) -> ItemKey {
+        let what = match due {
+            Due::Update(update) => update.to_string(),
+            Due::Versions(stack) => format!("versions-{stack}"),
+            Due::Stack(stack) => format!("stack-{stack}"),
+            Due::Outputs { key, .. } => format!("outputs-{key}"),
+            Due::Blob { key, .. } => format!("blob-{key}"),
+        };
+        let shard = what.bytes().last().unwrap_or(0) % DUE_SHARDS;
+        ItemKey::new(Self::due_partition(shard), format!("{:020}#{what}", at.0.max(0)))
     }
 
     /// The partition of a shard of due items.
@@ -254,10 +334,22 @@ mod tests {
 
     #[test]
     fn due_items_sort_by_their_time_and_tell_it() {
-        let update = UpdateId::new(Uuid::from_u128(1));
+        let update = Due::Update(UpdateId::new(Uuid::from_u128(1)));
         let (early, late) = (Timestamp(9), Timestamp(10));
-        assert!(ItemKeys::due(update, early).sort < ItemKeys::due(update, late).sort);
-        assert_eq!(ItemKeys::parse_due_sort(&ItemKeys::due(update, late).sort), Some(late));
+        assert!(ItemKeys::due(&update, early).sort < ItemKeys::due(&update, late).sort);
+        assert_eq!(ItemKeys::parse_due_sort(&ItemKeys::due(&update, late).sort), Some(late));
+    }
+
+    #[test]
+    fn a_removed_stack_is_found_by_its_name_and_not_by_a_longer_one() {
+        let address = StackAddress::parse("acme", "web.site", "dev").unwrap();
+        let key = ItemKeys::removed(&address, StackId::new(Uuid::from_u128(1)));
+        let names = ItemKeys::parse_removed_sort(&key.sort).unwrap();
+        assert_eq!(names, (address.project.clone(), address.stack.clone()));
+        let (_, prefix) = ItemKeys::all_removed(&address.org, Some((&names.0, &names.1)));
+        assert!(key.sort.starts_with(&prefix));
+        let longer = StackAddress::parse("acme", "web.site", "dev-1").unwrap();
+        assert!(!ItemKeys::removed(&longer, StackId::new(Uuid::from_u128(1))).sort.starts_with(&prefix));
     }
 
     #[test]

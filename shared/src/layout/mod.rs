@@ -4,11 +4,13 @@
 //! themselves, [`slot`] are the entries of an update's log.
 
 pub mod keys;
+pub mod named;
 pub mod record;
 pub mod records;
 pub mod slot;
 
 pub use keys::ItemKeys;
+pub use named::{NamedBlob, named_blobs};
 pub use record::{Broken, Record};
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ports::{Expect, Item, ItemKey, Revision, Timestamp, Write, WriteAction};
+use crate::ports::{Expect, Item, ItemKey, Revision, Write, WriteAction};
 
 /// A persisted value that does not read back: written by a newer version, or damaged.
 #[derive(Debug, thiserror::Error)]
@@ -115,17 +115,6 @@ impl<T: Record> Stored<T> {
 /// A put of a record.
 pub fn put(key: ItemKey, expect: Expect, revision: Revision, value: Bytes) -> Write {
     Write { key, expect, action: WriteAction::Put { revision, value, expires: None } }
-}
-
-/// A put of a record that the store may drop after an instant.
-pub fn put_until(
-    key: ItemKey,
-    expect: Expect,
-    revision: Revision,
-    value: Bytes,
-    expires: Timestamp,
-) -> Write {
-    Write { key, expect, action: WriteAction::Put { revision, value, expires: Some(expires) } }
 }
 
 /// A delete.

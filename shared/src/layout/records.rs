@@ -141,6 +141,10 @@ pub struct Snapshot {
     pub resource_count: u64,
     /// Operations that were begun and never ended.
     pub pending_count: u64,
+    /// The address of the server that opens its secrets, as it is written in it. `None` if it names none, and in
+    /// snapshots that were published before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_url: Option<String>,
 }
 
 impl Snapshot {
@@ -194,9 +198,10 @@ pub struct Version {
     pub snapshot: Snapshot,
     /// Operation to count, as the engine summed them up.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// How many journal entries could not be applied. They are never fatal.
+    /// How many journal entries could not be applied. They are never fatal. Slots of a log that an operator left out,
+    /// since they did not read back, count as one each.
     pub skipped_count: u64,
-    /// The first of them: sequence ID and reason.
+    /// The first of them: sequence ID, 0 for slots, and reason.
     pub skipped: Vec<(i64, String)>,
     /// Which integrity rule the deployment breaks, if any.
     pub integrity_error: Option<String>,
@@ -302,15 +307,73 @@ impl Record for Preview {
     const NAME: &'static str = "preview";
 }
 
-/// Something that is due.
+/// What a sweep is to look at. Format 1 knew updates only, in the same form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Due {
-    /// The update to look at.
-    pub update: UpdateId,
+#[serde(rename_all = "lowercase")]
+pub enum Due {
+    /// An update: it is ended when its lease is over, and later it loses its log and its events.
+    Update(UpdateId),
+    /// A stack that has more versions than are kept.
+    Versions(StackId),
+    /// A stack that was removed.
+    Stack(StackId),
+    /// The outputs of a stack's version, which the next version replaces.
+    Outputs {
+        /// The stack.
+        stack: StackId,
+        /// The blob's key.
+        key: String,
+    },
+    /// A blob that nothing named any more when this was written.
+    Blob {
+        /// Its key.
+        key: String,
+        /// The stack whose versions may name it again; `None` for a blob that one item names in all its life.
+        stack: Option<StackId>,
+    },
 }
 
 impl Record for Due {
     const NAME: &'static str = "due item";
+    const FORMAT: u8 = 2;
+}
+
+/// The entry of an update in the list of its stack's: for as long as the update has a record, so that whoever erases the
+/// stack finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateEntry {
+    /// When the update was created.
+    pub created: Timestamp,
+}
+
+impl Record for UpdateEntry {
+    const NAME: &'static str = "update entry";
+}
+
+/// The entry of a former name in the list of its stack's, so that whoever erases the stack finds the [`Alias`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerName {
+    /// The name.
+    pub address: StackAddress,
+}
+
+impl Record for FormerName {
+    const NAME: &'static str = "former name entry";
+}
+
+/// A stack that was removed and can be brought back. Without this item it is being erased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// When it was removed.
+    pub at: Timestamp,
+    /// Who removed it.
+    pub by: Login,
+    /// Its name's item as it was.
+    pub name: Name,
+}
+
+impl Record for Removed {
+    const NAME: &'static str = "removed stack";
 }
 
 /// A stack's wrapped data key; the tail is the wrapped key.

@@ -52,4 +52,14 @@ pub trait Keys: Send + Sync + 'static {
     /// # Errors
     /// [`KeysError::Mismatch`] unless it was generated under this master key with an equal context.
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError>;
+
+    /// The same data key under the newest master key; `None` where it is so already.
+    ///
+    /// # Errors
+    /// As [`Keys::unwrap`], where it has to be opened.
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError>;
 }

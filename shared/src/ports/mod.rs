@@ -8,12 +8,14 @@ mod clock;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
 mod ids;
+mod inventory;
 mod keys;
 mod ledger;
 
 pub use blobs::{Blob, BlobKey, Blobs};
 pub use clock::{Clock, Timestamp};
 pub use ids::Ids;
+pub use inventory::Inventory;
 pub use keys::{DataKey, KeyContext, Keys, KeysError, WrappedKey};
 pub use ledger::{
     CommitError, Expect, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write, WriteAction,

@@ -93,12 +93,13 @@ pub struct FirstUser {
 /// before there was a directory gets one: with this user, and with everybody who shares an organization with a listed one.
 ///
 /// # Errors
-/// Those of the ports.
+/// [`Error::Invalid`] for the name that means the operator, and those of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
     if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
         directory::complete_once(ctx, login).await?;
         return Ok(None);
     }
+    users::check_name(login)?;
     let now = ctx.now();
     let name = TokenName::parse("first-start")?;
     let (secret, token) = new_token(ctx, login, &name, None);
@@ -122,7 +123,7 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the user does not exist or has a token of that name.
+/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name.
 pub async fn create_token(
     ctx: &Context,
     login: &Login,
@@ -153,7 +154,7 @@ pub async fn create_token(
 /// The access tokens of a user, by name.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the user does not exist.
+/// [`Error::NoUser`].
 pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<Token>, Error> {
     users::read(ctx, login).await?;
     let (partition, prefix) = ItemKeys::user_tokens(login);

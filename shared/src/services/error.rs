@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::ids::UpdateId;
-use crate::domain::names::{InvalidName, OrgName, StackAddress};
+use crate::domain::names::{InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Requester, UpdateKind};
 use crate::layout::Broken;
@@ -37,6 +37,9 @@ pub enum Error {
     /// The organization does not exist, or not for this caller.
     #[error("organization {0} not found")]
     NoOrg(OrgName),
+    /// There is no such user.
+    #[error("there is no user {0}")]
+    NoUser(Login),
     /// The stack does not exist, or not for this caller.
     #[error("stack {0} not found")]
     NoStack(StackAddress),
@@ -50,6 +53,16 @@ pub enum Error {
         address: StackAddress,
         /// The version.
         version: u64,
+    },
+    /// The stack had such a version, and it is not kept any more.
+    #[error("version {version} of stack {address} is no longer kept; the oldest that is kept is {oldest}")]
+    Pruned {
+        /// The stack.
+        address: StackAddress,
+        /// The version.
+        version: u64,
+        /// The oldest that is kept.
+        oldest: u64,
     },
     /// The stack was never updated.
     #[error("stack {0} has never been updated")]
@@ -92,11 +105,17 @@ pub enum Error {
     /// What is stored does not read back.
     #[error("what is stored cannot be used: {0}")]
     Broken(String),
+    /// A newer version of the program stored it, so it is not damaged.
+    #[error("what is stored cannot be used: {0}")]
+    TooNew(String),
 }
 
 impl From<Broken> for Error {
     fn from(broken: Broken) -> Self {
-        Self::Broken(broken.to_string())
+        match broken {
+            Broken::TooNew { .. } => Self::TooNew(broken.to_string()),
+            Broken::Damaged { .. } => Self::Broken(broken.to_string()),
+        }
     }
 }
 

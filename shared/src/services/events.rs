@@ -1,7 +1,5 @@
 //! Engine events: what an update's display is made of. They are kept to be shown; no state depends on them.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use super::accounts::Caller;
@@ -11,13 +9,10 @@ use crate::domain::claims::Claims;
 use crate::domain::names::StackAddress;
 use crate::layout::ItemKeys;
 use crate::layout::keys::events_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::records::{EventBatch, Summary};
 use crate::limits::SUMMARY_BYTES_MAX;
 use crate::ports::{Expect, Order, Query};
-
-/// Events are kept for so long.
-pub const EVENTS_KEPT_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Batches on one page.
 const BATCHES_PER_PAGE: usize = 20;
@@ -47,18 +42,16 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
     if batch.count == 0 {
         return Ok(());
     }
-    let expires = ctx.now().plus(EVENTS_KEPT_FOR);
     let (payload, tail) = store::keep(ctx, || events_blob(id, batch.first, batch.last), batch.gzip).await?;
     let record = EventBatch { count: batch.count, payload };
     let key = ItemKeys::events(id, batch.first, batch.last);
-    let mut writes =
-        vec![put_until(key, Expect::Any, ctx.ids.revision(), record.encode_with(&tail), expires)];
+    let mut writes = vec![put(key, Expect::Any, ctx.ids.revision(), record.encode_with(&tail))];
     // Totals that no engine sums up are only not shown: they would be in the version, which has to fit the ledger.
     let summary =
         batch.summary.map(|summary| summary.encode()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
     if let Some(summary) = summary {
         let key = ItemKeys::update_summary(id);
-        writes.push(put_until(key, Expect::Any, ctx.ids.revision(), summary, expires));
+        writes.push(put(key, Expect::Any, ctx.ids.revision(), summary));
     }
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;

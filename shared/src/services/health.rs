@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Error, store, update_tokens};
 use crate::context::Context;
-use crate::domain::update::{Status, Update};
+use crate::domain::update::{LEASE, Status, Update};
 use crate::layout::ItemKeys;
 use crate::layout::keys::{DUE_SHARDS, probe_blob};
 use crate::layout::record::Record;
@@ -42,7 +42,7 @@ impl Part {
 pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Option<Error>)> {
     let ledger = async { Ok(ctx.ledger.get(&ItemKeys::signer()).await.map(drop)?) };
     within(ctx, Part::Ledger, wait_max, ledger).await?;
-    within(ctx, Part::Keys, wait_max, update_tokens::check_signer(ctx)).await?;
+    within(ctx, Part::Keys, wait_max, update_tokens::try_signer(ctx)).await?;
     let blobs = async {
         ctx.blobs.put(&probe_blob(), Bytes::from_static(b"ready")).await?;
         Ok(ctx.blobs.delete(&probe_blob()).await?)
@@ -81,10 +81,18 @@ pub async fn updates_running(ctx: &Context) -> Result<usize, Error> {
             order: Order::Ascending,
             limit: COUNTED_MAX,
         };
-        for item in store::query(ctx, &query).await?.items {
-            let id = Due::decode(&item.value)?.update;
+        // Whatever runs is due when its lease is over; what is due later has ended.
+        let latest = ctx.now().plus(LEASE);
+        let items = store::query(ctx, &query).await?.items;
+        let soon = items
+            .iter()
+            .take_while(|item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| at <= latest));
+        for item in soon {
+            let Due::Update(id) = Due::decode(&item.value)? else { continue };
             let update = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
-            if update.is_some_and(|update| matches!(update.value.status, Status::Running { .. })) {
+            let is_running =
+                |update: &Update| !update.dry_run && matches!(update.status, Status::Running { .. });
+            if update.is_some_and(|update| is_running(&update.value)) {
                 running.insert(id);
             }
         }

@@ -15,13 +15,10 @@ use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::ItemKeys;
 use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::records::Payload;
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Expect, Item, Order, Query, Refusal};
-
-/// Slots are kept for so long: until then any moment of an update can be looked at.
-pub const LOG_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
 /// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
@@ -54,15 +51,13 @@ async fn append(
     let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
     let slot = Slot { at: ctx.now(), content: content(payload) };
     let value = slot.encode_with(&tail_bytes);
-    let expires = slot.at.plus(LOG_KEPT_FOR);
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
     let mut ask = fresh.is_none();
     for _ in 0..RACES_MAX {
         let number = tail + 1;
-        let write =
-            put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone(), expires);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone());
         let append = store::commit(ctx, vec![write]);
         // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
         let (appended, asked) = if ask {
@@ -166,7 +161,8 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
 pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
         Some(tail) => Ok(tail),
-        None => Ok(last_slot(ctx, id).await?.map_or(0, |last| last.number)),
+        // Only the number: a log is sealed even if its last slot does not read back.
+        None => Ok(last_item(ctx, id).await?.as_ref().map(slot_number).transpose()?.unwrap_or(0)),
     }
 }
 
@@ -178,13 +174,16 @@ pub(crate) struct LastSlot {
 
 /// The last slot; `None` for an empty log.
 pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<LastSlot>, Error> {
+    last_item(ctx, id)
+        .await?
+        .map(|item| Ok(LastSlot { number: slot_number(&item)?, slot: Slot::decode(&item.value)? }))
+        .transpose()
+}
+
+async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
-    let page = store::query(ctx, &query).await?;
-    page.items
-        .first()
-        .map(|item| Ok(LastSlot { number: slot_number(item)?, slot: Slot::decode(&item.value)? }))
-        .transpose()
+    Ok(store::query(ctx, &query).await?.items.pop())
 }
 
 pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {

@@ -2,16 +2,21 @@
 //! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
 
 pub mod accounts;
+pub mod check;
 pub mod directory;
 pub mod error;
 pub mod events;
 pub mod health;
 pub mod history;
 pub mod log;
+pub mod masters;
 pub mod orgs;
 pub mod previews;
 pub mod publish;
+pub mod rehome;
+pub mod removed;
 pub mod rename;
+mod retention;
 pub mod saves;
 pub mod secrets;
 pub mod stacks;
@@ -21,6 +26,7 @@ mod update_record;
 pub mod update_tokens;
 pub mod updates;
 pub mod users;
+pub mod versions;
 
 pub use error::{Error, Holder};
 

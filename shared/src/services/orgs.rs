@@ -17,7 +17,7 @@ const FIRST_MEMBERS_MAX: usize = 40;
 /// Makes an organization with these members.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is one of that name, or a user is missing.
+/// [`Error::Invalid`] when there is one of that name; [`Error::NoUser`].
 pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
     let members: BTreeSet<&Login> = members.iter().collect();
     if members.len() > FIRST_MEMBERS_MAX {
@@ -51,7 +51,7 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
 /// The members of an organization with their roles, by login.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is no such organization.
+/// [`Error::NoOrg`].
 pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     read(ctx, org).await?;
     read_members(ctx, org).await
@@ -61,7 +61,7 @@ pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>,
 /// minute.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is no such organization or user.
+/// [`Error::NoOrg`], [`Error::NoUser`].
 pub async fn add_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
     for _ in 0..RACES_MAX {
         let record = read(ctx, org).await?;
@@ -84,7 +84,7 @@ pub async fn add_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<b
 /// Ends a membership, and says whether there was one. Processes that remember the user learn it within a minute.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is no such organization or user.
+/// [`Error::NoOrg`], [`Error::NoUser`].
 pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
     for _ in 0..RACES_MAX {
         read(ctx, org).await?;
@@ -107,9 +107,7 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
 
 /// An organization that is there.
 pub(super) async fn read(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Error> {
-    store::read::<Org>(ctx, &ItemKeys::org(org))
-        .await?
-        .ok_or_else(|| Error::Invalid(format!("there is no organization {org}")))
+    store::read::<Org>(ctx, &ItemKeys::org(org)).await?.ok_or_else(|| Error::NoOrg(org.clone()))
 }
 
 /// The write of a membership that stands with the organization.

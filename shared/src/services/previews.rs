@@ -1,20 +1,19 @@
-//! The previews of a stack. A preview takes no lock and makes no version; what is kept of it goes by itself after a while.
+//! The previews of a stack. A preview takes no lock and makes no version; what is kept of it goes after a while.
 
 use futures::future::try_join_all;
 
 use super::accounts::Caller;
 use super::history::PageOf;
 use super::stacks::{self, Located};
-use super::update_record::SCRAP_KEPT_FOR;
 use super::{Error, store};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::records::{Detail, Preview, Summary};
-use crate::ports::{Expect, Write};
+use crate::ports::{Expect, ItemKey, Write};
 
 /// Of the previews that started from one version only so many are looked at, the first ones.
 const PREVIEWS_MAX: usize = 1_000;
@@ -22,11 +21,14 @@ const PREVIEWS_MAX: usize = 1_000;
 /// Previews on one page, at most: each costs three reads, which go side by side.
 pub const PAGE_MAX: u64 = 100;
 
+/// Where the entry of a preview lies. It goes when the preview's record does.
+pub(super) fn entry_key(id: UpdateId, update: &Update) -> ItemKey {
+    ItemKeys::preview(update.stack, update.base_version, update.created, id)
+}
+
 /// The entry of a preview that starts, in its stack's list.
 pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write {
-    let key = ItemKeys::preview(update.stack, update.base_version, ctx.now(), id);
-    let record = Preview { update: id }.encode();
-    put_until(key, Expect::Any, ctx.ids.revision(), record, ctx.now().plus(SCRAP_KEPT_FOR))
+    put(entry_key(id, update), Expect::Any, ctx.ids.revision(), Preview { update: id }.encode())
 }
 
 /// What is known of a preview.
@@ -87,7 +89,7 @@ pub async fn list(
             store::read::<Detail>(ctx, &detail),
             store::read::<Summary>(ctx, &summary),
         )?;
-        // What goes by itself need not go all at once.
+        // It has just gone.
         let Some(update) = update else { return Ok::<_, Error>(None) };
         let detail = detail.map(|detail| detail.value).unwrap_or_default();
         Ok(Some(Previewed {

@@ -10,26 +10,33 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::accounts::Caller;
+use super::retention::BLOB_OUTLIVES;
 use super::stacks::{self, Located};
-use super::update_record::update_write;
+use super::sweep::due_write;
+use super::update_record::{entry_writes, update_write};
 use super::{Error, Holder, RACES_MAX, log, saves, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::saves::last_chain;
+use crate::domain::server_url::ServerUrl;
 use crate::domain::update::{
     Command, Outcome, PUBLISHER_HEAD_START, Requester, Seal, SealedBy, Status, Update, UpdateKind,
 };
 use crate::layout::ItemKeys;
 use crate::layout::keys::{outputs_blob, snapshot_blob};
-use crate::layout::record::{Record, Stored, put, put_until};
-use crate::layout::records::{Detail, Head, Name, Outputs, Snapshot, Summary, Version};
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{Detail, Due, Head, Name, Outputs, Payload, Snapshot, Summary, Version};
 use crate::layout::slot::{Content, Slot};
+use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
 
 mod fold;
+mod from_log;
 
+pub(super) use fold::differences;
 pub use fold::{Folded, gunzip, gzip, refuse_plaintext};
+pub use from_log::{FromLog, SlotView, from_log, slots};
 
 /// Between two looks at whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -39,7 +46,15 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// # Errors
 /// [`Error::Held`].
 pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> {
-    let Some(id) = head.running else { return Ok(()) };
+    match holder(ctx, head).await? {
+        Some(holder) => Err(Error::Held(Box::new(holder))),
+        None => Ok(()),
+    }
+}
+
+/// Who holds the stack.
+pub(super) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>, Error> {
+    let Some(id) = head.running else { return Ok(None) };
     let Some(update) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
         return Err(Error::Broken(format!("the update {id} that holds {} has no record", head.address)));
     };
@@ -47,11 +62,11 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
         Status::Running { until, .. } => Some(until),
         Status::NotStarted | Status::Sealed { .. } => None,
         // The head moved with it, so what the caller is about to commit on the old one is refused and tried again.
-        Status::Ended { .. } => return Ok(()),
+        Status::Ended { .. } => return Ok(None),
     };
     let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
     let now = ctx.now();
-    Err(Error::Held(Box::new(Holder {
+    Ok(Some(Holder {
         address: head.address.clone(),
         update: id,
         kind: update.value.kind,
@@ -60,7 +75,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
         until,
         last_write,
         now,
-    })))
+    }))
 }
 
 /// Brings a stack whose update is over, but not published, to what that update saved: whoever meets the stack does it.
@@ -139,16 +154,9 @@ pub(crate) async fn seal(
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal) };
-        let expires = at.plus(log::LOG_KEPT_FOR);
         let revision = ctx.ids.revision();
         let writes = vec![
-            put_until(
-                ItemKeys::slot(id, slot),
-                Expect::Absent,
-                ctx.ids.revision(),
-                content.encode(),
-                expires,
-            ),
+            put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
             put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
         ];
         ctx.memory.tails.forget(&id);
@@ -210,19 +218,20 @@ async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Upd
             }
             ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
         };
-        if publish_once(ctx, id, &record, &seal).await? {
+        if publish_once(ctx, id, &record, &seal, None).await? {
             return Ok(());
         }
     }
     Err(Error::Contended("the stack"))
 }
 
-/// One attempt; false when something changed meanwhile.
+/// One attempt, with the whole log or without its end; false when something changed meanwhile.
 async fn publish_once(
     ctx: &Context,
     id: UpdateId,
     record: &Stored<Update>,
     seal: &Seal,
+    left_out: Option<LeftOut>,
 ) -> Result<bool, Error> {
     let update = &record.value;
     let stack = update.stack;
@@ -230,7 +239,7 @@ async fn publish_once(
         (ItemKeys::head(stack), ItemKeys::update_summary(id), ItemKeys::update_detail(id));
     let (head, log, summary, detail) = futures::try_join!(
         store::read::<Head>(ctx, &head_key),
-        read_log(ctx, id),
+        read_log(ctx, id, left_out.as_ref().map(|left_out| left_out.from)),
         store::read::<Summary>(ctx, &summary_key),
         store::read::<Detail>(ctx, &detail_key),
     )?;
@@ -243,7 +252,7 @@ async fn publish_once(
         Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
         None => None,
     };
-    if log.seal.as_ref() != Some(seal) {
+    if left_out.is_none() && log.seal.as_ref() != Some(seal) {
         return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
     }
     let at = seal.at;
@@ -258,6 +267,7 @@ async fn publish_once(
         ended: seal.at,
         resource_changes: summary.map(|summary| summary.value.resource_changes),
         detail: detail.map(|detail| detail.value).unwrap_or_default(),
+        left_out,
     };
     let (next, name) = futures::try_join!(
         store_version(ctx, stack, &head.value, version, folded),
@@ -287,13 +297,16 @@ struct Log {
     seal: Option<Seal>,
 }
 
-/// The contents of a log up to its seal, or to its last slot by now. Slots must be dense.
-async fn read_log(ctx: &Context, id: UpdateId) -> Result<Log, Error> {
+/// The contents of a log up to its seal, to the slot before `end`, or to its last slot by now. Slots must be dense.
+async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     let mut log = Log { parts: Vec::with_capacity(items.len()), last: None, seal: None };
     let mut slots = Vec::with_capacity(items.len());
     for (expected, item) in (1..).zip(&items) {
+        if Some(expected) == end {
+            break;
+        }
         if log::slot_number(item)? != expected {
             return Err(Error::Broken(format!("the log of update {id} lacks slot {expected}")));
         }
@@ -330,7 +343,7 @@ pub(crate) async fn progress(
     id: UpdateId,
     base: Option<&Snapshot>,
 ) -> Result<Option<Bytes>, Error> {
-    let log = read_log(ctx, id).await?;
+    let log = read_log(ctx, id, None).await?;
     let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
     let base = match base {
         Some(snapshot) => Some(stacks::fetch_snapshot(ctx, snapshot).await?),
@@ -361,6 +374,18 @@ struct NewVersion {
     ended: Timestamp,
     resource_changes: Option<BTreeMap<String, u64>>,
     detail: Detail,
+    /// What of the log is not in it.
+    left_out: Option<LeftOut>,
+}
+
+/// The end of a log that an operator leaves out of a version, since it does not read back.
+struct LeftOut {
+    /// The first slot that is left out.
+    from: u64,
+    /// How many there are.
+    count: u64,
+    /// What is wrong with the log.
+    why: String,
 }
 
 /// A version whose blobs are stored, with the writes that make it one.
@@ -383,28 +408,39 @@ async fn store_version(
     let version = head.version + 1;
     let update = new.update;
     let mut writes = Vec::new();
-    let (snapshot, skipped_count, skipped, integrity_error) = match (folded, &head.snapshot) {
+    let (snapshot, mut skipped_count, mut skipped, integrity_error) = match (folded, &head.snapshot) {
         (Folded::Unchanged, Some(base)) => (base.clone(), 0, Vec::new(), None),
         (Folded::Unchanged, None) => {
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
-        (Folded::New(new), _) => {
+        (Folded::New(folded), _) => {
             let key = snapshot_blob(stack, update);
             let snapshot = Snapshot {
                 blob: key.to_string(),
-                sha256: store::sha256_hex(&new.gzip),
-                bytes_gzip: new.gzip.len() as u64,
-                bytes_text: new.bytes_text,
-                resource_count: new.resource_count,
-                pending_count: new.pending_count,
+                sha256: store::sha256_hex(&folded.gzip),
+                bytes_gzip: folded.gzip.len() as u64,
+                bytes_text: folded.bytes_text,
+                resource_count: folded.resource_count,
+                pending_count: folded.pending_count,
+                secrets_url: folded.secrets_url,
             };
-            store::put_blob(ctx, &key, new.gzip).await?;
-            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), new.outputs).await?;
+            store::put_blob(ctx, &key, folded.gzip).await?;
+            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), folded.outputs).await?;
+            if let Payload::Blob { key, .. } = &payload {
+                let due = Due::Outputs { stack, key: key.clone() };
+                writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));
+            }
             let outputs = Outputs { version, payload }.encode_with(&tail);
             writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
-            (snapshot, new.skipped_count, new.skipped, new.integrity_error)
+            (snapshot, folded.skipped_count, folded.skipped, folded.integrity_error)
         }
     };
+    if let Some(LeftOut { from, count, why }) = new.left_out.filter(|left_out| left_out.count > 0) {
+        skipped_count += count;
+        skipped.truncate(SKIPPED_NAMED_MAX - 1);
+        let reason = format!("an operator left out {count} slots of the log, from slot {from} on: {why}");
+        skipped.insert(0, (0, reason));
+    }
     let record = Version {
         version,
         update,
@@ -421,6 +457,9 @@ async fn store_version(
         detail: new.detail,
     };
     writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
+    if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
+        writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
+    }
     Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
 }
 
@@ -496,6 +535,7 @@ async fn store_at_once(
         ended: now,
         resource_changes: None,
         detail,
+        left_out: None,
     };
     let mut stored = store_version(ctx, stack, head, version, folded).await?;
     let update = Update {
@@ -509,10 +549,23 @@ async fn store_at_once(
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
     stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
+    // Its record goes when an update's events do.
+    stored.writes.extend(entry_writes(ctx, id, &update, now.plus(ctx.settings.retention.events)));
     Ok(stored)
 }
 
-/// Makes a whole deployment the stack's next version, and returns the update that did.
+/// A version that one request made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The update that made it.
+    pub update: UpdateId,
+    /// Its number.
+    pub version: u64,
+    /// The address of the server that opens its secrets, as far as it says.
+    pub secrets_url: Option<String>,
+}
+
+/// Makes a whole deployment the stack's next version.
 ///
 /// # Errors
 /// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
@@ -521,21 +574,97 @@ pub async fn import(
     caller: &Caller,
     address: &StackAddress,
     text: Bytes,
-) -> Result<UpdateId, Error> {
+) -> Result<Made, Error> {
     for _ in 0..RACES_MAX {
-        let Located { id, head } = stacks::locate_settled(ctx, caller, address).await?;
-        check_free(ctx, &head.value).await?;
-        let next = prepare_import(ctx, caller, id, &head.value, text.clone()).await?;
-        let name = stacks::read_name(ctx, address).await?;
-        let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
-        advance(&mut new_head, &mut new_name, &next);
-        let update = next.update;
-        let mut writes = next.writes;
-        writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
-        writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
-        if store::commit(ctx, writes).await?.is_ok() {
-            return Ok(update);
+        let located = locate_free(ctx, caller, address).await?;
+        let next = prepare_import(ctx, caller, located.id, &located.head.value, text.clone()).await?;
+        if let Some(made) = take_head(ctx, located, next).await? {
+            return Ok(made);
         }
     }
     Err(Error::Contended("the stack"))
+}
+
+/// A stack that no update holds.
+pub(super) async fn locate_free(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+) -> Result<Located, Error> {
+    let located = stacks::locate_settled(ctx, caller, address).await?;
+    check_free(ctx, &located.head.value).await?;
+    Ok(located)
+}
+
+/// Makes a stored version that of a stack, unless the head has moved since it was located: then `None`.
+pub(super) async fn take_head(
+    ctx: &Context,
+    located: Located,
+    next: StoredVersion,
+) -> Result<Option<Made>, Error> {
+    let Located { id, head } = located;
+    let address = &head.value.address;
+    let name = stacks::read_name(ctx, address).await?;
+    let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    advance(&mut new_head, &mut new_name, &next);
+    let made = Made { update: next.update, version: next.version, secrets_url: next.snapshot.secrets_url };
+    let mut writes = next.writes;
+    writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
+}
+
+/// The address of the server that opens the secrets of a snapshot, as it is written in it.
+pub(super) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
+    let gzip = stacks::fetch_snapshot(ctx, snapshot).await?;
+    in_background(move || fold::secrets_url(&gzip)).await
+}
+
+/// Stores the current deployment as one whose secrets are opened at another address, as the version after `head`; `None`
+/// if they are opened elsewhere than at `from`.
+pub(super) async fn prepare_rehome(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    from: &ServerUrl,
+    to: &ServerUrl,
+) -> Result<Option<StoredVersion>, Error> {
+    let head = &located.head.value;
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        stacks::fetch_snapshot(ctx, snapshot),
+        stacks::read_version(ctx, located.id, &head.address, head.version),
+    )?;
+    let urls = (from.clone(), to.clone());
+    let Some(folded) = in_background(move || fold::fold_rehome(&base, &urls.0, &urls.1)).await? else {
+        return Ok(None);
+    };
+    let detail = Detail {
+        message: format!("Rehome from {from} to {to}"),
+        environment: BTreeMap::new(),
+        // As after a rename.
+        config: last.detail.config,
+    };
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores the deployment of an old version, under the name that the stack has now, as the version after `head`.
+pub(super) async fn prepare_restore(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    version: u64,
+) -> Result<StoredVersion, Error> {
+    let head = &located.head.value;
+    let old = stacks::read_version(ctx, located.id, &head.address, version).await?;
+    let gzip = stacks::fetch_snapshot(ctx, &old.snapshot).await?;
+    let address = head.address.clone();
+    let folded = in_background(move || fold::fold_restore(&gzip, &address)).await?;
+    let detail = Detail {
+        message: format!("Restore version {version}"),
+        environment: BTreeMap::new(),
+        // The configuration that the state was made with.
+        config: old.detail.config,
+    };
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
 }

@@ -12,7 +12,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Alias, Head, Name};
+use crate::layout::records::{Alias, FormerName, Head, Name};
 use crate::ports::Expect;
 
 /// The parts of an address that are to change.
@@ -77,6 +77,8 @@ pub async fn rename(
         writes.insert(0, put(ItemKeys::name(&to), Expect::Absent, revision(), new_name.encode()));
         writes.push(delete(ItemKeys::name(from), name.unchanged()));
         writes.push(put(ItemKeys::alias(from), Expect::Any, revision(), Alias { id }.encode()));
+        let former = FormerName { address: from.clone() };
+        writes.push(put(ItemKeys::former_name(id, from), Expect::Any, revision(), former.encode()));
         writes.push(put(ItemKeys::head(id), head.unchanged(), revision(), new_head.encode()));
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(from);

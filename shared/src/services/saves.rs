@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use super::log::{self, LOG_KEPT_FOR};
+use super::log;
 use super::publish::{gunzip, in_background, refuse_plaintext};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, LastText};
@@ -16,7 +16,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
 use crate::layout::ItemKeys;
 use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put_until};
+use crate::layout::record::{Record, put};
 use crate::layout::slot::{Content, Numbered, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
@@ -77,8 +77,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         };
         let (at, number) = (ctx.now(), last.slot + 1);
         let value = Slot { at, content }.encode_with(&tail);
-        let expires = at.plus(LOG_KEPT_FOR);
-        let write = put_until(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value, expires);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => {
                 ctx.memory.tails.put(id, ctx.now(), number);

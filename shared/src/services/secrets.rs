@@ -13,7 +13,7 @@ use crate::domain::ids::StackId;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::WrappedDataKey;
-use crate::ports::{DataKey, Expect, KeyContext, Order, Query, WrappedKey};
+use crate::ports::{DataKey, Expect, Item, KeyContext, Order, Query, WrappedKey};
 
 const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 5;
@@ -85,8 +85,65 @@ fn cipher(key: &DataKey) -> Aes256Gcm {
     Aes256Gcm::new(&key.0.into())
 }
 
-fn context(stack: StackId) -> KeyContext {
+/// What a stack's data keys are for.
+pub(super) fn context(stack: StackId) -> KeyContext {
     KeyContext { name: "stack", value: stack.to_string() }
+}
+
+/// Makes a new data key for a stack, and returns its number: new secrets are sealed under it, and the older keys open what
+/// they have sealed. Servers that remember the older one go on with it for some minutes.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn renew_key(ctx: &Context, stack: StackId) -> Result<u32, Error> {
+    for _ in 0..RACES_MAX {
+        let newest = match newest_item(ctx, stack).await? {
+            Some(item) => key_number(stack, &item)?,
+            None => 0,
+        };
+        let number = newest.checked_add(1).ok_or_else(|| {
+            Error::Invalid(format!("stack {stack} has had as many data keys as can be told apart"))
+        })?;
+        let (_, wrapped) = store::generate_key(ctx, &context(stack)).await?;
+        let record = WrappedDataKey { created: ctx.now() }.encode_with(&wrapped.0);
+        let key = ItemKeys::data_key(stack, number);
+        if store::commit(ctx, vec![put(key, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
+            ctx.memory.newest_keys.forget(&stack);
+            return Ok(number);
+        }
+    }
+    Err(Error::Contended("the stack's data key"))
+}
+
+/// What is wrong with a stack's data keys, in words.
+pub(super) async fn key_problems(ctx: &Context, stack: StackId) -> Result<Vec<String>, Error> {
+    let (partition, prefix) = ItemKeys::data_keys(stack);
+    let mut problems = Vec::new();
+    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+        let opened = async {
+            key_number(stack, &item)?;
+            let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
+            store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await
+        };
+        match opened.await {
+            Ok(_) => {}
+            Err(Error::Port(error)) => return Err(error.into()),
+            Err(error) => problems.push(format!("its data key {}: {error}", item.key.sort)),
+        }
+    }
+    Ok(problems)
+}
+
+async fn newest_item(ctx: &Context, stack: StackId) -> Result<Option<Item>, Error> {
+    let (partition, prefix) = ItemKeys::data_keys(stack);
+    let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
+    Ok(store::query(ctx, &query).await?.items.into_iter().next())
+}
+
+fn key_number(stack: StackId, item: &Item) -> Result<u32, Error> {
+    item.key.sort.parse().map_err(|_| {
+        Error::Broken(format!("the data key {:?} of stack {stack} has no number", item.key.sort))
+    })
 }
 
 /// The key that new secrets are sealed under, made when the first one is. Two first callers end with the same key: the
@@ -99,26 +156,17 @@ async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Err
         return Ok((number, key));
     }
     for _ in 0..RACES_MAX {
-        let first = ItemKeys::data_key(stack, 1);
-        let query = Query {
-            partition: first.partition.clone(),
-            prefix: String::new(),
-            after: None,
-            order: Order::Descending,
-            limit: 1,
-        };
-        if let Some(item) = store::query(ctx, &query).await?.items.first() {
-            let number = item.key.sort.parse().map_err(|_| {
-                Error::Broken(format!("the data key {:?} of stack {stack} has no number", item.key.sort))
-            })?;
+        if let Some(item) = newest_item(ctx, stack).await? {
+            let number = key_number(stack, &item)?;
             let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-            let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+            let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
             ctx.memory.data_keys.put((stack, number), now, key.clone());
             ctx.memory.newest_keys.put(stack, now, number);
             return Ok((number, key));
         }
-        let (key, wrapped) = ctx.keys.generate(&context(stack)).await?;
+        let (key, wrapped) = store::generate_key(ctx, &context(stack)).await?;
         let record = WrappedDataKey { created: now }.encode_with(&wrapped.0);
+        let first = ItemKeys::data_key(stack, 1);
         if store::commit(ctx, vec![put(first, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
             ctx.memory.data_keys.put((stack, 1), now, key.clone());
             ctx.memory.newest_keys.put(stack, now, 1);
@@ -135,7 +183,7 @@ async fn data_key(ctx: &Context, stack: StackId, number: u32) -> Result<Option<D
     }
     let Some(item) = store::get(ctx, &ItemKeys::data_key(stack, number)).await? else { return Ok(None) };
     let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-    let key = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(stack)).await?;
+    let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
     ctx.memory.data_keys.put((stack, number), now, key.clone());
     Ok(Some(key))
 }

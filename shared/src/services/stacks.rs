@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::accounts::Caller;
+use super::sweep::due_write;
 use super::{Error, RACES_MAX, publish, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::{StackId, UpdateId};
@@ -12,7 +13,7 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName, TagNam
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, delete, put};
-use crate::layout::records::{Alias, Head, Name, Outputs, Snapshot, Version};
+use crate::layout::records::{Alias, Due, Head, Name, Outputs, Removed, Snapshot, Version};
 use crate::ports::{Expect, Order, Query};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -194,6 +195,34 @@ pub struct Listed {
     pub name: Name,
 }
 
+/// What is told of a stack beside its name.
+#[derive(Debug)]
+pub struct Overview {
+    /// The head.
+    pub head: Head,
+    /// The update that holds the stack. Its lease may be over: then whoever meets the stack ends it.
+    pub running: Option<(UpdateId, Update)>,
+}
+
+/// The head of a stack of a list, and the update that holds it. `None` for one that is gone by now.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>, Error> {
+    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(listed.name.id)).await? else {
+        return Ok(None);
+    };
+    let head = head.value;
+    if head.deleted.is_some() || head.address != listed.address {
+        return Ok(None);
+    }
+    let running = match head.running {
+        Some(id) => store::read::<Update>(ctx, &ItemKeys::update(id)).await?.map(|update| (id, update.value)),
+        None => None,
+    };
+    Ok(Some(Overview { head, running }))
+}
+
 /// What a list is narrowed to.
 #[derive(Debug, Default)]
 pub struct ListFilter {
@@ -301,7 +330,8 @@ pub async fn project_exists(
     Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
-/// Removes a stack. Its name is free at once.
+/// Removes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be brought back: see
+/// [`super::removed`].
 ///
 /// # Errors
 /// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
@@ -318,10 +348,15 @@ pub async fn remove(
             return Err(Error::StackHasResources);
         }
         let name = read_name(ctx, address).await?;
-        let deleted = Head { deleted: Some(ctx.now()), ..head.value.clone() };
+        let at = ctx.now();
+        let deleted = Head { deleted: Some(at), ..head.value.clone() };
+        let removed = Removed { at, by: caller.user.login.clone(), name: name.value.clone() };
+        let revision = || ctx.ids.revision();
         let writes = vec![
             delete(ItemKeys::name(address), name.unchanged()),
-            put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), deleted.encode()),
+            put(ItemKeys::head(id), head.unchanged(), revision(), deleted.encode()),
+            put(ItemKeys::removed(address, id), Expect::Any, revision(), removed.encode()),
+            due_write(ctx, &Due::Stack(id), at.plus(ctx.settings.retention.removed_stacks)),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(address);
@@ -377,7 +412,7 @@ pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
 /// runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
-/// [`Error::NoVersion`] for a version that does not exist; [`Error::Broken`] for a blob that is missing or altered.
+/// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
 pub async fn export(
     ctx: &Context,
     caller: &Caller,
@@ -412,10 +447,19 @@ pub(crate) async fn read_version(
     address: &StackAddress,
     version: u64,
 ) -> Result<Version, Error> {
-    store::read::<Version>(ctx, &ItemKeys::version(id, version))
-        .await?
-        .map(|version| version.value)
-        .ok_or_else(|| Error::NoVersion { address: address.clone(), version })
+    if let Some(found) = store::read::<Version>(ctx, &ItemKeys::version(id, version)).await? {
+        return Ok(found.value);
+    }
+    // Versions go from the oldest on, so what is older than the oldest was there once.
+    let (partition, prefix) = ItemKeys::versions(id);
+    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
+    let page = store::query(ctx, &query).await?;
+    let oldest = page.items.first().and_then(|item| ItemKeys::parse_version_sort(&item.key.sort));
+    let address = address.clone();
+    Err(match oldest {
+        Some(oldest) if (1..oldest).contains(&version) => Error::Pruned { address, version, oldest },
+        Some(_) | None => Error::NoVersion { address, version },
+    })
 }
 
 /// The JSON text of the current outputs; `None` for a stack without a version.

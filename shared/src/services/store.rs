@@ -10,7 +10,8 @@ use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
 use crate::ports::{
-    BlobKey, CommitError, Item, ItemKey, Order, PortError, Query, Refusal, Write, WriteAction,
+    BlobKey, CommitError, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page, PortError,
+    Query, Refusal, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
@@ -47,8 +48,24 @@ pub(crate) async fn query_all(
     }
 }
 
+/// One page of all items whose partition begins so.
+pub(crate) async fn inventory_page(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    prefix: &str,
+    after: Option<&ItemKey>,
+    limit: usize,
+) -> Result<Page, Error> {
+    retry(ctx, || inventory.items(prefix, after, limit)).await
+}
+
+/// The keys of all blobs.
+pub(crate) async fn inventory_blobs(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<BlobKey>, Error> {
+    retry(ctx, || inventory.blobs()).await
+}
+
 /// One page of a query.
-pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<crate::ports::Page, Error> {
+pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
     retry(ctx, || ctx.ledger.query(query)).await
 }
 
@@ -68,6 +85,50 @@ async fn retry<T, F: Future<Output = Result<T, PortError>>>(
         wait *= 2;
     }
     Ok(call().await?)
+}
+
+/// A new data key. One whose answer was lost is never used, so every failure is tried again.
+pub(crate) async fn generate_key(
+    ctx: &Context,
+    context: &KeyContext,
+) -> Result<(DataKey, WrappedKey), Error> {
+    retry_keys(ctx, || ctx.keys.generate(context)).await
+}
+
+/// A wrapped key, opened.
+pub(crate) async fn unwrap_key(
+    ctx: &Context,
+    wrapped: &WrappedKey,
+    context: &KeyContext,
+) -> Result<DataKey, Error> {
+    retry_keys(ctx, || ctx.keys.unwrap(wrapped, context)).await
+}
+
+/// A wrapped key under the newest master key; `None` where it is so already.
+pub(crate) async fn rewrap_key(
+    ctx: &Context,
+    wrapped: &WrappedKey,
+    context: &KeyContext,
+) -> Result<Option<WrappedKey>, Error> {
+    retry_keys(ctx, || ctx.keys.rewrap(wrapped, context)).await
+}
+
+/// A mismatch is an answer: asking again gives it again.
+async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
+    ctx: &Context,
+    mut call: impl FnMut() -> F,
+) -> Result<T, Error> {
+    let asked = retry(ctx, || {
+        let call = call();
+        async move {
+            match call.await {
+                Ok(answer) => Ok(Ok(answer)),
+                Err(KeysError::Mismatch) => Ok(Err(KeysError::Mismatch)),
+                Err(KeysError::Port(error)) => Err(error),
+            }
+        }
+    });
+    Ok(asked.await??)
 }
 
 /// Commits. The inner result tells a refusal, which is for the caller to decide about.
@@ -128,6 +189,11 @@ pub(crate) async fn keep(
     let sha256 = sha256_hex(&bytes);
     put_blob(ctx, &key, bytes).await?;
     Ok((Payload::Blob { key: key.to_string(), sha256 }, Bytes::new()))
+}
+
+/// Removes a blob. Every failure is tried again.
+pub(crate) async fn delete_blob(ctx: &Context, key: &BlobKey) -> Result<(), Error> {
+    retry(ctx, || ctx.blobs.delete(key)).await
 }
 
 /// Stores a blob. A key is written with the same bytes only, so every failure is tried again.

@@ -1,13 +1,16 @@
-//! What is due: updates that nobody meets any more.
+//! What is due: updates that nobody meets any more, and what is kept no longer.
 //!
-//! Starting an update leaves a due item at the end of its lease. A sweep looks at the items whose time is over, and only at
-//! these: an update whose client is gone is ended with what it saved, one that renewed its lease is looked at again when
-//! that ends, and of one that is over the item goes. Whoever meets a stack earlier does the same at once, so a sweep may
-//! run twice, late, or in several processes.
+//! Whatever makes a thing that will be due leaves a due item in the same commit, and a sweep looks at the items whose
+//! time is over, and only at these. An update leaves one at the end of its lease: if its client is gone, it is ended with
+//! what it saved; if it renewed its lease, it is looked at again when that ends; when it is over, it is looked at again
+//! when its log and its events have been kept for long enough (see [`super::retention`]). So do versions that are more
+//! than are kept, stacks that were removed, and blobs that nothing names any more.
+//!
+//! A sweep may run twice, late, or in several processes, and what it judges by is as it was chosen for that day.
 
 use std::time::Duration;
 
-use super::{Error, publish, store};
+use super::{Error, publish, removed, retention, store};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
@@ -23,9 +26,44 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// Due items of a shard that one sweep looks at.
 const PAGE: usize = 100;
 
-/// The write that makes an update be looked at after this instant.
-pub(crate) fn due_write(ctx: &Context, update: UpdateId, at: Timestamp) -> Write {
-    put(ItemKeys::due(update, at), Expect::Any, ctx.ids.revision(), Due { update }.encode())
+/// Commits that a sweep makes for one due item before it turns to the next one.
+const PAGES_MAX: usize = 50;
+
+/// The write that makes something be looked at after this instant.
+pub(crate) fn due_write(ctx: &Context, due: &Due, at: Timestamp) -> Write {
+    put(ItemKeys::due(due, at), Expect::Any, ctx.ids.revision(), due.encode())
+}
+
+/// What becomes of a due item that was looked at.
+pub(super) enum Next {
+    /// There is nothing more to do.
+    Done,
+    /// It is looked at again after this instant, which lies ahead.
+    At(Timestamp),
+    /// Something else is looked at after this instant.
+    Becomes(Due, Timestamp),
+    /// There is more to do than was done at once: it stays due, and so do the others.
+    MoreOfIt,
+    /// Something changed at this moment: the next sweep sees what.
+    AsItIs,
+}
+
+/// How many pages may still be removed for a due item.
+pub(super) struct Pages(usize);
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self(PAGES_MAX)
+    }
+}
+
+impl Pages {
+    /// Takes one, if there is one left.
+    pub(super) fn take(&mut self) -> bool {
+        let left = self.0.checked_sub(1);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
 }
 
 /// What a sweep did.
@@ -35,11 +73,17 @@ pub struct Swept {
     pub ended: usize,
     /// Updates that still run or are just being published, to be looked at later.
     pub running: usize,
-    /// Updates that were over.
+    /// Updates that were over, to be looked at later for what they left.
     pub over: usize,
-    /// Updates that could not be looked at or ended; the log says why, and the next sweep tries again.
+    /// Updates and removed stacks of which the last was erased.
+    pub erased: usize,
+    /// Versions that were removed, because more are there than are kept.
+    pub pruned: usize,
+    /// Blobs that were removed.
+    pub blobs: usize,
+    /// Due items that could not be looked at; the log says why, and the next sweep tries again.
     pub failed: usize,
-    /// Whether a page was full, so that more may be due.
+    /// Whether more may be due.
     pub more: bool,
 }
 
@@ -80,29 +124,50 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
 }
 
 async fn look_at(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Error> {
-    let id = Due::decode(&item.value)?.update;
-    let done = || delete(item.key.clone(), Expect::Revision(item.revision));
-    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
-    let due_from = record.as_ref().and_then(|record| publish::overdue_from(&record.value));
-    let writes = match (record, due_from) {
-        (Some(record), Some(at)) if ctx.now() > at.plus(GRACE) => {
-            if !publish::finish(ctx, id, record).await? {
-                // Renewed or ended at this moment: the next sweep sees which.
-                return Ok(());
-            }
-            swept.ended += 1;
-            vec![done()]
-        }
-        (Some(_), Some(at)) => {
-            swept.running += 1;
-            vec![done(), due_write(ctx, id, at)]
-        }
-        (Some(_) | None, _) => {
-            swept.over += 1;
-            vec![done()]
-        }
+    let due = Due::decode(&item.value)?;
+    let next = match &due {
+        Due::Update(update) => look_at_update(ctx, *update, swept).await?,
+        Due::Versions(stack) => retention::prune(ctx, *stack, swept).await?,
+        Due::Stack(stack) => removed::look_at(ctx, *stack, swept).await?,
+        Due::Outputs { stack, key } => retention::look_at_outputs(ctx, *stack, key).await?,
+        Due::Blob { key, stack } => retention::look_at_blob(ctx, key, *stack, swept).await?,
     };
+    let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];
+    match next {
+        Next::Done => {}
+        Next::At(at) => writes.push(due_write(ctx, &due, at)),
+        Next::Becomes(other, at) => writes.push(due_write(ctx, &other, at)),
+        Next::MoreOfIt => {
+            swept.more = true;
+            return Ok(());
+        }
+        Next::AsItIs => return Ok(()),
+    }
     // Refused: another sweep was here, and did the same.
     let _ = store::commit(ctx, writes).await?;
     Ok(())
+}
+
+async fn look_at_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<Next, Error> {
+    let key = ItemKeys::update(id);
+    // Without a record everything of it is gone.
+    let Some(record) = store::read::<Update>(ctx, &key).await? else { return Ok(Next::Done) };
+    if let Some(over) = record.value.over_since() {
+        return match ctx.now() < over {
+            // A preview that goes on.
+            true => Ok(Next::At(over)),
+            false => retention::look_at_update(ctx, id, &record.value, over, swept).await,
+        };
+    }
+    let Some(at) = publish::overdue_from(&record.value) else { return Ok(Next::Done) };
+    if ctx.now() <= at.plus(GRACE) {
+        swept.running += 1;
+        return Ok(Next::At(at));
+    }
+    if !publish::finish(ctx, id, record).await? {
+        // Renewed or ended at this moment: the next sweep sees which.
+        return Ok(Next::AsItIs);
+    }
+    swept.ended += 1;
+    Ok(Next::At(ctx.now().plus(retention::kept_at_least(ctx))))
 }

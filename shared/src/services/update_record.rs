@@ -1,27 +1,27 @@
 //! The record of an update: reading it for whoever shows its token, and writing it.
 
-use std::time::Duration;
-
+use super::sweep::due_write;
 use super::{Error, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
-use crate::domain::update::{NotNow, Status, Update};
+use crate::domain::update::{NotNow, Update};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put, put_until};
-use crate::ports::{Expect, Write};
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{Due, UpdateEntry};
+use crate::ports::{Expect, Timestamp, Write};
 
-/// The record of a dry run, and of an update that was never started, may go after so long.
-pub(crate) const SCRAP_KEPT_FOR: Duration = Duration::from_secs(90 * 24 * 3600);
-
-/// A put of an update's record. Those that never move a head may go by themselves after a while.
+/// A put of an update's record.
 pub(crate) fn update_write(ctx: &Context, id: UpdateId, expect: Expect, update: &Update) -> Write {
-    let (key, revision) = (ItemKeys::update(id), ctx.ids.revision());
-    if update.dry_run || update.status == Status::NotStarted {
-        put_until(key, expect, revision, update.encode(), ctx.now().plus(SCRAP_KEPT_FOR))
-    } else {
-        put(key, expect, revision, update.encode())
-    }
+    put(ItemKeys::update(id), expect, ctx.ids.revision(), update.encode())
+}
+
+/// The writes that go with the first put of an update's record: whoever erases its stack finds it by the one, and a sweep
+/// by the other, from `due` on.
+pub(crate) fn entry_writes(ctx: &Context, id: UpdateId, update: &Update, due: Timestamp) -> [Write; 2] {
+    let entry = UpdateEntry { created: update.created }.encode();
+    let key = ItemKeys::update_entry(update.stack, id);
+    [put(key, Expect::Any, ctx.ids.revision(), entry), due_write(ctx, &Due::Update(id), due)]
 }
 
 /// The record of the update that a token is of.

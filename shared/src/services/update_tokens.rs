@@ -122,7 +122,7 @@ pub async fn prepare(ctx: &Context) -> Result<(), Error> {
 ///
 /// # Errors
 /// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
-pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
     let missing = || Error::Broken("the signing key is missing".to_owned());
     let item = ctx.ledger.get(&ItemKeys::signer()).await?.ok_or_else(missing)?;
     let (record, wrapped) = Signer::decode_with(&item.value)?;
@@ -138,13 +138,13 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     let signer = loop {
         if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
             let (record, wrapped) = Signer::decode_with(&item.value)?;
-            let seed = ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+            let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
             break (record.key, seed);
         }
         let mut id = [0; 8];
         ctx.ids.fill(&mut id);
         let key = hex::encode(id);
-        let (seed, wrapped) = ctx.keys.generate(&context(&key)).await?;
+        let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
         let public = SigningKey::from_bytes(&seed.0).verifying_key();
         let writes = vec![
             put(
@@ -169,7 +169,25 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     Ok(signer)
 }
 
-fn context(key: &str) -> KeyContext {
+/// Whether the signing key opens, and its public half is there and belongs to it.
+pub(super) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+    let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else {
+        return Err(Error::Broken("there is none".to_owned()));
+    };
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(&record.key)).await? else {
+        return Err(Error::Broken("its public half is missing".to_owned()));
+    };
+    let (_, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+    if SigningKey::from_bytes(&seed.0).verifying_key().as_bytes().as_slice() != public.as_ref() {
+        return Err(Error::Broken("its public half belongs to another key".to_owned()));
+    }
+    Ok(())
+}
+
+/// What a signing key is for.
+pub(super) fn context(key: &str) -> KeyContext {
     KeyContext { name: "signer", value: key.to_owned() }
 }
 

@@ -7,17 +7,16 @@ use bytes::Bytes;
 
 use super::accounts::Caller;
 use super::stacks::{self, Located};
-use super::sweep::due_write;
-use super::update_record::{SCRAP_KEPT_FOR, fenced, read_own, update_write};
+use super::update_record::{entry_writes, fenced, read_own, update_write};
 use super::update_tokens;
-use super::{Error, RACES_MAX, previews, publish, store};
+use super::{Error, Holder, RACES_MAX, previews, publish, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::update::{Command, NotNow, Outcome, SealedBy, Status, Update, UpdateKind};
+use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put, put_until};
+use crate::layout::record::{Record, Stored, put};
 use crate::layout::records::{Detail, Head, Name};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
@@ -52,6 +51,8 @@ pub struct Started {
     pub expires: Timestamp,
     /// The journal version; 0 for checkpoints.
     pub journal_version: u32,
+    /// The address of the server that opens the secrets of the state that it starts from, as far as that is known.
+    pub secrets_url: Option<String>,
 }
 
 /// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
@@ -68,7 +69,8 @@ pub async fn create(
     let located = stacks::locate(ctx, caller, address).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
@@ -96,7 +98,7 @@ pub async fn start(
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
-            return started(ctx, address, id, &record.value, until).await;
+            return started(ctx, address, id, &located, &record.value, until).await;
         }
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -198,8 +200,7 @@ fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
 }
 
 fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
-    let key = ItemKeys::update_detail(id);
-    put_until(key, Expect::Any, ctx.ids.revision(), detail, ctx.now().plus(SCRAP_KEPT_FOR))
+    put(ItemKeys::update_detail(id), Expect::Any, ctx.ids.revision(), detail)
 }
 
 /// A dry run takes nothing, so nothing stands in its way.
@@ -226,10 +227,10 @@ async fn take(
     // that nobody has a token for.
     update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
+    writes.extend(entry_writes(ctx, id, &update, until));
     if update.dry_run {
         writes.push(previews::entry_write(ctx, id, &update));
     } else {
-        writes.push(due_write(ctx, id, until));
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
             ItemKeys::head(located.id),
@@ -255,19 +256,22 @@ async fn take(
     }
     // The log is empty, so the first append need not ask for its tail.
     ctx.memory.tails.put(id, ctx.now(), 0);
-    started(ctx, address, id, &update, until).await.map(Some)
+    started(ctx, address, id, located, &update, until).await.map(Some)
 }
 
 async fn started(
     ctx: &Context,
     address: &StackAddress,
     id: UpdateId,
+    located: &Located,
     update: &Update,
     until: Timestamp,
 ) -> Result<Started, Error> {
     let version = update.base_version + u64::from(!update.dry_run);
     let token = update_tokens::issue(ctx, id, update, address, until).await?;
-    Ok(Started { update: id, version, token, expires: until, journal_version: update.journal_version })
+    let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
+    let journal_version = update.journal_version;
+    Ok(Started { update: id, version, token, expires: until, journal_version, secrets_url })
 }
 
 /// Extends the lease. Two calls in sequence: a read and a write. The old token stays good until its own end.
@@ -306,6 +310,15 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
         Error::NotNow(why) => fenced(why),
         other => other,
     })
+}
+
+/// Who holds a stack.
+///
+/// # Errors
+/// As [`stacks::locate_settled`].
+pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
+    let located = stacks::locate_settled(ctx, caller, address).await?;
+    publish::holder(ctx, &located.head.value).await
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.

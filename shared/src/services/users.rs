@@ -16,13 +16,9 @@ const MEMBERSHIPS_MAX: usize = 40;
 /// Makes a user, a member of these organizations; the first of them owns the stacks that the user names without one.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a user of that name, or an organization is missing.
+/// [`Error::Invalid`] when there is a user of that name; [`Error::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<User, Error> {
-    if login.as_str() == OPERATOR {
-        return Err(Error::Invalid(format!(
-            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
-        )));
-    }
+    check_name(login)?;
     let mut distinct: Vec<OrgName> = Vec::new();
     for org in names {
         if !distinct.contains(org) {
@@ -55,6 +51,16 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<U
     }
 }
 
+/// Refuses the name under which the history knows the operator.
+pub(super) fn check_name(login: &Login) -> Result<(), Error> {
+    if login.as_str() == OPERATOR {
+        return Err(Error::Invalid(format!(
+            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
+        )));
+    }
+    Ok(())
+}
+
 /// All users, by login.
 ///
 /// # Errors
@@ -83,7 +89,7 @@ pub struct Removed {
 /// runs ends as it would have. A repeat after a crash takes away what the first left.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is no such user.
+/// [`Error::NoUser`].
 pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
     let mut left: Vec<OrgName> = Vec::new();
     for attempt in 0..RACES_MAX {
@@ -93,7 +99,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             if attempt > 0 || tokens > 0 {
                 return Ok(Removed { tokens, orgs: left });
             }
-            return Err(missing(login));
+            return Err(Error::NoUser(login.clone()));
         };
         let mut orgs = user.value.orgs.clone();
         let ended = orgs.split_off(orgs.len().saturating_sub(MEMBERSHIPS_MAX));
@@ -120,9 +126,5 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
 
 /// A user that is there.
 pub(super) async fn read(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
-    store::read::<User>(ctx, &ItemKeys::user(login)).await?.ok_or_else(|| missing(login))
-}
-
-fn missing(login: &Login) -> Error {
-    Error::Invalid(format!("there is no user {login}"))
+    store::read::<User>(ctx, &ItemKeys::user(login)).await?.ok_or_else(|| Error::NoUser(login.clone()))
 }

@@ -1,21 +1,30 @@
 //! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
 
+mod aws;
+mod backup;
+mod check;
 mod completions;
+pub(crate) mod key;
 mod org;
+mod rehome;
+mod stack;
 mod token;
 mod user;
+
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Subcommand};
 use statewright_shared::services::Error;
 
 use crate::args::Args;
+use crate::audit::AuditFile;
 use crate::output::Output;
 use crate::serve::{self, Serve};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the `pulumi` CLI, with all data in one folder.
+    /// Serve the `pulumi` CLI, with all data in one folder, or on AWS.
     Serve(Serve),
     /// Make, list and revoke access tokens. Works beside a running server.
     Token(token::Token),
@@ -23,20 +32,41 @@ pub(crate) enum Command {
     User(user::User),
     /// Make and list organizations, and their members. Works beside a running server.
     Org(org::Org),
+    /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
+    Stack(stack::Stack),
+    /// Make states name another address of the server. Works beside a running server.
+    Rehome(rehome::Rehome),
+    /// Copy everything to another folder, while the server runs.
+    Backup(backup::Backup),
+    /// Make a data folder of a backup.
+    Restore(backup::Restore),
+    /// Read everything, and say what is not as it should be. Works beside a running server.
+    Check(check::Check),
+    /// Replace the keys that secrets are under. Works beside a running server.
+    Key(key::Key),
+    /// Make what the store on AWS consists of.
+    Aws(aws::Aws),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
 
 /// Does what was asked, and says what came of it.
-pub(crate) async fn run(command: Command, out: Output) -> anyhow::Result<()> {
+pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
-        Command::Serve(args) => serve::run(args).await,
+        Command::Serve(args) => serve::run(args, audit).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
+        Command::Stack(stack) => stack::run(stack, out).await,
+        Command::Rehome(rehome) => rehome::run(rehome, out).await,
+        Command::Backup(backup) => backup::backup(backup, out).await,
+        Command::Restore(restore) => backup::restore(restore, out).await,
+        Command::Check(check) => check::run(check, out).await,
+        Command::Key(key) => key::run(key, out).await,
+        Command::Aws(aws) => aws::run(aws, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }
@@ -49,7 +79,57 @@ pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
 /// What to do about an error whose words do not say it.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<Error>()? {
+        Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
+        Error::NoVersion { .. } => Some("`statewright stack versions STACK` shows which there are"),
+        Error::NoOrg(_) => Some("`statewright org list` shows which there are"),
+        Error::NoUser(_) => Some("`statewright user list` shows which there are"),
+        Error::Held(_) => Some("`statewright stack unlock STACK` ends it as `pulumi cancel` does"),
+        Error::Broken(_) => Some(
+            "if that is the log of an update: `statewright stack show-log STACK` shows which slots do read, and \
+             `statewright stack publish STACK --from-log --slot N` goes on without those after slot N",
+        ),
         Error::Port(_) | Error::Contended(_) => Some("nothing is half done: run the command again"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANUAL: &str = include_str!("../../COMMANDS.md");
+
+    /// The commands that do something, by their words, each with its own options.
+    fn leaves(command: &clap::Command, words: &str, found: &mut Vec<(String, Vec<String>)>) {
+        let below: Vec<_> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+        for below in &below {
+            leaves(below, &format!("{words} {}", below.get_name()), found);
+        }
+        if below.is_empty() {
+            let own = command.get_arguments().filter(|argument| !argument.is_global_set());
+            let options = own.filter_map(clap::Arg::get_long).filter(|long| *long != "help");
+            found.push((words.to_owned(), options.map(|long| format!("--{long}")).collect()));
+        }
+    }
+
+    #[test]
+    fn the_manual_has_every_command_with_its_options() {
+        let mut found = Vec::new();
+        leaves(&Args::command(), "statewright", &mut found);
+        assert!(found.len() > 15, "the commands are not found any more: {found:?}");
+        let headings: Vec<&str> = MANUAL.lines().filter_map(|line| line.strip_prefix("## `")).collect();
+        assert_eq!(headings.len(), found.len());
+        for (words, options) in found {
+            let heading = headings.iter().find(|heading| {
+                heading.strip_prefix(&words).is_some_and(|rest| rest.starts_with([' ', '`']))
+            });
+            let heading = heading.unwrap_or_else(|| panic!("the manual lacks {words}"));
+            // Those of the server are told elsewhere.
+            if words != "statewright serve" {
+                for option in options {
+                    assert!(heading.contains(&option), "the manual lacks {option} of {words}");
+                }
+            }
+        }
     }
 }

@@ -22,24 +22,25 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::options::Serve;
 use self::server::Server;
-use self::telemetry::AuditFile;
 use self::tls::Tls;
+use crate::audit::AuditFile;
+use crate::commands::key;
 use crate::data;
 
 const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
 
 /// Serves until it is asked to stop.
-pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
+pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
     telemetry::log_to_stderr(args.log_format);
     // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
     let asked_to_stop = asked_to_stop()?;
-    let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
         _ => None,
     };
     let (folder, mut ctx) = data::open_server(&args.data).await?;
-    ctx.settings = Settings { delta_cutoff_bytes: args.offer_delta_checkpoints };
+    ctx.settings =
+        Settings { delta_cutoff_bytes: args.offer_delta_checkpoints, retention: args.keep.retention() };
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),
@@ -49,8 +50,7 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
     // After the socket is had: a token that is made is shown.
     let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let folder_name = data::path(&args.data)?.display().to_string();
-    greet(&format!("{scheme}://{}", address(&listener)?), &folder_name, first);
+    greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
     if let Some(metrics) = &metrics {
         say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
     }
@@ -58,12 +58,20 @@ pub(crate) async fn run(args: Serve) -> anyhow::Result<()> {
         tokio::spawn(reload_when_asked(audit.clone(), tls.clone())?);
     }
 
+    let ctx = Arc::new(ctx);
+    if let Some(folder) = &folder
+        && let Err(error) = key::finish_rotation(folder, &ctx).await
+    {
+        // Both keys are there, so nothing is in the way.
+        tracing::warn!(error = format!("{error:#}"), "the old master key stays");
+    }
+
     let clock = Arc::clone(&ctx.clock);
     let limits = Limits {
         requests_per_token_max: args.requests_per_token.max(1),
         bodies_bytes_max: args.body_memory.saturating_mul(1 << 20),
     };
-    let app = App::new(Arc::new(ctx), limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
+    let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(sweep_for_ever(app.clone()));
     if let Some(listener) = metrics {
@@ -118,7 +126,8 @@ async fn sweep_for_ever(app: App) {
             Ok(swept) => {
                 app.metrics().swept(&swept);
                 if swept != Swept::default() {
-                    tracing::info!(ended = swept.ended, running = swept.running, over = swept.over, "swept");
+                    let Swept { ended, running, over, erased, pruned, blobs, failed, more: _ } = swept;
+                    tracing::info!(ended, running, over, erased, pruned, blobs, failed, "swept");
                 }
                 // Those that failed are due again at once, so they wait for the next sweep.
                 swept.more && swept.failed == 0
@@ -135,8 +144,8 @@ async fn sweep_for_ever(app: App) {
 }
 
 #[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]
-fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
-    println!("Statewright listens on {url}, with its data in {folder}");
+fn greet(url: &str, place: &str, first: Option<FirstUser>) {
+    println!("Statewright listens on {url}, with its data in {place}");
     if let Some(FirstUser { login, token }) = first {
         println!();
         println!(

@@ -1,11 +1,14 @@
 //! What `statewright serve` is told.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use statewright_shared::context::Retention;
 use statewright_shared::domain::names::{Login, OrgName};
 
-use crate::args::{Data, login, organization};
+use crate::args::{Data, duration, login, organization};
 
 /// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
 /// above that does it pay to compare two texts on one side and to put them together on the other.
@@ -41,12 +44,11 @@ pub(crate) struct Serve {
         default_missing_value = DELTA_CUTOFF_BYTES
     )]
     pub(crate) offer_delta_checkpoints: Option<u64>,
+    #[command(flatten)]
+    pub(crate) keep: Keep,
     /// How log lines are written, to stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Append who did what to which stack to this file, a JSON object a line. Opened again on SIGHUP.
-    #[arg(long, value_name = "FILE", env = "STATEWRIGHT_AUDIT_LOG")]
-    pub(crate) audit_log: Option<PathBuf>,
     /// Serve metrics for Prometheus on this address, at /metrics, to whoever asks [default: not served].
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
@@ -69,8 +71,92 @@ pub(crate) struct Serve {
     pub(crate) body_memory: usize,
 }
 
+/// What is kept, and for how long. A server judges by these when something is due, so they may be changed at any start.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Keep {
+    /// The newest versions of each stack that are kept [default: all].
+    #[arg(long = "keep-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_VERSIONS")]
+    versions: Option<NonZeroU64>,
+    /// How long after its end an update's events are kept, at least an hour.
+    #[arg(
+        long = "keep-events",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_EVENTS",
+        default_value = "365d",
+        value_parser = duration
+    )]
+    events: Duration,
+    /// How long after its end an update's log is kept, at least an hour: what its client saved, step by step.
+    #[arg(
+        long = "keep-logs",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_LOGS",
+        default_value = "90d",
+        value_parser = duration
+    )]
+    logs: Duration,
+    /// How long a removed stack can be brought back, before all of it is erased.
+    #[arg(
+        long = "keep-removed-stacks",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_REMOVED_STACKS",
+        default_value = "30d",
+        value_parser = duration
+    )]
+    removed_stacks: Duration,
+}
+
+impl Keep {
+    /// As the sweeper reads it.
+    pub(crate) fn retention(&self) -> Retention {
+        let &Self { versions, events, logs, removed_stacks } = self;
+        Retention { versions, logs, events, removed_stacks }
+    }
+}
+
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Args;
+    use crate::commands::Command;
+
+    #[test]
+    fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
+        let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
+            Command::Serve(serve) => serve.offer_delta_checkpoints,
+            _ => panic!("that was no serve"),
+        };
+        assert_eq!(cutoff(&["statewright", "serve"]), None);
+        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
+        assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
+        let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
+        assert!(Args::try_parse_from(negative).is_err());
+    }
+
+    #[test]
+    fn what_is_kept_is_what_the_use_cases_keep_unless_the_operator_says_otherwise() {
+        let retention = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
+            Command::Serve(serve) => serve.keep.retention(),
+            _ => panic!("that was no serve"),
+        };
+        assert_eq!(retention(&["statewright", "serve"]), Retention::DEFAULT);
+        let chosen = ["statewright", "serve", "--keep-versions=10", "--keep-logs=7d", "--keep-events=1h"];
+        let day = Duration::from_secs(86_400);
+        let expected = Retention {
+            versions: NonZeroU64::new(10),
+            logs: 7 * day,
+            events: day / 24,
+            ..Retention::DEFAULT
+        };
+        assert_eq!(retention(&chosen), expected);
+        assert!(Args::try_parse_from(["statewright", "serve", "--keep-versions=0"]).is_err());
+    }
 }

@@ -1,13 +1,5 @@
-//! The log on stderr, and the audit log.
+//! The log on stderr.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-
-use anyhow::Context as _;
-use statewright_shared::api::audit::{AuditLog, Record};
 use tracing_subscriber::EnvFilter;
 
 use super::options::LogFormat;
@@ -15,107 +7,9 @@ use super::options::LogFormat;
 /// Lines of the target `access` are one a request.
 pub(super) fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_env("STATEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().init(),
-    }
-}
-
-/// A file that records are appended to.
-#[derive(Debug)]
-pub(super) struct AuditFile {
-    path: PathBuf,
-    file: Mutex<File>,
-}
-
-impl AuditFile {
-    /// Opens the file, made with mode 0600 where there is none.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        Ok(Self { path: path.to_owned(), file: Mutex::new(open(path)?) })
-    }
-
-    /// Goes on in a file of the same name: whoever rotates moves the old one away first.
-    pub(super) fn reopen(&self) {
-        match open(&self.path) {
-            Ok(file) => *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file,
-            Err(error) => tracing::error!("{error:#}; going on in the file that was open"),
-        }
-    }
-}
-
-fn open(path: &Path) -> anyhow::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(|| format!("cannot open the audit log {}", path.display()))
-}
-
-impl AuditLog for AuditFile {
-    fn keep(&self, record: &Record) {
-        let written = serde_json::to_vec(record).map_err(std::io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
-            // In one write, so that lines of several writers do not mix.
-            self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)
-        });
-        if let Err(error) = written {
-            let request_id = record.request_id.as_deref();
-            tracing::error!(%error, action = record.action, request_id, "cannot write to the audit log");
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use statewright_shared::api::audit::Result as Outcome;
-    use statewright_shared::ports::Timestamp;
-
-    use super::*;
-
-    fn record(action: &'static str) -> Record {
-        Record {
-            time: Timestamp::from_seconds(0),
-            action,
-            result: Outcome::Done,
-            status: Some(200),
-            user: Some("alice".to_owned()),
-            token: None,
-            organization: None,
-            project: None,
-            stack: None,
-            update: None,
-            detail: None,
-            from: None,
-            request_id: None,
-        }
-    }
-
-    #[test]
-    fn records_are_lines_of_a_private_file_that_can_be_moved_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.log");
-        let log = AuditFile::open(&path).unwrap();
-        log.keep(&record("stack.create"));
-        log.keep(&record("stack.tag"));
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let old = folder.path().join("audit.log.1");
-        std::fs::rename(&path, &old).unwrap();
-        log.keep(&record("stack.rename"));
-        log.reopen();
-        log.keep(&record("stack.delete"));
-        let actions = |path: &Path| -> Vec<String> {
-            let text = std::fs::read_to_string(path).unwrap();
-            let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
-            text.lines().map(|text| line(text)["action"].as_str().unwrap().to_owned()).collect()
-        };
-        assert_eq!(actions(&old), ["stack.create", "stack.tag", "stack.rename"]);
-        assert_eq!(actions(&path), ["stack.delete"]);
-        let line = r#"{"time":"1970-01-01T00:00:00Z","action":"stack.delete","result":"done","status":200,"user":"alice"}"#;
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{line}\n"));
     }
 }

@@ -1,7 +1,6 @@
 //! Making what the store consists of: a table, a bucket and a key.
 
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
@@ -365,14 +364,4 @@ where
 /// A request that lacks something: only a name can be, so the builder's words are about that.
 fn malformed(what: &'static str, name: &str, error: impl Error + Send + Sync + 'static) -> SetupError {
     SetupError::Call { what, name: name.to_owned(), source: error.into() }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Found => "was there",
-            Self::Made => "made",
-            Self::NotImplemented => "not known to this service",
-        })
-    }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
+use sha2::{Digest, Sha256};
 
 use super::disk::{create_private_folder, sync_folder};
 use crate::adapters::SystemIds;
@@ -66,6 +67,48 @@ impl FileBlobs {
         Self { shared: Arc::new(Shared { root: root.to_owned(), folders_known: Mutex::default() }) }
     }
 
+    /// The keys of all blobs, in their order.
+    ///
+    /// # Errors
+    /// [`PortError::NotDone`] when a folder cannot be read.
+    pub async fn keys(&self) -> Result<Vec<BlobKey>, PortError> {
+        const WHAT: &str = "listing the blobs";
+        self.run(WHAT, |shared| {
+            let mut keys = Vec::new();
+            list(&shared.root, "", &mut keys).map_err(|error| PortError::not_done(WHAT, error))?;
+            keys.sort_unstable();
+            Ok(keys)
+        })
+        .await
+    }
+
+    /// The length of a blob in bytes, if it is there.
+    ///
+    /// # Errors
+    /// [`PortError::NotDone`] when the system does not say.
+    pub async fn length(&self, key: &BlobKey) -> Result<Option<u64>, PortError> {
+        let key = key.clone();
+        self.run("looking for a blob", move |shared| shared.length(&key)).await
+    }
+
+    /// Copies a blob from another store, and returns the length and the hex SHA-256 of what was copied; `None` where the
+    /// other store has no such blob. One that was copied stays, as one that was put.
+    ///
+    /// # Errors
+    /// As for a put.
+    pub async fn copy_from(&self, from: &Self, key: &BlobKey) -> Result<Option<Copied>, PortError> {
+        let (from, key) = (Arc::clone(&from.shared), key.clone());
+        self.run("copying a blob", move |shared| {
+            let not_done = |error| PortError::not_done("copying a blob", error);
+            let source = match File::open(from.path(&key)) {
+                Err(error) if is_absence(&error) => return Ok(None),
+                opened => opened.map_err(not_done)?,
+            };
+            shared.put_with(&key, |temporary| copy_synced(source, temporary)).map(Some)
+        })
+        .await
+    }
+
     /// Runs `work` away from the threads of the caller's runtime.
     async fn run<T: Send + 'static>(
         &self,
@@ -99,20 +142,37 @@ impl Blobs for FileBlobs {
 
 impl Shared {
     fn put(&self, key: &BlobKey, body: &[u8]) -> Result<(), PortError> {
+        self.put_with(key, |temporary| write_synced(temporary, body))
+    }
+
+    fn length(&self, key: &BlobKey) -> Result<Option<u64>, PortError> {
+        match fs::metadata(self.path(key)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(PortError::not_done("looking for a blob", error)),
+        }
+    }
+
+    /// Gives what `write` writes to a temporary file, and syncs, the name of a blob.
+    fn put_with<T>(&self, key: &BlobKey, write: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, PortError> {
         let path = self.path(key);
         let folder = path.parent().unwrap_or(&self.root);
         let temporary = self.root.join(TEMPORARY).join(SystemIds.uuid().simple().to_string());
         let written = self
             .make_folder(folder)
-            .and_then(|()| write_synced(&temporary, body))
-            .and_then(|()| fs::rename(&temporary, &path));
-        if let Err(error) = written {
-            // What is left of it goes at the next start, if not now.
-            let _ = fs::remove_file(&temporary);
-            self.folders_known().clear();
-            return Err(PortError::not_done("storing a blob", error));
-        }
-        sync_folder(folder).map_err(|error| PortError::unknown("storing a blob", error))
+            .and_then(|()| write(&temporary))
+            .and_then(|written| fs::rename(&temporary, &path).map(|()| written));
+        let written = match written {
+            Ok(written) => written,
+            Err(error) => {
+                // What is left of it goes at the next start, if not now.
+                let _ = fs::remove_file(&temporary);
+                self.folders_known().clear();
+                return Err(PortError::not_done("storing a blob", error));
+            }
+        };
+        sync_folder(folder).map_err(|error| PortError::unknown("storing a blob", error))?;
+        Ok(written)
     }
 
     fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
@@ -189,6 +249,54 @@ fn write_synced(path: &Path, body: &[u8]) -> io::Result<()> {
     file.write_all(body)?;
     // The size counts as data here: it is needed to read the bytes back.
     file.sync_data()
+}
+
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its hex SHA-256.
+    pub sha256: String,
+}
+
+fn copy_synced(mut from: File, to: &Path) -> io::Result<Copied> {
+    let mut file = File::create_new(to)?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let length = from.read(&mut chunk)?;
+        let read = chunk.get(..length).unwrap_or_default();
+        if read.is_empty() {
+            break;
+        }
+        hash.update(read);
+        file.write_all(read)?;
+        bytes += length as u64;
+    }
+    file.sync_data()?;
+    Ok(Copied { bytes, sha256: hex::encode(hash.finalize()) })
+}
+
+/// The keys of the blobs in a folder and those below it. What is no blob, such as the folder for temporary files, is not
+/// among them; what goes while the folders are read may be or not.
+fn list(folder: &Path, prefix: &str, keys: &mut Vec<BlobKey>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if is_absence(&error) => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
+        let key = format!("{prefix}{name}");
+        if entry.file_type()?.is_dir() {
+            list(&entry.path(), &format!("{key}/"), keys)?;
+        } else {
+            keys.extend(BlobKey::parse(&key));
+        }
+    }
+    Ok(())
 }
 
 /// A file that is being read.

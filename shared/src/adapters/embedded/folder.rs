@@ -5,13 +5,15 @@ use std::io::{self, Read, Seek, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::disk::{create_private_folder, sync_folder};
 use super::{FileBlobs, FileKeys, KeyFileError, OpenLedgerError, SqliteLedger};
+use crate::adapters::SystemIds;
 use crate::ports::{
-    CommitError, Expect, Ids, ItemKey, KeyContext, Keys, KeysError, Ledger, PortError, WrappedKey, Write,
-    WriteAction,
+    BlobKey, CommitError, Expect, Ids, Inventory, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
+    PortError, WrappedKey, Write, WriteAction,
 };
 
 /// The three ports on one folder:
@@ -22,6 +24,8 @@ use crate::ports::{
 /// | `blobs/` | the blobs, each under its key |
 /// | `master.key` | the master key, for its owner alone |
 /// | `lock` | locked by the running server, whose process id it holds |
+/// | `key-lock` | locked by whoever replaces the master key, or copies it with a ledger that belongs to it |
+/// | `restoring` | there as long as a restore into the folder is not finished: it is no store yet |
 ///
 /// A check value in the ledger, wrapped under the master key, tells whether key and ledger belong together.
 ///
@@ -34,6 +38,7 @@ pub struct DataFolder {
     pub blobs: FileBlobs,
     /// The keys.
     pub keys: FileKeys,
+    path: PathBuf,
     /// Dropped last: the others let go of their files first.
     _lock: Option<FolderLock>,
 }
@@ -60,6 +65,21 @@ pub enum FolderError {
         path: PathBuf,
         /// The process id in the lock file, or `unknown`.
         pid: String,
+    },
+    /// A restore into it was broken off.
+    #[error(
+        "a restore into {} was begun and not finished. Run it again, or remove the folder",
+        path.display()
+    )]
+    Unfinished {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Somebody else works with its master key.
+    #[error("another command works with the master key of {}. Wait until it has ended", path.display())]
+    KeyLocked {
+        /// The folder.
+        path: PathBuf,
     },
     /// There is data but no master key.
     #[error(
@@ -146,6 +166,7 @@ impl DataFolder {
         make(path)?;
         let lock = lock(path)?;
         let names = Names::in_folder(path);
+        names.refuse_unfinished()?;
         let (key_there, ledger_there) = (is_there(&names.key)?, has_bytes(&names.ledger)?);
         if ledger_there && !key_there {
             return Err(FolderError::KeyMissing { key: names.key, ledger: names.ledger });
@@ -166,7 +187,17 @@ impl DataFolder {
             what: "opened",
             source,
         })?;
-        Ok(Self { ledger, blobs, keys, _lock: Some(lock) })
+        Ok(Self { ledger, blobs, keys, path: path.to_owned(), _lock: Some(lock) })
+    }
+
+    /// As [`DataFolder::open_beside`], with the lock of a server: as long as the value lives, no server can have the folder.
+    ///
+    /// # Errors
+    /// [`FolderError::Served`] while a server runs, and those of [`DataFolder::open_beside`].
+    pub async fn open_alone(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
+        // It makes nothing, the lock included, where there is no folder.
+        let opened = Self::open_beside(path, ids).await?;
+        Ok(Self { _lock: Some(lock(path)?), ..opened })
     }
 
     /// Opens the folder for an operator's command, beside the server that may be running on it. Makes nothing.
@@ -175,6 +206,7 @@ impl DataFolder {
     /// See [`FolderError`].
     pub async fn open_beside(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         let names = Names::in_folder(path);
+        names.refuse_unfinished()?;
         if !has_bytes(&names.ledger)? {
             return Err(match names.has_blobs()? {
                 true => FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs },
@@ -187,24 +219,102 @@ impl DataFolder {
         let keys = FileKeys::open(&names.key, ids)?;
         let ledger = SqliteLedger::open_existing(&names.ledger)?;
         check(&ledger, &keys, None, &names).await?;
-        Ok(Self { ledger, blobs: FileBlobs::open_existing(&names.blobs), keys, _lock: None })
+        let blobs = FileBlobs::open_existing(&names.blobs);
+        Ok(Self { ledger, blobs, keys, path: path.to_owned(), _lock: None })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps everybody else from replacing the master key, and from making data keys beside the server.
+    ///
+    /// # Errors
+    /// [`FolderError::KeyLocked`] while somebody else does.
+    pub fn lock_keys(&self) -> Result<KeyLock, FolderError> {
+        let path = self.path.join("key-lock");
+        let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(KeyLock { _held: FolderLock(file) }),
+            Err(TryLockError::Error(source)) => Err(failed(source)),
+            Err(TryLockError::WouldBlock) => Err(FolderError::KeyLocked { path: self.path.clone() }),
+        }
+    }
+
+    /// Wraps the check value under the newest master key, if it is under another one.
+    ///
+    /// # Errors
+    /// [`FolderError::Check`], [`FolderError::KeyWrong`].
+    pub async fn rewrap_check(&self) -> Result<(), FolderError> {
+        let names = Names::in_folder(&self.path);
+        let failed = |source| FolderError::Check { ledger: names.ledger.clone(), source };
+        let Some(item) = self.ledger.get(&check_key()).await.map_err(failed)? else {
+            return Err(FolderError::Unmarked { ledger: names.ledger });
+        };
+        let rewrapped = self.keys.rewrap(&WrappedKey(item.value.into()), &check_context()).await;
+        let rewrapped = rewrapped.map_err(|error| match error {
+            KeysError::Mismatch => {
+                FolderError::KeyWrong { key: names.key.clone(), ledger: names.ledger.clone() }
+            }
+            KeysError::Port(source) => failed(source),
+        })?;
+        let Some(wrapped) = rewrapped else { return Ok(()) };
+        let revision = SystemIds.revision();
+        let action = WriteAction::Put { revision, value: Bytes::from(wrapped.0), expires: None };
+        let write = Write { key: check_key(), expect: Expect::Revision(item.revision), action };
+        self.ledger.commit(vec![write]).await.map_err(|error| match error {
+            CommitError::Refused(_) => {
+                failed(PortError::not_done("writing the check value", "another process was faster"))
+            }
+            CommitError::Port(source) => failed(source),
+        })
     }
 }
 
+#[async_trait]
+impl Inventory for DataFolder {
+    async fn items(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
+        self.ledger.scan(prefix, after, limit).await
+    }
+
+    async fn blobs(&self) -> Result<Vec<BlobKey>, PortError> {
+        self.blobs.keys().await
+    }
+}
+
+/// Held by whoever works with the master key.
+#[derive(Debug)]
+pub struct KeyLock {
+    _held: FolderLock,
+}
+
 /// Where the parts of a folder lie.
-struct Names {
-    ledger: PathBuf,
-    blobs: PathBuf,
-    key: PathBuf,
+pub(super) struct Names {
+    pub(super) ledger: PathBuf,
+    pub(super) blobs: PathBuf,
+    pub(super) key: PathBuf,
+    pub(super) restoring: PathBuf,
 }
 
 impl Names {
-    fn in_folder(folder: &Path) -> Self {
+    pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             ledger: folder.join("ledger.sqlite"),
             blobs: folder.join("blobs"),
             key: folder.join("master.key"),
+            restoring: folder.join("restoring"),
         }
+    }
+
+    fn refuse_unfinished(&self) -> Result<(), FolderError> {
+        if is_there(&self.restoring)? {
+            let folder = self.restoring.parent().unwrap_or(Path::new("."));
+            return Err(FolderError::Unfinished { path: folder.to_owned() });
+        }
+        Ok(())
     }
 
     /// Whether there is a class of blobs. The folder for temporary files does not count.
@@ -223,7 +333,7 @@ impl Names {
     }
 }
 
-fn is_there(path: &Path) -> Result<bool, FolderError> {
+pub(super) fn is_there(path: &Path) -> Result<bool, FolderError> {
     path.try_exists().map_err(|source| FolderError::System { path: path.to_owned(), what: "read", source })
 }
 
@@ -237,7 +347,7 @@ fn has_bytes(path: &Path) -> Result<bool, FolderError> {
 }
 
 /// Makes the folder, if there is none, and those above it.
-fn make(path: &Path) -> Result<(), FolderError> {
+pub(super) fn make(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::System { path: path.to_owned(), what: "made", source };
     if path.is_dir() {
         return Ok(());
@@ -253,7 +363,7 @@ fn make(path: &Path) -> Result<(), FolderError> {
 
 /// The locked file. The system lets go of it however the process ends.
 #[derive(Debug)]
-struct FolderLock(File);
+pub(super) struct FolderLock(File);
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
@@ -264,7 +374,7 @@ impl Drop for FolderLock {
 }
 
 /// Takes the folder for this process, until the lock is dropped.
-fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
+pub(super) fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     let path = folder.join("lock");
     let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
     let mut file =
@@ -289,17 +399,24 @@ fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     Ok(FolderLock(file))
 }
 
+fn check_key() -> ItemKey {
+    ItemKey::new("FOLDER", "MASTER#CHECK")
+}
+
+fn check_context() -> KeyContext {
+    KeyContext { name: "folder", value: "check".to_owned() }
+}
+
 /// Opens the check value; makes it where `maker` is given, as it is for a folder without blobs, and the ledger has no
 /// items either: only then nothing can have been written under another key.
-async fn check(
+pub(super) async fn check(
     ledger: &SqliteLedger,
     keys: &FileKeys,
     maker: Option<&dyn Ids>,
     names: &Names,
 ) -> Result<(), FolderError> {
     let failed = |source| FolderError::Check { ledger: names.ledger.clone(), source };
-    let key = ItemKey::new("FOLDER", "MASTER#CHECK");
-    let context = KeyContext { name: "folder", value: "check".to_owned() };
+    let (key, context) = (check_key(), check_context());
     let fails_to_open = |error| match error {
         KeysError::Mismatch => FolderError::KeyWrong { key: names.key.clone(), ledger: names.ledger.clone() },
         KeysError::Port(source) => failed(source),

@@ -4,14 +4,15 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
 use super::disk::{create_private_file, sync_folder};
-use crate::adapters::master_key::MasterKey;
-use crate::ports::{DataKey, Ids, KeyContext, Keys, KeysError, WrappedKey};
+use crate::adapters::master_key::KeyRing;
+use crate::ports::{BoxError, DataKey, Ids, KeyContext, Keys, KeysError, PortError, WrappedKey};
 
 /// What stands before the key, with the version of the format.
 const PREFIX: &str = "statewright-master-key-1:";
@@ -20,6 +21,11 @@ const PREFIX: &str = "statewright-master-key-1:";
 const EXPLANATION: &str = "\
 # The master key of this Statewright folder. Whoever has it and the folder can read every secret;
 # without it nobody can. Keep a copy where the folder's backups are not.
+";
+
+/// What stands there while the first key takes the place of the others.
+const SEVERAL: &str = "\
+# The first key wraps. What the others have wrapped is being wrapped again: `statewright key rotate`.
 ";
 
 /// Why a key file could not be used.
@@ -66,12 +72,33 @@ pub enum KeyFileError {
     },
 }
 
-/// Data keys under a master key that lies in a file. Clones share it.
+/// Data keys under the master keys that lie in a file. Clones share them.
+///
+/// There is one master key, and while it is being replaced there are more: the first wraps, all of them open. Another
+/// process may replace the file at any time, so it is looked at before a key is made, and read again when a wrapped key
+/// names a master key that is not known.
 #[derive(Clone)]
 pub struct FileKeys {
-    master: Arc<MasterKey>,
+    shared: Arc<Shared>,
     ids: Arc<dyn Ids>,
 }
+
+struct Shared {
+    path: PathBuf,
+    loaded: Mutex<Loaded>,
+}
+
+/// What was read, and of which file.
+struct Loaded {
+    ring: KeyRing,
+    version: FileVersion,
+}
+
+/// Tells whether a file was replaced.
+type FileVersion = (u64, u64, Option<SystemTime>);
+
+/// Master keys, the newest first.
+type MasterKeys = Vec<Zeroizing<[u8; 32]>>;
 
 impl FileKeys {
     /// Draws a master key from `ids` and stores it at `path`, for its owner alone. A crash leaves the whole file or
@@ -80,30 +107,90 @@ impl FileKeys {
     /// # Errors
     /// [`KeyFileError::Create`], also when there is a file already: a master key is never overwritten.
     pub fn create(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, KeyFileError> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        ids.fill(bytes.as_mut());
-        let text = Zeroizing::new(format!(
-            "{EXPLANATION}{PREFIX}{}\n",
-            Zeroizing::new(hex::encode(bytes.as_ref())).as_str()
-        ));
-        create_whole_file(path, &format!(".master-key-{}", ids.uuid().simple()), text.as_bytes())
+        let text = write(&[draw(ids.as_ref())]);
+        create_whole_file(path, &temporary_name(ids.as_ref()), text.as_bytes())
             .map_err(|source| KeyFileError::Create { path: path.to_owned(), source })?;
-        Ok(Self { master: Arc::new(MasterKey::new(&bytes)), ids })
+        Self::open(path, ids)
     }
 
-    /// Reads the master key at `path`. Data keys are drawn from `ids`.
+    /// Reads the master keys at `path`. Data keys are drawn from `ids`.
     ///
     /// # Errors
     /// See [`KeyFileError`]; a file that others could have read or changed is refused.
     pub fn open(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, KeyFileError> {
-        let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
-        refuse_if_exposed(path, &file.metadata().map_err(failed)?)?;
-        let mut text = Zeroizing::new(String::new());
-        // A key file has some hundred bytes; whatever else lies there is not read to its end.
-        file.take(4096).read_to_string(&mut text).map_err(failed)?;
-        let bytes = parse(&text).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })?;
-        Ok(Self { master: Arc::new(MasterKey::new(&bytes)), ids })
+        let (keys, version) = read(path)?;
+        let loaded = Loaded { ring: ring(&keys), version };
+        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), loaded: Mutex::new(loaded) }), ids })
+    }
+
+    /// How many master keys are in the file now: 1, or more while the first takes the place of the others.
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn master_count(&self) -> Result<usize, KeyFileError> {
+        Ok(read(&self.shared.path)?.0.len())
+    }
+
+    /// Puts a new master key before the others, which still open what they have wrapped. A crash leaves the file as it
+    /// was or as it is to be. For one caller at a time: see [`super::DataFolder::lock_keys`].
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn add_master(&self) -> Result<(), KeyFileError> {
+        let (mut keys, _) = read(&self.shared.path)?;
+        keys.insert(0, draw(self.ids.as_ref()));
+        self.replace(&keys)
+    }
+
+    /// Removes all master keys but the newest. What is wrapped under another one can then not be opened by anybody. For
+    /// one caller at a time.
+    ///
+    /// # Errors
+    /// See [`KeyFileError`].
+    pub fn forget_old_masters(&self) -> Result<(), KeyFileError> {
+        let (mut keys, _) = read(&self.shared.path)?;
+        keys.truncate(1);
+        self.replace(&keys)
+    }
+
+    fn replace(&self, keys: &MasterKeys) -> Result<(), KeyFileError> {
+        let path = &self.shared.path;
+        replace_file(path, &temporary_name(self.ids.as_ref()), write(keys).as_bytes())
+            .map_err(|source| KeyFileError::Create { path: path.clone(), source })?;
+        let mut loaded = self.lock();
+        self.load(&mut loaded)
+    }
+
+    fn load(&self, loaded: &mut Loaded) -> Result<(), KeyFileError> {
+        let (keys, version) = read(&self.shared.path)?;
+        *loaded = Loaded { ring: ring(&keys), version };
+        Ok(())
+    }
+
+    /// The keys of the file as it is now.
+    fn newest(&self) -> Result<MutexGuard<'_, Loaded>, KeysError> {
+        const WHAT: &str = "reading the master key";
+        let not_done = |error| KeysError::Port(PortError::not_done(WHAT, error));
+        let mut loaded = self.lock();
+        let metadata = fs::metadata(&self.shared.path).map_err(|error| not_done(BoxError::from(error)))?;
+        if file_version(&metadata) != loaded.version {
+            self.load(&mut loaded).map_err(|error| not_done(error.into()))?;
+        }
+        Ok(loaded)
+    }
+
+    /// The keys as they were read last, or of the file as it is now where they do not know the one that is asked for.
+    fn knowing(&self, wrapped: &WrappedKey) -> Result<MutexGuard<'_, Loaded>, KeysError> {
+        let loaded = self.lock();
+        if loaded.ring.knows(wrapped) {
+            return Ok(loaded);
+        }
+        drop(loaded);
+        self.newest()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Loaded> {
+        self.shared.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,21 +203,99 @@ impl fmt::Debug for FileKeys {
 #[async_trait]
 impl Keys for FileKeys {
     async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
-        self.master.generate(self.ids.as_ref(), context)
+        self.newest()?.ring.generate(self.ids.as_ref(), context)
     }
 
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
-        self.master.unwrap(wrapped, context)
+        self.knowing(wrapped)?.ring.unwrap(wrapped, context)
+    }
+
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        self.newest()?.ring.rewrap(wrapped, self.ids.as_ref(), context)
     }
 }
 
-/// The key in the text of a key file: its one line that is neither blank nor an explanation.
-fn parse(text: &str) -> Option<Zeroizing<[u8; 32]>> {
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let (line, None) = (lines.next()?, lines.next()) else { return None };
+fn draw(ids: &dyn Ids) -> Zeroizing<[u8; 32]> {
     let mut bytes = Zeroizing::new([0; 32]);
-    hex::decode_to_slice(line.strip_prefix(PREFIX)?, bytes.as_mut()).ok()?;
-    Some(bytes)
+    ids.fill(bytes.as_mut());
+    bytes
+}
+
+fn ring(keys: &MasterKeys) -> KeyRing {
+    KeyRing::new(keys.iter().map(|key| &**key))
+}
+
+fn temporary_name(ids: &dyn Ids) -> String {
+    format!(".master-key-{}", ids.uuid().simple())
+}
+
+fn read(path: &Path) -> Result<(MasterKeys, FileVersion), KeyFileError> {
+    let failed = |source| KeyFileError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    refuse_if_exposed(path, &metadata)?;
+    let mut text = Zeroizing::new(String::new());
+    // A key file has some hundred bytes; whatever else lies there is not read to its end.
+    file.take(4096).read_to_string(&mut text).map_err(failed)?;
+    let keys = parse(&text).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })?;
+    Ok((keys, file_version(&metadata)))
+}
+
+#[cfg(unix)]
+fn file_version(metadata: &fs::Metadata) -> FileVersion {
+    (std::os::unix::fs::MetadataExt::ino(metadata), metadata.len(), metadata.modified().ok())
+}
+
+#[cfg(not(unix))]
+fn file_version(metadata: &fs::Metadata) -> FileVersion {
+    (0, metadata.len(), metadata.modified().ok())
+}
+
+/// The keys in the text of a key file: its lines that are neither blank nor an explanation, all of them different.
+fn parse(text: &str) -> Option<MasterKeys> {
+    let mut keys = MasterKeys::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut bytes = Zeroizing::new([0; 32]);
+        hex::decode_to_slice(line.strip_prefix(PREFIX)?, bytes.as_mut()).ok()?;
+        if keys.contains(&bytes) {
+            return None;
+        }
+        keys.push(bytes);
+    }
+    (!keys.is_empty()).then_some(keys)
+}
+
+/// The text of a key file.
+fn write(keys: &[Zeroizing<[u8; 32]>]) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(EXPLANATION.to_owned());
+    if keys.len() > 1 {
+        text.push_str(SEVERAL);
+    }
+    for key in keys {
+        text.push_str(PREFIX);
+        text.push_str(&Zeroizing::new(hex::encode(key.as_ref())));
+        text.push('\n');
+    }
+    text
+}
+
+/// Puts a whole file into the place of another.
+fn replace_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = folder.join(temporary_name);
+    let replaced = create_private_file(&temporary).and_then(|mut file| {
+        file.write_all(body)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    if replaced.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced.and_then(|()| sync_folder(folder))
 }
 
 /// Makes a file that is whole from the moment it has its name, and fails when the name is taken.
@@ -170,14 +335,22 @@ mod tests {
     const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
     #[test]
-    fn the_key_is_the_one_line_that_is_no_explanation() {
+    fn the_key_is_the_line_that_is_no_explanation() {
         let expected: [u8; 32] = std::array::from_fn(|n| n as u8);
         for text in [
             format!("{PREFIX}{DIGITS}"),
             format!("{EXPLANATION}{PREFIX}{DIGITS}\n"),
             format!("\r\n # mine\r\n{PREFIX}{DIGITS} \r\n\r\n"),
         ] {
-            assert_eq!(parse(&text).as_deref(), Some(&expected), "{text:?}");
+            assert_eq!(parse(&text), Some(vec![Zeroizing::new(expected)]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_its_order() {
+        for count in 1..=3 {
+            let keys: MasterKeys = (0..count).map(|n| Zeroizing::new([n; 32])).collect();
+            assert_eq!(parse(&write(&keys)).as_ref(), Some(&keys));
         }
     }
 

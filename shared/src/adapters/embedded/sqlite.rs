@@ -215,6 +215,48 @@ impl SqliteLedger {
         .await
     }
 
+    /// One page of the items whose partition starts with `prefix`, by partition and sort key, strictly behind `after`.
+    ///
+    /// # Errors
+    /// As for every read.
+    pub async fn scan(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
+        let (prefix, after) = (prefix.to_owned(), after.cloned());
+        self.read("reading all items", move |connection| scan(connection, &prefix, after.as_ref(), limit))
+            .await
+    }
+
+    /// Writes a copy of the ledger as it is at one moment to a file that is not there yet, for its owner alone, and syncs
+    /// it. Commits go on meanwhile, and are not in it.
+    ///
+    /// # Errors
+    /// [`PortError::NotDone`]; a file that was begun may be there.
+    pub async fn copy_to(&self, path: &Path) -> Result<(), PortError> {
+        const WHAT: &str = "copying the ledger";
+        let target = path.to_str().ok_or_else(|| PortError::not_done(WHAT, "its path is not UTF-8"))?;
+        let target = target.to_owned();
+        // SQLite takes an empty file, and so leaves its permissions.
+        let file = create_private_file(path).map_err(|error| PortError::not_done(WHAT, error))?;
+        self.read(WHAT, move |connection| connection.execute("VACUUM INTO ?1", [target]).map(drop)).await?;
+        tokio::task::spawn_blocking(move || file.sync_all())
+            .await
+            .map_err(|join| PortError::not_done(WHAT, join))?
+            .map_err(|error| PortError::not_done(WHAT, error))
+    }
+
+    /// Gives a copy that nobody has opened yet the write-ahead log that a ledger has.
+    ///
+    /// # Errors
+    /// As for opening one.
+    pub fn ready_copy(path: &Path) -> Result<(), OpenLedgerError> {
+        let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        if !known_schema(&connection, path)? {
+            return Err(OpenLedgerError::Empty { path: path.to_owned() });
+        }
+        use_log(&connection, path)
+    }
+
     /// Removes expired items among the `limit` items behind `after`, from the beginning with `None`. Answers where to
     /// go on, or `None` at the end. An item that changes meanwhile is left to the next round.
     ///
@@ -286,13 +328,19 @@ fn known_schema(connection: &Connection, path: &Path) -> Result<bool, OpenLedger
     }
 }
 
-fn create_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
+fn use_log(connection: &Connection, path: &Path) -> Result<(), OpenLedgerError> {
     let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(OpenLedgerError::NoLog { path: path.to_owned(), mode });
     }
+    Ok(())
+}
+
+fn create_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
+    let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
+    use_log(connection, path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     // Another process may have been faster.
     if !known_schema(&transaction, path)? {
@@ -358,6 +406,36 @@ fn find_page(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
             break;
         }
         page.items.push(item(ItemKey { partition: query.partition.clone(), sort: text(row, 3)? }, row)?);
+    }
+    Ok(page)
+}
+
+fn scan(
+    connection: &Connection,
+    prefix: &str,
+    after: Option<&ItemKey>,
+    limit: usize,
+) -> rusqlite::Result<Page> {
+    let mut statement = connection.prepare_cached(
+        "SELECT revision, expires, value, sort, partition FROM items
+         WHERE (partition, sort) > (?1, ?2) AND partition >= ?3 ORDER BY partition, sort",
+    )?;
+    let (partition, sort) = after.map_or(("", ""), |key| (&key.partition, &key.sort));
+    let mut rows = statement.query(params![partition.as_bytes(), sort.as_bytes(), prefix.as_bytes()])?;
+    let mut page = Page { items: Vec::new(), more: false };
+    let mut page_bytes = 0;
+    while let Some(row) = rows.next()? {
+        let key = ItemKey { partition: text(row, 4)?, sort: text(row, 3)? };
+        if !key.partition.starts_with(prefix) {
+            break;
+        }
+        page_bytes += row.get_ref(2)?.as_blob()?.len();
+        let full = page.items.len() >= limit.max(1);
+        if full || (page_bytes > PAGE_BYTES_MAX && !page.items.is_empty()) {
+            page.more = true;
+            break;
+        }
+        page.items.push(item(key, row)?);
     }
     Ok(page)
 }

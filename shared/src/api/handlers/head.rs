@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use super::{Answer, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
+use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
 use crate::api::trail::Trail;
 use crate::domain::claims::Claims;
@@ -21,7 +22,7 @@ use crate::services::accounts::Caller;
 use crate::services::publish::{gunzip, gzip};
 use crate::services::rename::{self as rename_service, NewAddress};
 use crate::services::stacks::StackView;
-use crate::services::updates::{NewUpdate, Started};
+use crate::services::updates::{Begun, NewUpdate, Started};
 use crate::services::{Error, publish, stacks, updates};
 use crate::wire::pulumi::{
     BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
@@ -141,11 +142,14 @@ pub(crate) async fn import(
     caller: Caller,
     trail: Trail,
     StackPath(address): StackPath,
+    host: AskedHost,
     body: Body,
 ) -> Answer {
-    let update = publish::import(&app, &caller, &address, body.text).await?;
-    trail.update(update);
-    json(&Imported { update_id: update.to_string() })
+    let made = publish::import(&app, &caller, &address, body.text).await?;
+    trail.update(made.update);
+    let mut answer = json(&Imported { update_id: made.update.to_string() })?;
+    host.compare(&app, made.secrets_url.as_deref(), &mut answer);
+    Ok(answer)
 }
 
 /// Creates an update: the first of the calls of clients that do not begin.
@@ -245,10 +249,15 @@ pub(crate) async fn start_update(
     caller: Caller,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
+    host: AskedHost,
     JsonBody(start): JsonBody<StartUpdate>,
 ) -> Answer {
     let journal_version = start.journal_version.unwrap_or(0);
-    json(&started(updates::start(&app, &caller, &address, &update, start.tags, journal_version).await?))
+    let begun = updates::start(&app, &caller, &address, &update, start.tags, journal_version).await?;
+    let secrets_url = begun.secrets_url.clone();
+    let mut answer = json(&started(begun))?;
+    host.compare(&app, secrets_url.as_deref(), &mut answer);
+    Ok(answer)
 }
 
 /// Creates and starts an update, and answers with what the client would ask for next. Not repeated by the client: if
@@ -259,6 +268,7 @@ pub(crate) async fn begin_update(
     trail: Trail,
     StackPath(address): StackPath,
     headers: HeaderMap,
+    host: AskedHost,
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {
@@ -272,6 +282,14 @@ pub(crate) async fn begin_update(
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
     trail.update(begun.started.update);
+    let secrets_url = begun.started.secrets_url.clone();
+    let mut answer = begun_update(&headers, begun)?;
+    host.compare(&app, secrets_url.as_deref(), &mut answer);
+    Ok(answer)
+}
+
+/// The answer to a begin: the deployment stands at its end, so that the stored gzip is sent as it is.
+fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
     let base = begun.base;
     let has_base = begun.located.head.value.snapshot.is_some();
     let view =
@@ -285,13 +303,13 @@ pub(crate) async fn begin_update(
     let open = answer.strip_suffix('}').unwrap_or(&answer);
     match base {
         // A gzip may consist of members that follow each other, so the stored one is sent as it is.
-        Some(base) if takes_gzip(&headers) => {
+        Some(base) if takes_gzip(headers) => {
             let (before, after) = (gzip(format!("{open},\"deployment\":").as_bytes()), gzip(b"}"));
             let mut body = BytesMut::with_capacity(before.len() + base.len() + after.len());
             body.extend_from_slice(&before);
             body.extend_from_slice(&base);
             body.extend_from_slice(&after);
-            json_gzip(&headers, body.freeze())
+            json_gzip(headers, body.freeze())
         }
         Some(base) => {
             let mut body = format!("{open},\"deployment\":").into_bytes();

@@ -3,8 +3,11 @@
 //! Source: the shape is that of `UntypedDeployment` and `DeploymentV3` in `sdk/go/common/apitype` of pulumi/pulumi
 //! at v3.274.1.
 
+mod diff;
+mod edit;
 mod model;
 mod rename;
+mod service;
 mod write;
 
 use std::borrow::Cow;
@@ -12,11 +15,13 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+pub use self::diff::{Change, Diff, How, Named, diff};
 pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,
     read_envelope, snippet_features,
 };
 pub use self::rename::rename;
+pub use self::service::{address, readdress, secrets_url};
 use super::integrity;
 use super::json::{Malformed, Reader};
 use super::resource::Resource;

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use super::DeploymentError;
+use super::edit::{self, Edit};
 use super::model::list;
 use crate::domain::integrity::{UNKNOWN_ID, split_provider_reference};
 use crate::domain::json::{self, Reader, Visitor, unquote};
@@ -33,15 +34,7 @@ pub fn rename<'a>(
     let mut reader = Reader::from_bytes(deployment)?;
     renamer.envelope(&mut reader)?;
     reader.finish()?;
-    Ok(renamer.apply(deployment))
-}
-
-/// A string of the text that is to be replaced.
-struct Edit {
-    start: usize,
-    end: usize,
-    /// What it is to read as.
-    value: String,
+    Ok(edit::apply(renamer.edits, deployment))
 }
 
 struct Renamer<'r> {
@@ -66,24 +59,6 @@ impl Renamer<'_> {
 
     fn replace(&mut self, start: usize, end: usize, value: Option<String>) {
         self.edits.extend(value.map(|value| Edit { start, end, value }));
-    }
-
-    fn apply(mut self, text: &[u8]) -> Cow<'_, [u8]> {
-        if self.edits.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        self.edits.sort_by_key(|edit| edit.start);
-        let mut renamed = Vec::with_capacity(text.len() + text.len() / 8);
-        let mut copied = 0;
-        for Edit { start, end, value } in self.edits {
-            renamed.extend_from_slice(text.get(copied..start).unwrap_or_default());
-            let mut quoted = String::with_capacity(value.len() + 2);
-            json::write_string(&mut quoted, &value);
-            renamed.extend_from_slice(quoted.as_bytes());
-            copied = end;
-        }
-        renamed.extend_from_slice(text.get(copied..).unwrap_or_default());
-        Cow::Owned(renamed)
     }
 
     fn envelope(&mut self, reader: &mut Reader<'_>) -> json::Result<()> {

@@ -21,6 +21,8 @@ macro_rules! keys_contract {
                 another_master_key_does_not_open_it,
                 the_wrapped_key_does_not_show_the_key,
                 a_key_is_never_shown,
+                a_key_under_the_newest_master_key_is_not_wrapped_anew,
+                what_does_not_open_is_not_wrapped_anew,
                 many_callers_get_keys_of_their_own,
             ]
         );
@@ -130,6 +132,29 @@ pub async fn the_wrapped_key_does_not_show_the_key(pair: Pair) {
 pub async fn a_key_is_never_shown(pair: Pair) {
     let (plain, _) = generate(&pair.keys, &context("stack", "one")).await;
     assert_eq!(format!("{plain:?}"), "DataKey(..)");
+}
+
+/// There is one master key, so nothing is under an older one.
+pub async fn a_key_under_the_newest_master_key_is_not_wrapped_anew(pair: Pair) {
+    let context = context("stack", "one");
+    let (_, wrapped) = generate(&pair.keys, &context).await;
+    assert_eq!(pair.keys.rewrap(&wrapped, &context).await.expect("the key opens"), None);
+}
+
+/// Another context, another master key, altered bytes.
+pub async fn what_does_not_open_is_not_wrapped_anew(pair: Pair) {
+    let context = context("stack", "one");
+    let (_, wrapped) = generate(&pair.keys, &context).await;
+    let mut altered = wrapped.clone();
+    altered.0.iter_mut().rev().take(1).for_each(|byte| *byte ^= 1);
+    let other = KeyContext { name: "stack", value: "two".to_owned() };
+    for outcome in [
+        pair.keys.rewrap(&wrapped, &other).await,
+        pair.keys.rewrap(&altered, &context).await,
+        pair.strangers.rewrap(&wrapped, &context).await,
+    ] {
+        assert!(matches!(outcome, Err(KeysError::Mismatch)), "{outcome:?}");
+    }
 }
 
 /// 16 callers at the same time: each gets a key of its own, and all of them open.

@@ -8,9 +8,10 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::domain::deployment::{self, Inspection, IntegrityError};
+use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
 use crate::domain::secret;
+use crate::domain::server_url::ServerUrl;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
@@ -44,6 +45,8 @@ pub struct NewDeployment {
     pub resource_count: u64,
     /// Operations that were begun and never ended.
     pub pending_count: u64,
+    /// The address of the server that opens its secrets.
+    pub secrets_url: Option<String>,
     /// The answer to a request for the outputs: JSON text.
     pub outputs: Bytes,
     /// How many journal entries could not be applied.
@@ -81,6 +84,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
         bytes_text: replayed.text.len() as u64,
         resource_count: replayed.resource_count as u64,
         pending_count: replayed.pending_count as u64,
+        secrets_url: replayed.secrets_providers.as_deref().and_then(deployment::secrets_url),
         outputs: outputs_text(replayed.outputs.as_deref(), replayed.secrets_providers.as_deref()),
         skipped_count: replayed.skipped.len() as u64,
         skipped: replayed
@@ -102,24 +106,69 @@ pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, E
 
 /// Makes the deployment of the stack `from` that of the stack `to`.
 pub(super) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
-    let broken = |error: deployment::DeploymentError| Error::Broken(error.to_string());
     let base = gunzip(base)?;
     match deployment::rename(&base, from, to).map_err(broken)? {
         Cow::Borrowed(_) => Ok(Folded::Unchanged),
-        Cow::Owned(text) => {
-            let inspection = deployment::inspect(&text).map_err(broken)?;
-            let error = inspection.integrity_error.clone();
-            // A mark without a broken rule says what else is wrong; it stays.
-            let marked = match &error {
-                Some(words) => {
-                    let mark = integrity_mark(words.clone());
-                    deployment::with_integrity_error(&text, Some(mark)).map_err(broken)?
-                }
-                None => Cow::Borrowed(text.as_slice()),
-            };
-            Ok(whole(&marked, &inspection))
-        }
+        Cow::Owned(text) => fold_stored(&text),
     }
+}
+
+/// Makes a deployment whose secrets are opened at the address `from` one whose secrets are opened at `to`; `None` if they
+/// are opened elsewhere.
+pub(super) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Result<Option<Folded>, Error> {
+    let base = gunzip(base)?;
+    match deployment::readdress(&base, from, to).map_err(broken)? {
+        Cow::Borrowed(_) => Ok(None),
+        Cow::Owned(text) => fold_stored(&text).map(Some),
+    }
+}
+
+/// Makes an old deployment of a stack that of the stack as it is called now.
+pub(super) fn fold_restore(old: &Bytes, now: &StackAddress) -> Result<Folded, Error> {
+    let old = gunzip(old)?;
+    fold_stored(&as_named(&old, now)?)
+}
+
+/// What differs from one old deployment of a stack to another, each under the name that the stack has now.
+pub(in crate::services) fn differences(
+    one: &Bytes,
+    other: &Bytes,
+    now: &StackAddress,
+) -> Result<Diff, Error> {
+    let (one, other) = (gunzip(one)?, gunzip(other)?);
+    deployment::diff(&as_named(&one, now)?, &as_named(&other, now)?).map_err(broken)
+}
+
+/// The address of the server that opens the secrets of a deployment.
+pub(super) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
+    let text = gunzip(gzip)?;
+    let inspection = deployment::inspect(&text).map_err(broken)?;
+    Ok(inspection.secrets_providers.and_then(deployment::secrets_url))
+}
+
+/// An old deployment of a stack, under the name that the stack has now.
+fn as_named<'a>(old: &'a [u8], now: &StackAddress) -> Result<Cow<'a, [u8]>, Error> {
+    let then = deployment::address(old, now).map_err(broken)?;
+    deployment::rename(old, &then, now).map_err(broken)
+}
+
+/// A deployment that was made of a stored one.
+fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
+    let inspection = deployment::inspect(text).map_err(broken)?;
+    // A mark without a broken rule says what else is wrong; it stays.
+    let marked = match &inspection.integrity_error {
+        Some(words) => {
+            let mark = integrity_mark(words.clone());
+            deployment::with_integrity_error(text, Some(mark)).map_err(broken)?
+        }
+        None => Cow::Borrowed(text),
+    };
+    Ok(whole(&marked, &inspection))
+}
+
+/// What is wrong with a text that is stored, and so was one once.
+fn broken(error: DeploymentError) -> Error {
+    Error::Broken(error.to_string())
 }
 
 /// Refuses what would put a secret at rest unencrypted.
@@ -138,7 +187,7 @@ pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
 }
 
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
-    let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
+    let invalid = |error: DeploymentError| Error::Invalid(error.to_string());
     if let Some(base) = base
         && deployment::same_state(base, text).map_err(invalid)?
     {
@@ -157,6 +206,7 @@ fn whole(text: &[u8], inspection: &Inspection<'_>) -> Folded {
         bytes_text: text.len() as u64,
         resource_count: inspection.resource_count as u64,
         pending_count: inspection.pending_count as u64,
+        secrets_url: inspection.secrets_providers.and_then(deployment::secrets_url),
         outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
         skipped_count: 0,
         skipped: Vec::new(),

@@ -1,0 +1,111 @@
+//! `statewright check`.
+
+use anyhow::bail;
+use serde::Serialize;
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::services::check as check_service;
+use statewright_shared::services::check::StackReport;
+
+use crate::args::Data;
+use crate::data;
+use crate::output::{Output, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    data: Data,
+    /// Also list the blobs that nothing names: what requests left that came to nothing. None is removed.
+    #[arg(long)]
+    orphans: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    stacks: Vec<Line>,
+    /// What is wrong beside the stacks.
+    store: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orphans: Option<Vec<String>>,
+    /// How many things are wrong. Blobs that nothing names are not.
+    problems: usize,
+}
+
+#[derive(Serialize)]
+struct Line {
+    stack: Option<String>,
+    id: String,
+    deleted: bool,
+    versions: u64,
+    problems: Vec<String>,
+}
+
+impl Line {
+    fn new(id: StackId, report: StackReport) -> Self {
+        Self {
+            stack: report.address.map(|address| address.to_string()),
+            id: id.to_string(),
+            deleted: report.is_removed,
+            versions: report.versions,
+            problems: report.problems,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.stack.clone().unwrap_or_else(|| self.id.clone())
+    }
+}
+
+impl Report {
+    fn for_people(&self) -> String {
+        let rows = self.stacks.iter().map(|line| {
+            let state = match (line.problems.len(), line.deleted) {
+                (0, false) => "good".to_owned(),
+                (0, true) => "good (deleted)".to_owned(),
+                (count, _) => format!("{count} wrong"),
+            };
+            vec![line.name(), line.versions.to_string(), state]
+        });
+        let mut text = table(&["STACK", "VERSIONS", "STATE"], rows);
+        for line in &self.stacks {
+            for problem in &line.problems {
+                text.push_str(&format!("\n{}: {problem}", line.name()));
+            }
+        }
+        for problem in &self.store {
+            text.push_str(&format!("\n{problem}"));
+        }
+        if let Some(orphans) = &self.orphans {
+            text.push_str(&format!("\n{} blobs that nothing names", orphans.len()));
+            for orphan in orphans {
+                text.push_str(&format!("\n{orphan}"));
+            }
+        }
+        text
+    }
+}
+
+pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
+    let (folder, ctx) = data::open_folder_beside(&check.data).await?;
+    let ids = check_service::stacks(&ctx, &folder).await?;
+    let bar = out.progress("stacks", Some(ids.len() as u64));
+    let mut stacks = Vec::with_capacity(ids.len());
+    for id in ids {
+        stacks.push(Line::new(id, check_service::stack(&ctx, id).await?));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    stacks.sort_by_key(Line::name);
+    let store = check_service::store(&ctx, &folder).await?;
+    let orphans = match check.orphans {
+        true => Some(check_service::orphans(&ctx, &folder).await?.iter().map(ToString::to_string).collect()),
+        false => None,
+    };
+    let problems = store.len() + stacks.iter().map(|line| line.problems.len()).sum::<usize>();
+    let report = Report { stacks, store, orphans, problems };
+    out.answer(&report, Report::for_people)?;
+    match problems {
+        0 => Ok(()),
+        1 => bail!("something is wrong: see above"),
+        count => bail!("{count} things are wrong: see above"),
+    }
+}

@@ -1,0 +1,198 @@
+//! `statewright stack unlock`, `publish` and `show-log`.
+
+use anyhow::bail;
+use serde::Serialize;
+use statewright_shared::context::Context;
+use statewright_shared::services::publish::{self as publish_service, SlotView};
+use statewright_shared::services::{Holder, updates};
+
+use super::{Named, Who};
+use crate::output::{Output, Rfc3339, table};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Unlock {
+    #[command(flatten)]
+    stack: Named,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Unlocked {
+    stack: String,
+    ended: Ended,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    update: String,
+    kind: &'static str,
+    #[serde(flatten)]
+    who: Who,
+    since: Rfc3339,
+    last_write: Option<Rfc3339>,
+}
+
+impl From<&Holder> for Ended {
+    fn from(holder: &Holder) -> Self {
+        Self {
+            update: holder.update.to_string(),
+            kind: holder.kind.as_str(),
+            who: Who::from(&holder.requester),
+            since: Rfc3339(holder.since),
+            last_write: holder.last_write.map(Rfc3339),
+        }
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} by {} since {}", self.kind, self.update, self.who, self.since)?;
+        match self.last_write {
+            Some(at) => write!(f, ", which last saved something at {at}"),
+            None => f.write_str(", which has not saved anything"),
+        }
+    }
+}
+
+pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow::Result<()> {
+    let Unlock { stack, yes } = unlock;
+    let operator = stack.operator(ctx).await?;
+    let address = stack.address;
+    let Some(holder) = updates::holder(ctx, &operator, &address).await? else {
+        bail!("no update holds {address}, so there is nothing to end");
+    };
+    let ended = Ended::from(&holder);
+    out.confirm(&format!("{address} is held by the {ended}. End it?"), yes)?;
+    let progress = out.progress("updates that are ending", Some(1));
+    updates::cancel(ctx, &operator, &address, &holder.update.to_string()).await?;
+    progress.finish_and_clear();
+    out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
+        format!("{} is free; it was held by the {}", unlocked.stack, unlocked.ended)
+    })
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Publish {
+    #[command(flatten)]
+    stack: Named,
+    /// Say that what the log holds is to be published without its end.
+    #[arg(long, required = true)]
+    from_log: bool,
+    /// The update that is meant [default: the one that holds the stack].
+    #[arg(long, value_name = "ID")]
+    update: Option<String>,
+    /// The last good slot of the log; 0 for none. What was saved after it is left out, although the client was told that
+    /// it was kept. A log that reads back as a whole is published as a whole.
+    #[arg(long, value_name = "N")]
+    slot: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Published {
+    stack: String,
+    update: String,
+    version: u64,
+    slots_left_out: u64,
+}
+
+pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> anyhow::Result<()> {
+    let Publish { stack, update, slot, .. } = publish;
+    let operator = stack.operator(ctx).await?;
+    let address = &stack.address;
+    // The server may be about to publish it, and is waited for.
+    let progress = out.progress("updates that are published", Some(1));
+    let done = publish_service::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
+    progress.finish_and_clear();
+    let published = Published {
+        stack: address.to_string(),
+        update: done.update.to_string(),
+        version: done.version,
+        slots_left_out: done.left_out,
+    };
+    out.answer(&published, |published| {
+        let what = match published.slots_left_out {
+            0 => "with its whole log".to_owned(),
+            count => format!("without {count} slots of its log; run `pulumi refresh` to find what they knew"),
+        };
+        format!("update {} is version {} of {}, {what}", published.update, published.version, published.stack)
+    })
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowLog {
+    #[command(flatten)]
+    stack: Named,
+    /// The update [default: the one that holds the stack, or held it last].
+    #[arg(long, value_name = "ID")]
+    update: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Log {
+    stack: String,
+    update: String,
+    /// Up to this slot everything reads back.
+    last_good: u64,
+    slots: Vec<SlotLine>,
+}
+
+#[derive(Serialize)]
+struct SlotLine {
+    slot: u64,
+    at: Option<Rfc3339>,
+    kind: Option<&'static str>,
+    entries: Option<usize>,
+    bytes: Option<usize>,
+    problem: Option<String>,
+}
+
+impl From<SlotView> for SlotLine {
+    fn from(view: SlotView) -> Self {
+        Self {
+            slot: view.number,
+            at: view.at.map(Rfc3339),
+            kind: view.kind,
+            entries: view.entries,
+            bytes: view.bytes,
+            problem: view.problem,
+        }
+    }
+}
+
+impl SlotLine {
+    fn row(&self) -> Vec<String> {
+        fn or_none<T: ToString>(value: Option<T>) -> String {
+            value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+        }
+        vec![
+            self.slot.to_string(),
+            or_none(self.at),
+            or_none(self.kind),
+            or_none(self.entries),
+            or_none(self.bytes),
+            or_none(self.problem.as_ref()),
+        ]
+    }
+}
+
+pub(super) async fn show_log(ctx: &Context, show_log: ShowLog, out: Output) -> anyhow::Result<()> {
+    let ShowLog { stack, update } = show_log;
+    let operator = stack.operator(ctx).await?;
+    let (id, slots) = publish_service::slots(ctx, &operator, &stack.address, update.as_deref()).await?;
+    let good = slots.iter().take_while(|slot| slot.problem.is_none() && slot.kind != Some("seal"));
+    let log = Log {
+        stack: stack.address.to_string(),
+        update: id.to_string(),
+        last_good: good.last().map_or(0, |slot| slot.number),
+        slots: slots.into_iter().map(SlotLine::from).collect(),
+    };
+    out.answer(&log, |log| {
+        let headings = ["SLOT", "AT", "KIND", "ENTRIES", "BYTES", "PROBLEM"];
+        format!("update {}\n{}", log.update, table(&headings, log.slots.iter().map(SlotLine::row)))
+    })
+}

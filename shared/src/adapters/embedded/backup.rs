@@ -1,0 +1,497 @@
+//! Copies of a data folder, made beside its server.
+//!
+//! | name | content |
+//! | --- | --- |
+//! | `backup.json` | says which files below belong to the last finished backup; written last |
+//! | `ledger-….sqlite` | the ledger at one moment |
+//! | `master-….key` | the master key, unless it was to be left out |
+//! | `blobs/` | the blobs, each under its key |
+//! | `lock` | locked by whoever makes the backup |
+//!
+//! The ledger is copied first and the blobs after it: a blob never changes and is there before any item names it, so what
+//! the copied ledger names is there, unless it was to go. A backup into the same folder copies the blobs that are new,
+//! and takes the place of the last one when `backup.json` is replaced. No name is one that a server looks for, so a
+//! backup is never served by mistake.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::disk::{create_private_file, sync_folder};
+use super::folder::{self, Names, is_there};
+use super::{DataFolder, FileBlobs, FileKeys, FolderError, KeyFileError, OpenLedgerError, SqliteLedger};
+use crate::adapters::SystemIds;
+use crate::ports::{BlobKey, BoxError, Ids, Item, PortError, Timestamp};
+
+/// The blobs that an item names, each with the hex SHA-256 of its bytes where the item says it.
+pub type Named = fn(&Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError>;
+
+/// The format of `backup.json`, and the newest that is read.
+const FORMAT: u32 = 1;
+
+const MANIFEST: &str = "backup.json";
+
+/// `backup.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    /// When, in RFC 3339.
+    made: String,
+    ledger: String,
+    ledger_sha256: String,
+    key: Option<String>,
+    /// Blobs that the ledger names and that had gone when they were to be copied.
+    missing: Vec<String>,
+}
+
+/// What a backup holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Items in the ledger.
+    pub items: u64,
+    /// Blobs that the server has.
+    pub blobs: u64,
+    /// Those of them that were copied now; the others were there.
+    pub blobs_copied: u64,
+    /// The bytes of these.
+    pub bytes_copied: u64,
+    /// Blobs that the ledger names and that are not there: they went while the backup was made, or were missing before.
+    pub missing: Vec<BlobKey>,
+    /// Blobs whose bytes are not those that the ledger says. They are copied as they are.
+    pub damaged: Vec<BlobKey>,
+    /// Whether the master key is in it.
+    pub has_key: bool,
+}
+
+/// What a restore brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// When the backup was made, in RFC 3339.
+    pub made: String,
+    /// Items in the ledger.
+    pub items: u64,
+    /// Blobs that were copied.
+    pub blobs: u64,
+    /// Blobs that the ledger names and the backup lacks.
+    pub missing: Vec<BlobKey>,
+    /// Blobs whose bytes are not those that the ledger says.
+    pub damaged: Vec<BlobKey>,
+}
+
+/// Where a restore comes from, and what it takes.
+#[derive(Debug, Clone, Copy)]
+pub struct RestoreFrom<'a> {
+    /// The backup.
+    pub backup: &'a Path,
+    /// The master key, where the backup has none.
+    pub key: Option<&'a Path>,
+    /// Whether to go on where blobs are missing or damaged.
+    pub despite_damage: bool,
+}
+
+/// Why a backup or a restore was not done. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The folder holds something else.
+    #[error("{} is not empty and holds no backup. Nothing was changed. Choose another folder", path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is no finished backup.
+    #[error(
+        "{} holds no finished backup. Make one into it with `statewright backup`, or name the folder of another",
+        path.display()
+    )]
+    NoBackup {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A newer program has made it.
+    #[error("{} has format {found}, and this program knows format {FORMAT} only. Use the program that made it", path.display())]
+    Newer {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// A file of the backup is not what was written.
+    #[error("{} is damaged: it is not what the backup wrote. Use another backup", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Blobs are missing or damaged.
+    #[error(
+        "the backup lacks {missing} blobs, and {damaged} are damaged: {names}. Use another backup, or add \
+         --despite-damage to restore all the rest"
+    )]
+    LacksBlobs {
+        /// How many are missing.
+        missing: usize,
+        /// How many are damaged.
+        damaged: usize,
+        /// The first of them.
+        names: String,
+    },
+    /// The backup has no key and none was named.
+    #[error("the backup in {} was made without the master key. Name your copy of it with --key", path.display())]
+    KeyNeeded {
+        /// The backup.
+        path: PathBuf,
+    },
+    /// There is something where the restore is to go.
+    #[error("{} is not empty. Nothing was changed. A restore goes into a new folder", path.display())]
+    TargetInUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another command makes a backup there right now.
+    #[error("another backup into {} is being made. Wait until it has ended", path.display())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// An item of the ledger does not read back.
+    #[error("an item of the ledger cannot be read; `statewright check` says more")]
+    Item(#[source] BoxError),
+    /// The folder could not be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The ledger could not be opened.
+    #[error(transparent)]
+    Ledger(#[from] OpenLedgerError),
+    /// The master key could not be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The system refused something about a file or folder.
+    #[error("{} could not be {what}. Check the disk and who may write there", path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, as a participle.
+        what: &'static str,
+        /// The system's own error.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn system(path: &Path, what: &'static str) -> impl Fn(io::Error) -> BackupError {
+    move |source| BackupError::System { path: path.to_owned(), what, source }
+}
+
+/// Makes a backup of a folder, whose server may be running. `progress` is told how many of how many blobs were looked at.
+///
+/// # Errors
+/// See [`BackupError`]. One that was broken off leaves the last finished backup as it was; the next one goes on.
+pub async fn back_up(
+    source: &DataFolder,
+    to: &Path,
+    with_key: bool,
+    at: Timestamp,
+    named: Named,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<BackedUp, BackupError> {
+    folder::make(to)?;
+    let last = read_manifest(to)?;
+    if last.is_none() && !is_empty_or_begun(to)? {
+        return Err(BackupError::NotOurs { path: to.to_owned() });
+    }
+    let _lock = folder::lock(to).map_err(|error| match error {
+        FolderError::Served { path, .. } => BackupError::Busy { path },
+        other => other.into(),
+    })?;
+    remove_leftovers(to, last.as_ref())?;
+    let id = SystemIds.uuid().simple().to_string();
+    let (ledger_name, key_name) = (format!("ledger-{id}.sqlite"), format!("master-{id}.key"));
+    let ledger_path = to.join(&ledger_name);
+    {
+        // The key has to open what the ledger holds, so nobody replaces it between the two copies.
+        let _keys = source.lock_keys()?;
+        source.ledger.copy_to(&ledger_path).await?;
+        if with_key {
+            copy_private(&Names::in_folder(source.path()).key, &to.join(&key_name))?;
+        }
+    }
+    let (items, names) = {
+        let ledger = SqliteLedger::open_existing(&ledger_path)?;
+        names_in(&ledger, named).await?
+    };
+    let mut done = BackedUp { items, has_key: with_key, ..BackedUp::default() };
+    let blobs = FileBlobs::open_or_create(&to.join("blobs")).map_err(system(to, "made"))?;
+    let keys = source.blobs.keys().await?;
+    done.blobs = keys.len() as u64;
+    for (number, key) in (1..).zip(&keys) {
+        if blobs.length(key).await? != source.blobs.length(key).await?
+            && let Some(copied) = blobs.copy_from(&source.blobs, key).await?
+        {
+            done.blobs_copied += 1;
+            done.bytes_copied += copied.bytes;
+            if is_other(names.get(key), &copied.sha256) {
+                done.damaged.push(key.clone());
+            }
+        }
+        progress(number, done.blobs);
+    }
+    for key in names.keys() {
+        if names.get(key).is_some_and(Option::is_some) && blobs.length(key).await?.is_none() {
+            done.missing.push(key.clone());
+        }
+    }
+    let manifest = Manifest {
+        format: FORMAT,
+        made: at.to_rfc3339(),
+        ledger_sha256: sha256_of(&ledger_path)?,
+        ledger: ledger_name,
+        key: with_key.then_some(key_name),
+        missing: done.missing.iter().map(ToString::to_string).collect(),
+    };
+    write_manifest(to, &manifest)?;
+    remove_leftovers(to, Some(&manifest))?;
+    Ok(done)
+}
+
+/// Brings a backup into a folder that is not there yet, or is empty, or into which a restore was broken off.
+///
+/// # Errors
+/// See [`BackupError`]. Until all of it is there and was compared, the folder is marked as unfinished, and nothing opens it.
+pub async fn restore(
+    from: RestoreFrom<'_>,
+    to: &Path,
+    named: Named,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Restored, BackupError> {
+    let backup = from.backup;
+    let manifest = read_manifest(backup)?.ok_or_else(|| BackupError::NoBackup { path: backup.to_owned() })?;
+    let key = match (from.key, &manifest.key) {
+        (Some(key), _) => key.to_owned(),
+        (None, Some(name)) => backup.join(name),
+        (None, None) => return Err(BackupError::KeyNeeded { path: backup.to_owned() }),
+    };
+    // Before anything is made: a file that others may read, or that holds no key, is refused.
+    FileKeys::open(&key, Arc::new(SystemIds))?;
+    let ledger_copy = backup.join(&manifest.ledger);
+    if sha256_of(&ledger_copy)? != manifest.ledger_sha256 {
+        return Err(BackupError::Damaged { path: ledger_copy });
+    }
+
+    let names = Names::in_folder(to);
+    let begun = is_there(&names.restoring)?;
+    if !begun && !has_nothing_but(to, &["lock"])? {
+        return Err(BackupError::TargetInUse { path: to.to_owned() });
+    }
+    folder::make(to)?;
+    let _lock = folder::lock(to)?;
+    if begun {
+        clear(to, &names)?;
+    } else {
+        create_private_file(&names.restoring)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| sync_folder(to))
+            .map_err(system(&names.restoring, "made"))?;
+    }
+    copy_private(&key, &names.key)?;
+    copy_private(&ledger_copy, &names.ledger)?;
+    SqliteLedger::ready_copy(&names.ledger)?;
+    let blobs = FileBlobs::open_or_create(&names.blobs).map_err(system(&names.blobs, "made"))?;
+    let ledger = SqliteLedger::open_existing(&names.ledger)?;
+    let keys = FileKeys::open(&names.key, Arc::new(SystemIds))?;
+    folder::check(&ledger, &keys, None, &names).await?;
+
+    let (items, named) = names_in(&ledger, named).await?;
+    let mut done = Restored { made: manifest.made, items, ..Restored::default() };
+    let source = FileBlobs::open_existing(&backup.join("blobs"));
+    let all = source.keys().await?;
+    let total = all.len() as u64;
+    for (number, key) in (1..).zip(&all) {
+        if let Some(copied) = blobs.copy_from(&source, key).await? {
+            done.blobs += 1;
+            if is_other(named.get(key), &copied.sha256) {
+                done.damaged.push(key.clone());
+            }
+        }
+        progress(number, total);
+    }
+    let (copied, known): (BTreeSet<_>, BTreeSet<_>) =
+        (all.iter().collect(), manifest.missing.iter().map(String::as_str).collect());
+    for (key, sha256) in &named {
+        if sha256.is_some() && !copied.contains(key) {
+            done.missing.push(key.clone());
+        }
+    }
+    // What had gone when the backup was made is missed by nobody but whoever asked for it then.
+    let unexpected: Vec<&BlobKey> = done.missing.iter().filter(|key| !known.contains(key.as_str())).collect();
+    let is_whole = unexpected.is_empty() && done.damaged.is_empty();
+    if !is_whole && !from.despite_damage {
+        let first = unexpected.iter().copied().chain(&done.damaged).take(5);
+        return Err(BackupError::LacksBlobs {
+            missing: unexpected.len(),
+            damaged: done.damaged.len(),
+            names: first.map(BlobKey::as_str).collect::<Vec<_>>().join(", "),
+        });
+    }
+    // Closed before the folder counts as one: what its log holds is in the ledger then.
+    drop((ledger, keys));
+    fs::remove_file(&names.restoring)
+        .and_then(|()| sync_folder(to))
+        .map_err(system(&names.restoring, "removed"))?;
+    Ok(done)
+}
+
+/// The blobs that a ledger names, with how many items it has.
+async fn names_in(
+    ledger: &SqliteLedger,
+    named: Named,
+) -> Result<(u64, BTreeMap<BlobKey, Option<String>>), BackupError> {
+    let (mut items, mut names, mut after) = (0, BTreeMap::<BlobKey, Option<String>>::new(), None);
+    loop {
+        let page = ledger.scan("", after.as_ref(), 1000).await?;
+        for item in &page.items {
+            items += 1;
+            for (key, sha256) in named(item).map_err(BackupError::Item)? {
+                let known = names.entry(key).or_default();
+                *known = known.take().or(sha256);
+            }
+        }
+        after = page.items.last().map(|item| item.key.clone());
+        if !page.more {
+            return Ok((items, names));
+        }
+    }
+}
+
+fn is_other(expected: Option<&Option<String>>, found: &str) -> bool {
+    matches!(expected, Some(Some(expected)) if expected != found)
+}
+
+fn read_manifest(backup: &Path) -> Result<Option<Manifest>, BackupError> {
+    /// What every format has.
+    #[derive(Deserialize)]
+    struct Any {
+        format: u32,
+    }
+    let path = backup.join(MANIFEST);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(system(&path, "read"))?,
+    };
+    let damaged = |_| BackupError::Damaged { path: path.clone() };
+    let Any { format } = serde_json::from_slice(&text).map_err(damaged)?;
+    if format > FORMAT {
+        return Err(BackupError::Newer { path, found: format });
+    }
+    let manifest: Manifest = serde_json::from_slice(&text).map_err(damaged)?;
+    // Names of files in this folder, and nothing that leads out of it.
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && !name.starts_with('.');
+    if ![Some(&manifest.ledger), manifest.key.as_ref()].into_iter().flatten().all(|name| is_name(name)) {
+        return Err(BackupError::Damaged { path });
+    }
+    Ok(Some(manifest))
+}
+
+/// The moment from which on the folder holds this backup.
+fn write_manifest(backup: &Path, manifest: &Manifest) -> Result<(), BackupError> {
+    let (path, temporary) = (backup.join(MANIFEST), backup.join(format!("{MANIFEST}.new")));
+    let text = serde_json::to_vec_pretty(manifest).expect("a manifest holds only what JSON can express");
+    create_private_file(&temporary)
+        .and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()?;
+            sync_folder(backup)?;
+            fs::rename(&temporary, &path)?;
+            sync_folder(backup)
+        })
+        .map_err(system(&path, "written"))
+}
+
+/// Whether a file's name is one that a backup gives.
+fn is_ours(name: &str) -> bool {
+    name.starts_with("ledger-")
+        || name.starts_with("master-")
+        || matches!(name, MANIFEST | "backup.json.new" | "blobs" | "lock")
+}
+
+fn names_of(folder: &Path) -> Result<Vec<String>, BackupError> {
+    let failed = system(folder, "read");
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries
+            .map_err(&failed)?
+            .map(|entry| Ok(entry.map_err(&failed)?.file_name().to_string_lossy().into_owned()))
+            .collect(),
+    }
+}
+
+/// Whether nothing is there, or only what a first backup that was broken off leaves.
+fn is_empty_or_begun(backup: &Path) -> Result<bool, BackupError> {
+    let names = names_of(backup)?;
+    // Without a ledger's copy or the lock of a backup, blobs may be anybody's.
+    let has_begun = names.iter().any(|name| name == "lock");
+    Ok(names.is_empty() || (has_begun && names.iter().all(|name| is_ours(name))))
+}
+
+fn has_nothing_but(folder: &Path, but: &[&str]) -> Result<bool, BackupError> {
+    Ok(names_of(folder)?.iter().all(|name| but.contains(&name.as_str())))
+}
+
+/// Removes the files of backups that were broken off or have been replaced.
+fn remove_leftovers(backup: &Path, current: Option<&Manifest>) -> Result<(), BackupError> {
+    for name in names_of(backup)? {
+        let is_current = current.is_some_and(|manifest| {
+            manifest.ledger == name || manifest.key.as_deref() == Some(name.as_str()) || name == MANIFEST
+        });
+        if is_ours(&name) && !is_current && !matches!(name.as_str(), "blobs" | "lock") {
+            let path = backup.join(name);
+            fs::remove_file(&path).map_err(system(&path, "removed"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a restore that was broken off has made; its mark stays.
+fn clear(to: &Path, names: &Names) -> Result<(), BackupError> {
+    for name in names_of(to)? {
+        let path = to.join(&name);
+        let removed = match name.as_str() {
+            "blobs" => fs::remove_dir_all(&names.blobs),
+            "lock" | "restoring" => Ok(()),
+            name if name == "master.key" || name.starts_with("ledger.sqlite") => fs::remove_file(&path),
+            _ => return Err(BackupError::TargetInUse { path: to.to_owned() }),
+        };
+        removed.map_err(system(&path, "removed"))?;
+    }
+    sync_folder(to).map_err(system(to, "synced"))
+}
+
+/// Copies a file to one that is for its owner alone, and syncs it.
+fn copy_private(from: &Path, to: &Path) -> Result<(), BackupError> {
+    let mut source = File::open(from).map_err(system(from, "read"))?;
+    create_private_file(to)
+        .and_then(|mut file| {
+            io::copy(&mut source, &mut file)?;
+            file.sync_all()?;
+            to.parent().map_or(Ok(()), sync_folder)
+        })
+        .map_err(system(to, "written"))
+}
+
+fn sha256_of(path: &Path) -> Result<String, BackupError> {
+    let mut file = File::open(path).map_err(system(path, "read"))?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; 256 * 1024]);
+    loop {
+        let length = file.read(&mut chunk).map_err(system(path, "read"))?;
+        match chunk.get(..length) {
+            Some(read) if !read.is_empty() => hash.update(read),
+            Some(_) | None => return Ok(hex::encode(hash.finalize())),
+        }
+    }
+}

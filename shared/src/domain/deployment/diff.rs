@@ -1,0 +1,334 @@
+//! What differs between two deployments of a stack: resource by resource, property by property. No value is told, so
+//! none of a secret's is.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::DeploymentError;
+use super::model::{Envelope, read_envelope};
+use crate::domain::json::{self, Reader, members, unquote};
+use crate::domain::resource::Resource;
+use crate::domain::secret::{SECRET, SIGNATURE};
+
+/// What differs between two deployments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diff {
+    /// Resources of the second alone, in its order.
+    pub added: Vec<Named>,
+    /// Resources of the first alone, in its order.
+    pub removed: Vec<Named>,
+    /// Resources of both that differ, in the order of the second.
+    pub changed: Vec<(Named, Vec<Change>)>,
+    /// What differs beside the resources: pending operations, the secrets provider and more.
+    pub deployment: Vec<Change>,
+}
+
+/// A resource.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// Its URN.
+    pub urn: String,
+    /// Whether it waits for its deletion, having been replaced.
+    pub delete: bool,
+}
+
+/// A property that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The members on the way to it: `inputs.tags.Name`, `outputs.list[0]`, `inputs["a.b"]`.
+    pub path: String,
+    /// How.
+    pub how: How,
+}
+
+/// How a property differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// Only the second has it.
+    Added,
+    /// Only the first has it.
+    Removed,
+    /// Both have it, with different values.
+    Changed,
+    /// It is a secret in both, with these ciphertexts. The same value may have been encrypted twice.
+    Sealed(String, String),
+}
+
+/// A property deeper than this is told as one with what holds it. The CLI itself writes a few levels.
+const DEPTH_MAX: usize = 100;
+
+/// Members of a resource that say when it was written, and nothing about what it is.
+const TIMES: [&str; 2] = ["created", "modified"];
+
+/// Members of a deployment that are compared on their own, or say only when it was written.
+const APART: [&str; 2] = ["manifest", "resources"];
+
+/// What differs from one untyped deployment to another.
+///
+/// # Errors
+/// As [`super::inspect`].
+pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
+    let (one, other) = (read_envelope(one)?, read_envelope(other)?);
+    let (before, after) = (resources(&one), resources(&other));
+    let known: BTreeMap<&Place, &str> = before.iter().map(|(place, text)| (place, *text)).collect();
+    let kept: BTreeSet<&Place> = after.iter().map(|(place, _)| place).collect();
+    let removed = before.iter().filter(|(place, _)| !kept.contains(place));
+    let mut diff = Diff { removed: removed.map(|(place, _)| place.0.clone()).collect(), ..Diff::default() };
+    for (place, text) in &after {
+        let Some(old) = known.get(place) else {
+            diff.added.push(place.0.clone());
+            continue;
+        };
+        let mut changes = Vec::new();
+        compare("", old, text, 0, &mut changes);
+        changes.retain(|change| !TIMES.contains(&change.path.as_str()));
+        if !changes.is_empty() {
+            diff.changed.push((place.0.clone(), changes));
+        }
+    }
+    let rest = |envelope: &Envelope<'_>| -> BTreeMap<String, String> {
+        let rest = envelope.deployment.frame.iter().filter(|(key, _)| !APART.contains(&key.name.as_ref()));
+        rest.map(|(key, text)| (key.name.clone().into_owned(), (*text).to_owned())).collect()
+    };
+    compare_members("", &rest(&one), &rest(&other), 0, &mut diff.deployment);
+    Ok(diff)
+}
+
+/// Which resource: its name, and the how manieth of that name.
+type Place = (Named, usize);
+
+fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Place, &'a str)> {
+    let mut seen: BTreeMap<Named, usize> = BTreeMap::new();
+    let resource = |resource: &Resource<'a>| {
+        let name = Named { urn: resource.urn.clone().into_owned(), delete: resource.delete };
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        ((name, *count), resource.unedited_text().unwrap_or_default())
+    };
+    envelope.deployment.resources.iter().map(resource).collect()
+}
+
+fn compare(path: &str, one: &str, other: &str, depth: usize, changes: &mut Vec<Change>) {
+    if one == other {
+        return;
+    }
+    let how = match (one.as_bytes().first(), other.as_bytes().first()) {
+        (Some(b'"'), Some(b'"')) if unquote(one) == unquote(other) => return,
+        (Some(b'{'), Some(b'{')) if depth < DEPTH_MAX => match (object(one), object(other)) {
+            (Some(one), Some(other)) => match (ciphertext(&one), ciphertext(&other)) {
+                (Some(one), Some(other)) if one == other => return,
+                (Some(one), Some(other)) => How::Sealed(one, other),
+                (None, None) => return compare_members(path, &one, &other, depth + 1, changes),
+                _ => How::Changed,
+            },
+            _ => How::Changed,
+        },
+        (Some(b'['), Some(b'[')) if depth < DEPTH_MAX => match (items(one), items(other)) {
+            (Some(one), Some(other)) => {
+                for index in 0..one.len().max(other.len()) {
+                    let path = format!("{path}[{index}]");
+                    compare_some(
+                        path,
+                        one.get(index).copied(),
+                        other.get(index).copied(),
+                        depth + 1,
+                        changes,
+                    );
+                }
+                return;
+            }
+            _ => How::Changed,
+        },
+        _ => How::Changed,
+    };
+    changes.push(Change { path: path.to_owned(), how });
+}
+
+fn compare_members<T: AsRef<str>>(
+    path: &str,
+    one: &BTreeMap<String, T>,
+    other: &BTreeMap<String, T>,
+    depth: usize,
+    changes: &mut Vec<Change>,
+) {
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    for name in names {
+        let (one, other) = (one.get(name).map(AsRef::as_ref), other.get(name).map(AsRef::as_ref));
+        compare_some(member_path(path, name), one, other, depth, changes);
+    }
+}
+
+fn compare_some(
+    path: String,
+    one: Option<&str>,
+    other: Option<&str>,
+    depth: usize,
+    changes: &mut Vec<Change>,
+) {
+    match (one, other) {
+        (Some(one), Some(other)) => compare(&path, one, other, depth, changes),
+        (Some(_), None) => changes.push(Change { path, how: How::Removed }),
+        (None, Some(_)) => changes.push(Change { path, how: How::Added }),
+        (None, None) => {}
+    }
+}
+
+/// The members of an object; of one that is there twice the last one counts.
+fn object(text: &str) -> Option<BTreeMap<String, &str>> {
+    Some(members(text).ok()?.into_iter().map(|(key, raw)| (key.name.into_owned(), raw)).collect())
+}
+
+fn items(text: &str) -> Option<Vec<&str>> {
+    Reader::new(text).list(Reader::raw).ok()
+}
+
+/// What a secret is encrypted as, if this is one.
+fn ciphertext(members: &BTreeMap<String, &str>) -> Option<String> {
+    let string = |name: &str| members.get(name).filter(|raw| raw.starts_with('"')).map(|raw| unquote(raw));
+    (string(SIGNATURE)? == SECRET).then(|| string("ciphertext").map(Cow::into_owned)).flatten()
+}
+
+fn member_path(parent: &str, name: &str) -> String {
+    let is_plain = !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':' | '$' | '/' | '@'));
+    match (is_plain, parent.is_empty()) {
+        (true, true) => name.to_owned(),
+        (true, false) => format!("{parent}.{name}"),
+        (false, _) => {
+            let mut path = format!("{parent}[");
+            json::write_string(&mut path, name);
+            path.push(']');
+            path
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn deployment(inner: &str) -> String {
+        format!(r#"{{"version":3,"deployment":{inner}}}"#)
+    }
+
+    fn resource(name: &str, more: &str) -> String {
+        format!(r#"{{"urn":"urn:pulumi:dev::web::t:m:T::{name}","type":"t:m:T"{more}}}"#)
+    }
+
+    fn of(resources: &[String]) -> String {
+        deployment(&format!(r#"{{"resources":[{}]}}"#, resources.join(",")))
+    }
+
+    fn secret(ciphertext: &str) -> String {
+        format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"{ciphertext}"}}"#)
+    }
+
+    /// The changes of the one resource that changes, as `path how`.
+    fn changes(one: &str, other: &str) -> Vec<String> {
+        let diff =
+            diff(of(&[resource("a", one)]).as_bytes(), of(&[resource("a", other)]).as_bytes()).unwrap();
+        assert_eq!((diff.added.len(), diff.removed.len(), diff.deployment.len()), (0, 0, 0));
+        let changes = diff.changed.into_iter().flat_map(|(_, changes)| changes);
+        changes.map(|Change { path, how }| format!("{path} {how:?}")).collect()
+    }
+
+    #[test]
+    fn resources_that_come_go_and_change_are_told_by_their_urns() {
+        let one = of(&[resource("a", ""), resource("b", ""), resource("c", r#","id":"1""#)]);
+        let other = of(&[
+            resource("c", r#","id":"2""#),
+            resource("d", ""),
+            resource("a", ""),
+            resource("a", r#","delete":true"#),
+        ]);
+        let found = diff(one.as_bytes(), other.as_bytes()).unwrap();
+        let name = |name: &str, delete| Named { urn: format!("urn:pulumi:dev::web::t:m:T::{name}"), delete };
+        assert_eq!(found.added, [name("d", false), name("a", true)]);
+        assert_eq!(found.removed, [name("b", false)]);
+        let id = Change { path: "id".to_owned(), how: How::Changed };
+        assert_eq!(found.changed, [(name("c", false), vec![id])]);
+    }
+
+    #[test]
+    fn of_two_resources_with_one_urn_each_is_compared_with_its_like() {
+        let old = |id: &str| resource("a", &format!(r#","delete":true,"id":"{id}""#));
+        let one = of(&[old("1"), old("2"), resource("a", "")]);
+        let other = of(&[resource("a", ""), old("1")]);
+        let found = diff(one.as_bytes(), other.as_bytes()).unwrap();
+        assert_eq!((found.added.len(), found.changed.len()), (0, 0));
+        assert_eq!(found.removed.len(), 1);
+    }
+
+    #[test]
+    fn a_property_is_told_by_its_path_and_no_value_is() {
+        assert_eq!(
+            changes(
+                r#","inputs":{"tags":{"a.b":"x","Name":"one"},"list":[1,2,3],"gone":true,"same":[{"k":"\u0061"}]}"#,
+                r#","inputs":{"new":null,"same":[ {"k" : "a"} ],"list":[1,5],"tags":{"a.b":"y","Name":"two"}}"#,
+            ),
+            [
+                "inputs.gone Removed",
+                "inputs.list[1] Changed",
+                "inputs.list[2] Removed",
+                "inputs.new Added",
+                "inputs.tags.Name Changed",
+                "inputs.tags[\"a.b\"] Changed",
+            ]
+        );
+        assert_eq!(changes(r#","inputs":{"n":1}"#, r#","inputs":{"n":1.0}"#), ["inputs.n Changed"]);
+    }
+
+    #[test]
+    fn when_a_resource_was_written_is_no_difference() {
+        assert!(
+            changes(r#","modified":"2026-01-01T00:00:00Z""#, r#","modified":"2026-01-02T00:00:00Z""#)
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn secrets_are_told_apart_by_their_ciphertexts_alone() {
+        let inputs = |value: &str| format!(r#","inputs":{{"password":{value}}}"#);
+        assert_eq!(changes(&inputs(&secret("AA==")), &inputs(&secret("AA\\u003d="))), [""; 0]);
+        assert_eq!(
+            changes(&inputs(&secret("AA==")), &inputs(&secret("BB=="))),
+            ["inputs.password Sealed(\"AA==\", \"BB==\")"]
+        );
+        assert_eq!(changes(&inputs(&secret("AA==")), &inputs("\"plain\"")), ["inputs.password Changed"]);
+        assert_eq!(changes(&inputs(&secret("AA==")), &inputs("{\"a\":1}")), ["inputs.password Changed"]);
+    }
+
+    #[test]
+    fn what_is_beside_the_resources_is_compared_too() {
+        let text = |url: &str, pending: &str| {
+            deployment(&format!(
+                r#"{{"manifest":{{"time":"{url}"}},"secrets_providers":{{"state":{{"url":"{url}"}}}}{pending}}}"#
+            ))
+        };
+        let pending = r#","pending_operations":[{"type":"creating"}]"#;
+        let found = diff(text("a", "").as_bytes(), text("b", pending).as_bytes()).unwrap();
+        let change = |path: &str, how| Change { path: path.to_owned(), how };
+        let expected =
+            [change("pending_operations", How::Added), change("secrets_providers.state.url", How::Changed)];
+        assert_eq!(found.deployment, expected);
+    }
+
+    #[test]
+    fn what_is_very_deep_is_one_difference() {
+        let deep =
+            |leaf: &str| format!(r#","inputs":{}{leaf}{}"#, "{\"a\":[".repeat(100_000), "]}".repeat(100_000));
+        assert_eq!(changes(&deep("1"), &deep("2")).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_deployment_differs_from_itself_in_nothing(text in r#"[{}\[\]":,a-c0]{0,16}"#) {
+            let text = format!(r#"{{"version":3,"deployment":{{"resources":[{{"urn":"u","type":"t","inputs":{text}}}]}}}}"#);
+            if let Ok(found) = diff(text.as_bytes(), text.as_bytes()) {
+                prop_assert_eq!(found, Diff::default());
+            }
+        }
+    }
+}

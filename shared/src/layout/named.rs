@@ -1,0 +1,53 @@
+//! Which blobs an item names.
+
+use super::record::{Broken, Record};
+use super::records::{Due, EventBatch, Head, Outputs, Payload, Snapshot, Version};
+use super::slot::Slot;
+use crate::ports::{BlobKey, Item};
+
+/// A blob that an item names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedBlob {
+    /// Its key.
+    pub key: BlobKey,
+    /// The hex SHA-256 of its bytes; `None` where the item only says that it is to go.
+    pub sha256: Option<String>,
+}
+
+/// The blobs that an item names, whatever it is.
+///
+/// # Errors
+/// [`Broken`] for an item that does not read back.
+pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
+    let (partition, sort) = (item.key.partition.as_str(), item.key.sort.as_str());
+    let kind = partition.split_once('#').map_or(partition, |(kind, _)| kind);
+    match (kind, sort.split_once('#').map_or(sort, |(kind, _)| kind)) {
+        ("STACK", "HEAD") => Head::decode(&item.value)?.snapshot.iter().map(of_snapshot).collect(),
+        ("STACK", "V") => Ok(vec![of_snapshot(&Version::decode(&item.value)?.snapshot)?]),
+        ("STACK", "OUTPUTS") => of_payload(&Outputs::decode(&item.value)?.payload),
+        ("UPDATE", "L") => Slot::decode(&item.value)?.content.payload().map_or(Ok(Vec::new()), of_payload),
+        ("EVENTS", _) => of_payload(&EventBatch::decode(&item.value)?.payload),
+        ("DUE", _) => match Due::decode(&item.value)? {
+            Due::Outputs { key, .. } | Due::Blob { key, .. } => Ok(vec![named(&key, None)?]),
+            Due::Update(_) | Due::Versions(_) | Due::Stack(_) => Ok(Vec::new()),
+        },
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn of_snapshot(snapshot: &Snapshot) -> Result<NamedBlob, Broken> {
+    named(&snapshot.blob, Some(&snapshot.sha256))
+}
+
+fn of_payload(payload: &Payload) -> Result<Vec<NamedBlob>, Broken> {
+    match payload {
+        Payload::Inline => Ok(Vec::new()),
+        Payload::Blob { key, sha256 } => Ok(vec![named(key, Some(sha256))?]),
+    }
+}
+
+fn named(key: &str, sha256: Option<&str>) -> Result<NamedBlob, Broken> {
+    let parsed = BlobKey::parse(key);
+    let damaged = || Broken::Damaged { name: "blob's name", detail: format!("{key:?} is not a blob key") };
+    Ok(NamedBlob { key: parsed.ok_or_else(damaged)?, sha256: sha256.map(str::to_owned) })
+}

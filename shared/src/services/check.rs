@@ -1,0 +1,315 @@
+//! Whether all that is stored reads back as what it should be: an operator's look at everything.
+//!
+//! Nothing is changed. A server may be running: what moves while it is looked at is looked at again.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::publish::gunzip;
+use super::{Error, publish, secrets, stacks, store, update_tokens};
+use crate::context::Context;
+use crate::domain::deployment;
+use crate::domain::ids::StackId;
+use crate::domain::names::{OrgName, StackAddress};
+use crate::domain::update::{Status, Update};
+use crate::layout::record::{Record, Stored};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, Version};
+use crate::layout::{ItemKeys, named_blobs};
+use crate::ports::{BlobKey, Inventory, Item, ItemKey, Order, Query};
+
+/// A stack that moves is looked at so often before what was found counts.
+const LOOKS_MAX: usize = 3;
+
+/// Behind every sort key of a partition: they are ASCII.
+const LAST_SORT: &str = "\u{10ffff}";
+
+/// What was found of one stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StackReport {
+    /// Its address, if its head can be read.
+    pub address: Option<StackAddress>,
+    /// Whether it was removed, and can be brought back.
+    pub is_removed: bool,
+    /// Versions that were looked at.
+    pub versions: u64,
+    /// What is wrong, in words.
+    pub problems: Vec<String>,
+}
+
+/// The ids of all stacks, those that were removed among them. One read for each.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<StackId>, Error> {
+    let mut ids = Vec::new();
+    let mut after: Option<ItemKey> = None;
+    loop {
+        let page = store::inventory_page(ctx, inventory, "STACK#", after.as_ref(), 1).await?;
+        let Some(item) = page.items.first() else { return Ok(ids) };
+        ids.extend(ItemKeys::parse_stack_partition(&item.key.partition));
+        after = Some(ItemKey::new(item.key.partition.clone(), LAST_SORT));
+    }
+}
+
+/// Looks at one stack: its head, every version that is kept with its blob and its deployment, its outputs, its data keys,
+/// and the log of the update that runs.
+///
+/// # Errors
+/// Those of the ports. What is wrong with the stack is in the report.
+pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
+    let key = ItemKeys::head(id);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let before = store::get(ctx, &key).await?;
+        let report = look_at(ctx, id, before.as_ref()).await?;
+        let after = store::get(ctx, &key).await?;
+        let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
+        if report.problems.is_empty() || is_same || looks == LOOKS_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+async fn look_at(ctx: &Context, id: StackId, head: Option<&Item>) -> Result<StackReport, Error> {
+    let mut report = StackReport::default();
+    let Some(item) = head else {
+        report.problems.push(format!("stack {id} has no head"));
+        return Ok(report);
+    };
+    let head = match Head::decode(&item.value) {
+        Ok(head) => head,
+        Err(error) => {
+            report.problems.push(format!("the head of stack {id}: {error}"));
+            return Ok(report);
+        }
+    };
+    report.address = Some(head.address.clone());
+    report.is_removed = head.deleted.is_some();
+    let name = match head.deleted {
+        None => store::get(ctx, &ItemKeys::name(&head.address)).await?,
+        Some(_) => match store::get(ctx, &ItemKeys::removed(&head.address, id)).await? {
+            Some(removed) => Some(removed),
+            // It is being erased, or was removed when nothing could come back: there is nothing that has to be whole.
+            None => return Ok(report),
+        },
+    };
+    let leads_here = match (&name, head.deleted) {
+        (None, _) => Ok(false),
+        (Some(name), None) => Name::decode(&name.value).map(|name| name.id == id),
+        (Some(removed), Some(_)) => Removed::decode(&removed.value).map(|removed| removed.name.id == id),
+    };
+    match leads_here {
+        Ok(true) => {}
+        Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
+        Err(error) => report.problems.push(format!("its name: {error}")),
+    }
+    look_at_versions(ctx, id, &head, &mut report).await?;
+    let outputs = async {
+        let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(head.version == 0) };
+        let (outputs, tail) = Outputs::decode_with(&item.value)?;
+        store::fetch(ctx, &outputs.payload, tail).await.map(|_| true)
+    };
+    match found(outputs.await)? {
+        Ok(true) => {}
+        Ok(false) => report.problems.push("it has no outputs".to_owned()),
+        Err(words) => report.problems.push(format!("its outputs: {words}")),
+    }
+    report.problems.extend(secrets::key_problems(ctx, id).await?);
+    if let Some(running) = head.running {
+        let update = store::get(ctx, &ItemKeys::update(running)).await?;
+        match update.map(|item| Stored::<Update>::read(&item)) {
+            None => report.problems.push(format!("the update {running} that holds it has no record")),
+            Some(Err(error)) => report.problems.push(format!("the update {running} that holds it: {error}")),
+            Some(Ok(update)) => match update.value.status {
+                Status::Running { .. } | Status::Sealed { .. } => {
+                    let log = publish::progress(ctx, running, head.snapshot.as_ref()).await.map(drop);
+                    if let Err(words) = found(log)? {
+                        report.problems.push(format!("the log of the update {running}: {words}"));
+                    }
+                }
+                Status::NotStarted | Status::Ended { .. } => {
+                    report.problems.push(format!("the update {running} holds it, and does not run"));
+                }
+            },
+        }
+    }
+    Ok(report)
+}
+
+async fn look_at_versions(
+    ctx: &Context,
+    id: StackId,
+    head: &Head,
+    report: &mut StackReport,
+) -> Result<(), Error> {
+    let (partition, prefix) = ItemKeys::versions(id);
+    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut seen = BTreeSet::new();
+    let mut last: Option<(u64, Option<Snapshot>)> = None;
+    loop {
+        let page = store::query(ctx, &query).await?;
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        for item in &page.items {
+            report.versions += 1;
+            let Some(number) = ItemKeys::parse_version_sort(&item.key.sort) else {
+                report.problems.push(format!("{:?} is not the key of a version", item.key.sort));
+                continue;
+            };
+            // The oldest go first, so only the first that is there may have none before it.
+            if let Some((before, _)) = &last
+                && before + 1 != number
+            {
+                report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
+            }
+            let version = match Version::decode(&item.value) {
+                Ok(version) => version,
+                Err(error) => {
+                    report.problems.push(format!("version {number}: {error}"));
+                    last = Some((number, None));
+                    continue;
+                }
+            };
+            if version.version != number {
+                report.problems.push(format!("version {number} says that it is {}", version.version));
+            }
+            if seen.insert(version.snapshot.blob.clone()) {
+                let deployment = look_at_deployment(ctx, &version.snapshot).await;
+                if let Err(words) = found(deployment)? {
+                    report.problems.push(format!("version {number}: {words}"));
+                }
+            }
+            last = Some((number, Some(version.snapshot)));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    let (number, snapshot) = last.map_or((0, None), |(number, snapshot)| (number, snapshot));
+    if head.version != number {
+        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+    } else if head.snapshot != snapshot {
+        report.problems.push(format!("its head does not show what version {number} does"));
+    }
+    Ok(())
+}
+
+/// Whether a deployment is what was published, and whole.
+async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Marked {
+        deployment: Option<MarkedDeployment>,
+    }
+    #[derive(Deserialize)]
+    struct MarkedDeployment {
+        metadata: Option<Mark>,
+    }
+    #[derive(Deserialize)]
+    struct Mark {
+        integrity_error: Option<IgnoredAny>,
+    }
+    let gzip = stacks::fetch_snapshot(ctx, snapshot).await?;
+    let expected = snapshot.clone();
+    publish::in_background(move || {
+        let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));
+        let text = gunzip(&gzip)?;
+        if (gzip.len() as u64, text.len() as u64) != (expected.bytes_gzip, expected.bytes_text) {
+            return Err(broken("it has another length than its item says".to_owned()));
+        }
+        let inspection = deployment::inspect(&text).map_err(|error| broken(error.to_string()))?;
+        if inspection.resource_count as u64 != expected.resource_count {
+            return Err(broken("it has another number of resources than its item says".to_owned()));
+        }
+        let Some(rule) = inspection.integrity_error else { return Ok(()) };
+        let marked: Marked = serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
+        let mark = marked.deployment.and_then(|deployment| deployment.metadata?.integrity_error);
+        if mark.is_some() { Ok(()) } else { Err(broken(format!("{rule}, and it does not say so"))) }
+    })
+    .await
+}
+
+/// Tells what is wrong with what is stored from a store that does not answer.
+fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Port(error)) => Err(Error::Port(error)),
+        Err(Error::Broken(words)) => Ok(Err(words)),
+        Err(other) => Ok(Err(other.to_string())),
+    }
+}
+
+/// Looks at what belongs to no stack: names that lead nowhere, the key that signs update tokens, what is due.
+///
+/// # Errors
+/// Those of the ports. What is wrong is in the answer, in words.
+pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
+    let mut problems = Vec::new();
+    walk(ctx, inventory, "ORG#", async |item| {
+        let Some(org) = item.key.partition.strip_prefix("ORG#").and_then(|org| OrgName::parse(org).ok())
+        else {
+            return Ok(Some(format!("{:?} is not an organization", item.key.partition)));
+        };
+        let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
+        let address = StackAddress { org, project, stack };
+        let name = match Name::decode(&item.value) {
+            Ok(name) => name,
+            Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
+        };
+        let head = found(store::read::<Head>(ctx, &ItemKeys::head(name.id)).await)?;
+        // One that cannot be read is told with its stack.
+        let Ok(head) = head else { return Ok(None) };
+        let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());
+        if is_it || store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision) {
+            return Ok(None);
+        }
+        Ok(Some(format!("the name {address} leads to no stack of that name")))
+    })
+    .await
+    .map(|found| problems.extend(found))?;
+    walk(ctx, inventory, "DUE#", async |item| {
+        Ok(Due::decode(&item.value).err().map(|error| format!("{:?}: {error}", item.key)))
+    })
+    .await
+    .map(|found| problems.extend(found))?;
+    if let Err(words) = found(update_tokens::check_signer(ctx).await)? {
+        problems.push(format!("the key that signs update tokens: {words}"));
+    }
+    Ok(problems)
+}
+
+/// Asks about each item whose partition begins so, and collects what is answered.
+async fn walk<T>(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    prefix: &str,
+    ask: impl AsyncFn(&Item) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    let (mut answers, mut after) = (Vec::new(), None);
+    loop {
+        let page = store::inventory_page(ctx, inventory, prefix, after.as_ref(), 1000).await?;
+        for item in &page.items {
+            answers.extend(ask(item).await?);
+        }
+        after = page.items.last().map(|item| item.key.clone());
+        if !page.more {
+            return Ok(answers);
+        }
+    }
+}
+
+/// The blobs that no item names: what is left of requests that came to nothing. An update that is just being published may
+/// be about to name one.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] for an item that does not read back, since it may name any.
+pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<BlobKey>, Error> {
+    // The blobs first: one that is named later is not among them, or is found named.
+    let mut blobs: BTreeSet<BlobKey> = store::inventory_blobs(ctx, inventory).await?.into_iter().collect();
+    let named = walk(ctx, inventory, "", async |item| Ok(Some(named_blobs(item)?))).await?;
+    for named in named.into_iter().flatten() {
+        blobs.remove(&named.key);
+    }
+    Ok(blobs.into_iter().collect())
+}

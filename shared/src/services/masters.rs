@@ -1,0 +1,82 @@
+//! Replacing the master key: everything that is wrapped under an older one is wrapped under the newest.
+//!
+//! Each wrapped key is put on the condition that nobody changed it, so this may be broken off anywhere, and done again:
+//! what is under the newest already stays as it is.
+
+use super::{Error, RACES_MAX, secrets, store, update_tokens};
+use crate::context::Context;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Signer, WrappedDataKey};
+use crate::ports::{Expect, Inventory, Item, ItemKey, KeyContext, WrappedKey};
+
+/// What was wrapped anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rewrapped {
+    /// Keys that were looked at.
+    pub keys: u64,
+    /// Those of them that were under an older master key.
+    pub rewrapped: u64,
+}
+
+/// Wraps every data key, and the key that signs update tokens, under the newest master key.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] for a key that does not open under any master key: the older ones may not be
+/// forgotten then.
+pub async fn rewrap(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Rewrapped, Error> {
+    let mut done = Rewrapped::default();
+    let mut after: Option<ItemKey> = None;
+    loop {
+        let page = store::inventory_page(ctx, inventory, "KEY#", after.as_ref(), 500).await?;
+        for item in &page.items {
+            let stack = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the partition of a stack's keys", item.key.partition))
+            })?;
+            rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(stack), &mut done).await?;
+            progress(done.keys);
+        }
+        after = page.items.last().map(|item| item.key.clone());
+        if !page.more {
+            break;
+        }
+    }
+    if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+        rewrap_one::<Signer>(ctx, item, |signer| update_tokens::context(&signer.key), &mut done).await?;
+    }
+    Ok(done)
+}
+
+async fn rewrap_one<T: Record>(
+    ctx: &Context,
+    mut item: Item,
+    context: impl Fn(&T) -> KeyContext,
+    done: &mut Rewrapped,
+) -> Result<(), Error> {
+    done.keys += 1;
+    for _ in 0..RACES_MAX {
+        let (record, wrapped) = T::decode_with(&item.value)?;
+        let wrapped = store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record)).await;
+        let named = |error| match error {
+            Error::Broken(words) => Error::Broken(format!("{:?}: {words}", item.key)),
+            other => other,
+        };
+        let Some(wrapped) = wrapped.map_err(named)? else { return Ok(()) };
+        let expect = Expect::Revision(item.revision);
+        let write = put(item.key.clone(), expect, ctx.ids.revision(), record.encode_with(&wrapped.0));
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            done.rewrapped += 1;
+            return Ok(());
+        }
+        // Changed or removed meanwhile.
+        match store::get(ctx, &item.key).await? {
+            Some(now) => item = now,
+            None => return Ok(()),
+        }
+    }
+    Err(Error::Contended("a data key"))
+}

@@ -1,0 +1,90 @@
+//! The versions of a stack beside each other: what differs between two of them, and making an old one the next.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::accounts::Caller;
+use super::publish::{self, Made, in_background};
+use super::stacks::{self, Located};
+use super::{Error, RACES_MAX, secrets};
+use crate::context::Context;
+use crate::domain::deployment::{Change, Diff, How};
+use crate::domain::ids::StackId;
+use crate::domain::names::StackAddress;
+
+/// Makes the deployment of an old version the stack's next one. Of a stack that was renamed since, it names the stack as
+/// it is called now. Nothing in the cloud changes: the next `pulumi refresh` or `up` sees what is there.
+///
+/// # Errors
+/// [`Error::NoVersion`]; [`Error::Held`] while an update runs.
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: u64,
+) -> Result<Made, Error> {
+    for _ in 0..RACES_MAX {
+        let located = publish::locate_free(ctx, caller, address).await?;
+        let next = publish::prepare_restore(ctx, caller, &located, version).await?;
+        if let Some(made) = publish::take_head(ctx, located, next).await? {
+            return Ok(made);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// What differs from version `one` of a stack to version `other`, each under the name that the stack has now. Secrets are
+/// opened to be compared, and nothing of them is told; those that do not open here differ if their ciphertexts do.
+///
+/// # Errors
+/// [`Error::NoVersion`].
+pub async fn compare(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    one: u64,
+    other: u64,
+) -> Result<Diff, Error> {
+    let Located { id, .. } = stacks::locate_settled(ctx, caller, address).await?;
+    let read = async |version| {
+        let version = stacks::read_version(ctx, id, address, version).await?;
+        stacks::fetch_snapshot(ctx, &version.snapshot).await
+    };
+    let (one, other) = futures::try_join!(read(one), read(other))?;
+    let address = address.clone();
+    let mut diff = in_background(move || publish::differences(&one, &other, &address)).await?;
+    for (_, changes) in &mut diff.changed {
+        *changes = without_equal_secrets(ctx, id, std::mem::take(changes)).await?;
+    }
+    diff.changed.retain(|(_, changes)| !changes.is_empty());
+    diff.deployment = without_equal_secrets(ctx, id, diff.deployment).await?;
+    Ok(diff)
+}
+
+async fn without_equal_secrets(
+    ctx: &Context,
+    stack: StackId,
+    changes: Vec<Change>,
+) -> Result<Vec<Change>, Error> {
+    let mut differing = Vec::with_capacity(changes.len());
+    for change in changes {
+        let is_equal = match &change.how {
+            How::Sealed(one, other) => same_secret(ctx, stack, one, other).await?,
+            How::Added | How::Removed | How::Changed => false,
+        };
+        if !is_equal {
+            differing.push(change);
+        }
+    }
+    Ok(differing)
+}
+
+async fn same_secret(ctx: &Context, stack: StackId, one: &str, other: &str) -> Result<bool, Error> {
+    let (Ok(one), Ok(other)) = (STANDARD.decode(one), STANDARD.decode(other)) else { return Ok(false) };
+    match secrets::decrypt(ctx, stack, &[one, other]).await {
+        Ok(opened) => Ok(opened.first() == opened.get(1)),
+        // Not of this server.
+        Err(Error::Invalid(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

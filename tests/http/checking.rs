@@ -1,0 +1,293 @@
+//! An operator's look at everything: it finds nothing wrong where nothing is, and names what somebody broke.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::json;
+use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::domain::ids::{StackId, UpdateId};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record, delete, put};
+use statewright_shared::layout::records::{Head, Snapshot, Version};
+use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
+use statewright_shared::services::publish::gzip;
+use statewright_shared::services::{check, masters};
+use statewright_tests::app::TestApp;
+
+use crate::world::{Run, Stack};
+
+struct Store {
+    app: TestApp,
+    ledger: MemoryLedger,
+    blobs: MemoryBlobs,
+    keys: MemoryKeys,
+}
+
+impl Store {
+    async fn new() -> Self {
+        let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(100), MemoryBlobs::new());
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+        let keys = MemoryKeys::new(Arc::clone(&ids));
+        let ports = (Arc::new(ledger.clone()), Arc::new(blobs.clone()), Arc::new(keys.clone()));
+        let app = TestApp::memory_with(ports.0, ports.1, ports.2, ids).await;
+        Self { app, ledger, blobs, keys }
+    }
+
+    fn inventory(&self) -> (MemoryLedger, MemoryBlobs) {
+        (self.ledger.clone(), self.blobs.clone())
+    }
+
+    /// What is wrong, by the stacks and the store.
+    async fn problems(&self) -> Vec<String> {
+        let (ctx, inventory) = (&self.app.context, self.inventory());
+        let mut problems = Vec::new();
+        for id in check::stacks(ctx, &inventory).await.unwrap() {
+            problems.extend(check::stack(ctx, id).await.unwrap().problems);
+        }
+        problems.extend(check::store(ctx, &inventory).await.unwrap());
+        problems
+    }
+
+    #[track_caller]
+    fn assert_one(problems: &[String], words: &str) {
+        assert!(
+            matches!(problems, [only] if only.contains(words)),
+            "{words:?} is not what {problems:?} says"
+        );
+    }
+
+    async fn version(&self, stack: StackId, version: u64) -> Version {
+        let item = self.ledger.get(&ItemKeys::version(stack, version)).await.unwrap().unwrap();
+        Version::decode(&item.value).unwrap()
+    }
+
+    async fn write(&self, key: ItemKey, value: Bytes) {
+        let write = put(key, Expect::Any, self.app.context.ids.revision(), value);
+        self.ledger.commit(vec![write]).await.unwrap();
+    }
+
+    async fn remove(&self, key: ItemKey) {
+        self.ledger.commit(vec![delete(key, Expect::Any)]).await.unwrap();
+    }
+}
+
+/// A stack with four versions, a secret, and an update that runs.
+async fn stack(store: &Store) -> (Stack<'_>, StackId, Run<'_>) {
+    let stack = Stack::new(&store.app).await;
+    stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("hunter2") })).send().await.expect(200);
+    for number in 1..=3 {
+        stack.publish(&[&format!("r{number}")]).await;
+    }
+    stack.begin().await.complete("succeeded").await.expect(204);
+    let run = stack.begin().await;
+    for number in 1..=3 {
+        run.append(&[stack.made(number, &format!("{number}-{}", "long".repeat(20)))]).await.expect(204);
+    }
+    let id = StackId::parse(stack.get("").send().await.expect(200)["id"].as_str().unwrap()).unwrap();
+    (stack, id, run)
+}
+
+#[tokio::test]
+async fn where_nothing_is_wrong_nothing_is_found_and_nothing_is_without_a_name() {
+    let store = Store::new().await;
+    let (stack, id, run) = stack(&store).await;
+    assert_eq!(store.problems().await, [""; 0]);
+    let report = check::stack(&store.app.context, id).await.unwrap();
+    assert_eq!((report.versions, report.is_removed), (4, false));
+    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), []);
+    run.complete("succeeded").await.expect(204);
+    store
+        .app
+        .request(reqwest::Method::DELETE, &format!("{}?force=true", stack.path))
+        .send()
+        .await
+        .expect(204);
+    assert_eq!(store.problems().await, [""; 0]);
+    let report = check::stack(&store.app.context, id).await.unwrap();
+    assert_eq!((report.versions, report.is_removed), (5, true));
+    assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_blob_that_nothing_names_is_found_and_left_where_it_is() {
+    let store = Store::new().await;
+    stack(&store).await;
+    let orphan = BlobKey::parse("snap/nobody/nothing").unwrap();
+    store.blobs.put(&orphan, Bytes::from("left")).await.unwrap();
+    assert_eq!(
+        check::orphans(&store.app.context, &store.inventory()).await.unwrap(),
+        std::slice::from_ref(&orphan)
+    );
+    assert!(store.blobs.get(&orphan).await.unwrap().is_some());
+    assert_eq!(store.problems().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_blob_that_is_missing_or_altered_is_told_with_its_first_version() {
+    for altered in [None, Some("other bytes")] {
+        let store = Store::new().await;
+        let (_, id, _) = stack(&store).await;
+        let key = store.version(id, 2).await.snapshot.key().unwrap();
+        let words = match altered {
+            None => {
+                store.blobs.delete(&key).await.unwrap();
+                "is missing"
+            }
+            Some(bytes) => {
+                store.blobs.put(&key, Bytes::from(bytes)).await.unwrap();
+                "does not match its hash"
+            }
+        };
+        let problems = store.problems().await;
+        Store::assert_one(&problems, words);
+        Store::assert_one(&problems, "version 2");
+    }
+}
+
+/// Puts another deployment in the place of version 2's, with an item that fits its bytes.
+async fn replace_deployment(store: &Store, id: StackId, text: &str, resource_count: u64) {
+    let version = store.version(id, 2).await;
+    let body = gzip(text.as_bytes());
+    let sha256 = crate::world::hex_bytes(&body);
+    let snapshot = Snapshot {
+        sha256,
+        bytes_gzip: body.len() as u64,
+        bytes_text: text.len() as u64,
+        resource_count,
+        ..version.snapshot.clone()
+    };
+    store.blobs.put(&snapshot.key().unwrap(), body).await.unwrap();
+    store.write(ItemKeys::version(id, 2), Version { snapshot, ..version }.encode()).await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_breaks_a_rule_has_to_say_so() {
+    let store = Store::new().await;
+    let (stack, id, _) = stack(&store).await;
+    let mut orphan = stack.resource("child");
+    orphan["parent"] = json!(stack.urn("nobody"));
+    let mut state = crate::world::deployment(&[orphan]);
+    replace_deployment(&store, id, &state.to_string(), 1).await;
+    Store::assert_one(&store.problems().await, "it does not say so");
+    state["deployment"]["metadata"] =
+        json!({ "integrity_error": { "version": "3", "command": "x", "error": "a parent is missing" } });
+    replace_deployment(&store, id, &state.to_string(), 1).await;
+    assert_eq!(store.problems().await, [""; 0]);
+    replace_deployment(&store, id, &state.to_string(), 2).await;
+    Store::assert_one(&store.problems().await, "another number of resources");
+    replace_deployment(&store, id, "{}", 0).await;
+    Store::assert_one(&store.problems().await, "version 2: the deployment in");
+}
+
+#[tokio::test]
+async fn versions_have_no_gap_but_those_that_are_not_kept() {
+    let store = Store::new().await;
+    let (_, id, _) = stack(&store).await;
+    store.remove(ItemKeys::version(id, 1)).await;
+    assert_eq!(store.problems().await, [""; 0]);
+    store.remove(ItemKeys::version(id, 3)).await;
+    Store::assert_one(&store.problems().await, "versions 3 to 3 are missing");
+    store.write(ItemKeys::version(id, 2), Bytes::from("no record")).await;
+    let problems = store.problems().await;
+    assert!(problems.iter().any(|problem| problem.contains("version 2: a version record")), "{problems:?}");
+}
+
+#[tokio::test]
+async fn a_head_has_to_show_the_last_version() {
+    let store = Store::new().await;
+    let (_, id, _) = stack(&store).await;
+    let item = store.ledger.get(&ItemKeys::head(id)).await.unwrap().unwrap();
+    let head = Head::decode(&item.value).unwrap();
+    store.write(ItemKeys::head(id), Head { version: 5, ..head.clone() }.encode()).await;
+    Store::assert_one(&store.problems().await, "its head is at version 5, and the last is 4");
+    let first = store.version(id, 1).await.snapshot;
+    store.write(ItemKeys::head(id), Head { snapshot: Some(first), ..head.clone() }.encode()).await;
+    Store::assert_one(&store.problems().await, "does not show what version 4 does");
+    let nobody = Some(UpdateId::new(store.app.context.ids.uuid()));
+    store.write(ItemKeys::head(id), Head { running: nobody, ..head.clone() }.encode()).await;
+    Store::assert_one(&store.problems().await, "has no record");
+    store.remove(ItemKeys::name(&head.address)).await;
+    store.write(ItemKeys::head(id), head.encode()).await;
+    Store::assert_one(&store.problems().await, "its name does not lead to it");
+    store.remove(ItemKeys::head(id)).await;
+    Store::assert_one(&store.problems().await, "has no head");
+}
+
+#[tokio::test]
+async fn the_log_of_a_running_update_is_whole() {
+    let store = Store::new().await;
+    let (_, _, run) = stack(&store).await;
+    let id = UpdateId::parse(&run.id).unwrap();
+    let logs = store.blobs.keys().into_iter().filter(|key| key.as_str().starts_with("log/"));
+    let logs: Vec<BlobKey> = logs.collect();
+    let body = store.blobs.get(&logs[0]).await.unwrap().unwrap().into_bytes().await.unwrap();
+    store.blobs.delete(&logs[0]).await.unwrap();
+    Store::assert_one(&store.problems().await, "is missing");
+    store.blobs.put(&logs[0], body).await.unwrap();
+    store.remove(ItemKeys::slot(id, 2)).await;
+    Store::assert_one(&store.problems().await, "lacks slot 2");
+}
+
+#[tokio::test]
+async fn names_keys_and_the_signer_are_looked_at_too() {
+    let store = Store::new().await;
+    let (stack, id, _) = stack(&store).await;
+    let name = ItemKeys::name(
+        &statewright_shared::domain::names::StackAddress::parse("acme", &stack.project, "other").unwrap(),
+    );
+    let item = store.ledger.items().into_iter().find(|item| item.key.sort.ends_with("/dev")).unwrap();
+    store.write(name.clone(), item.value).await;
+    Store::assert_one(&store.problems().await, "leads to no stack of that name");
+    store.remove(name).await;
+    store.write(ItemKey::new("DUE#1", "00000000000000000001#x"), Bytes::from("x")).await;
+    Store::assert_one(&store.problems().await, "due item");
+    store.remove(ItemKey::new("DUE#1", "00000000000000000001#x")).await;
+    let key = ItemKeys::data_key(id, 1);
+    let whole = store.ledger.get(&key).await.unwrap().unwrap().value;
+    let mut altered = whole.to_vec();
+    *altered.last_mut().unwrap() ^= 1;
+    store.write(key.clone(), altered.into()).await;
+    Store::assert_one(&store.problems().await, "its data key 0000000001");
+    store.write(key, whole).await;
+    store.keys.add_master();
+    store.keys.forget_old_masters();
+    let problems = store.problems().await;
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[1].contains("the key that signs update tokens"), "{problems:?}");
+}
+
+#[tokio::test]
+async fn after_a_new_master_key_everything_is_under_it_and_opens() {
+    let store = Store::new().await;
+    let (stack, id, run) = stack(&store).await;
+    let ctx = &store.app.context;
+    let sealed = stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("old") })).send().await;
+    let sealed = sealed.expect(200)["ciphertext"].clone();
+    store.keys.add_master();
+    // A process that was there before goes on, with what it remembers.
+    run.append(&[stack.made(9, "between")]).await.expect(204);
+    let done = masters::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
+    assert_eq!((done.keys, done.rewrapped), (2, 2));
+    let done = masters::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
+    assert_eq!((done.keys, done.rewrapped), (2, 0));
+    store.keys.forget_old_masters();
+    assert_eq!(store.problems().await, [""; 0]);
+    for app in [&store.app, &store.app.another_process("new").await] {
+        let opened =
+            stack.at(app).post("/decrypt", &json!({ "ciphertext": sealed })).send().await.expect(200);
+        assert_eq!(opened["plaintext"], STANDARD.encode("old"));
+        run.at(app).renew(300).await.expect(200);
+    }
+    // A new data key seals, and the old one still opens.
+    assert_eq!(statewright_shared::services::secrets::renew_key(ctx, id).await.unwrap(), 2);
+    let again = stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("old") })).send().await;
+    let again = again.expect(200)["ciphertext"].clone();
+    let number =
+        |sealed: &serde_json::Value| STANDARD.decode(sealed.as_str().unwrap()).unwrap()[1..5].to_vec();
+    assert_eq!((number(&sealed), number(&again)), (vec![0, 0, 0, 1], vec![0, 0, 0, 2]));
+    let both = json!({ "ciphertexts": [sealed, again] });
+    let opened = stack.post("/batch-decrypt", &both).send().await.expect(200);
+    assert_eq!(opened["plaintexts"].as_object().unwrap().len(), 2);
+}

@@ -1,0 +1,164 @@
+//! What scripts get: the JSON documents of all commands have the members that `COMMANDS.md` shows, and no others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use statewright_shared::adapters::SystemIds;
+use statewright_shared::adapters::embedded::DataFolder;
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::names::StackAddress;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record, put};
+use statewright_shared::layout::records::Name;
+use statewright_shared::ports::{Expect, Ids, Ledger};
+use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::commands::{document, run};
+
+use crate::support::{Run, import, stack, state};
+
+const COMMANDS: &str = include_str!("../../functions/statewright/COMMANDS.md");
+
+/// The example of each command, by its words: `stack list`.
+fn examples() -> BTreeMap<String, Value> {
+    let mut examples = BTreeMap::new();
+    for section in COMMANDS.split("\n## `statewright ").skip(1) {
+        let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        let heading = section.lines().next().unwrap().trim_end_matches('`');
+        let words: Vec<&str> =
+            heading.split(' ').take_while(is_word).take_while(|w| !w.starts_with('-')).collect();
+        if let Some((_, rest)) = section.split_once("```json\n") {
+            let text = rest.split("```").next().unwrap();
+            let example = serde_json::from_str(text).unwrap_or_else(|error| panic!("{heading}: {error}"));
+            examples.insert(words.join(" "), example);
+        }
+    }
+    examples
+}
+
+/// Fails unless both have the same members and kinds of values. What may be absent is `null` in one of them.
+fn assert_alike(place: &str, told: &Value, shown: &Value) {
+    match (told, shown) {
+        (Value::Object(told), Value::Object(shown)) => {
+            // Names that are data: the operations of an engine.
+            if !place.ends_with(".changes") {
+                let names =
+                    |members: &serde_json::Map<String, Value>| members.keys().cloned().collect::<Vec<_>>();
+                assert_eq!(names(told), names(shown), "{place}");
+            }
+            for (name, value) in told {
+                assert_alike(&format!("{place}.{name}"), value, shown.get(name).unwrap_or(value));
+            }
+        }
+        (Value::Array(told), Value::Array(shown)) => {
+            assert!(!told.is_empty(), "{place} is empty, so nothing is compared");
+            for value in told {
+                assert_alike(&format!("{place}[]"), value, shown.first().unwrap());
+            }
+        }
+        (Value::Null, _) | (_, Value::Null) => {}
+        (Value::String(told), Value::String(shown)) => {
+            let is_time = |text: &str| text.len() >= 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z');
+            assert_eq!(is_time(told), is_time(shown), "{place}: {told}");
+        }
+        (told, shown) => {
+            assert_eq!(std::mem::discriminant(told), std::mem::discriminant(shown), "{place}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn documents_have_the_members_that_the_manual_shows() {
+    let app = TestApp::embedded().await;
+    let folder = app.folder();
+    let mut examples = examples();
+    let mut is_as_shown = |words: &str, told: &Value| {
+        let shown =
+            examples.remove(words).unwrap_or_else(|| panic!("{words} is not in the manual, or twice here"));
+        assert_alike(words, told, &shown);
+    };
+    let ask = async |arguments: &[&str]| document(folder, arguments).await;
+
+    is_as_shown(
+        "token create",
+        &ask(&["token", "create", "ci", "--user", USER, "--expires-in", "90d"]).await,
+    );
+    is_as_shown("token list", &ask(&["token", "list", "--user", USER]).await);
+    is_as_shown("token revoke", &ask(&["token", "revoke", "ci", "--user", USER]).await);
+    is_as_shown("user create", &ask(&["user", "create", "bob", "--org", ORG]).await);
+    is_as_shown("user list", &ask(&["user", "list"]).await);
+    is_as_shown("org create", &ask(&["org", "create", "web", "--member", "bob"]).await);
+    is_as_shown("org list", &ask(&["org", "list"]).await);
+    is_as_shown("org member list", &ask(&["org", "member", "list", "web"]).await);
+    is_as_shown("org member remove", &ask(&["org", "member", "remove", "web", "bob"]).await);
+    is_as_shown("org member add", &ask(&["org", "member", "add", "web", "bob"]).await);
+    is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
+
+    stack(&app, "shop").await;
+    let named = format!("{ORG}/shop/dev");
+    let old = "http://127.0.0.1:8080";
+    import(&app, "shop", &state("shop", old, &[("a", 1), ("c", 1)])).await;
+    let mut second = state("shop", old, &[("a", 2), ("b", 1)]);
+    second["deployment"]["snippets"] = serde_json::json!([]);
+    import(&app, "shop", &second).await;
+    is_as_shown("stack versions", &ask(&["stack", "versions", &named]).await);
+    is_as_shown("stack diff", &ask(&["stack", "diff", &named, "1", "2"]).await);
+    is_as_shown("stack restore", &ask(&["stack", "restore", &named, "--version", "1"]).await);
+    is_as_shown("rehome", &ask(&["rehome", "--from", old, "--to", "https://state.example.com"]).await);
+    let update = Run::begin(&app, "shop").await;
+    update.append(1, "d").await.expect(204);
+    is_as_shown("stack list", &ask(&["stack", "list"]).await);
+    is_as_shown("stack unlock", &ask(&["stack", "unlock", &named, "--yes"]).await);
+    // Whose clock is so far behind that nobody waits for what it may be publishing.
+    let app = TestApp::embedded_on_manual_clock().await;
+    stack(&app, "shop").await;
+    let update = Run::begin(&app, "shop").await;
+    update.append(1, "e").await.expect(204);
+    update.append(2, "f").await.expect(204);
+    update.damage(2).await;
+    update.complete().await.refused(500);
+    let ask = async |arguments: &[&str]| document(app.folder(), arguments).await;
+    is_as_shown("stack show-log", &ask(&["stack", "show-log", &named]).await);
+    is_as_shown("stack publish", &ask(&["stack", "publish", &named, "--from-log", "--slot", "1"]).await);
+
+    is_as_shown("key rotate", &ask(&["key", "rotate"]).await);
+    damage(folder).await;
+    // Whatever is wrong is told in the document, and by the exit code.
+    let ask = async |arguments: &[&str]| -> Value {
+        let output = run(folder, &[arguments, &["--json"]].concat()).await;
+        assert_eq!(output.code, Some(1), "{arguments:?}: {output:?}");
+        serde_json::from_str(&output.stdout).unwrap()
+    };
+    is_as_shown("check", &ask(&["check", "--orphans"]).await);
+    let parent = tempfile::tempdir().unwrap();
+    let (backup, data) = (parent.path().join("backup"), parent.path().join("data"));
+    let (backup, data) = (backup.to_str().unwrap(), data.to_str().unwrap());
+    is_as_shown("backup", &ask(&["backup", "--to", backup]).await);
+    let restore = ["restore", "--from", backup, "--data", data, "--despite-damage"];
+    is_as_shown("restore", &ask(&restore).await);
+    assert!(examples.is_empty(), "not asked for: {examples:?}");
+}
+
+/// Breaks a folder in as many ways as its reports have words for.
+async fn damage(folder: &std::path::Path) {
+    let stack = std::fs::read_dir(folder.join("blobs/snap")).unwrap().next().unwrap().unwrap().path();
+    let mut blobs = std::fs::read_dir(&stack).unwrap().map(|entry| entry.unwrap().path());
+    std::fs::remove_file(blobs.next().unwrap()).unwrap();
+    std::fs::write(blobs.next().unwrap(), "other bytes").unwrap();
+    std::fs::write(stack.join("nobody"), "left").unwrap();
+    let data = DataFolder::open_beside(folder, Arc::new(SystemIds)).await.unwrap();
+    let address = StackAddress::parse(ORG, "shop", "nobody").unwrap();
+    let id = StackId::new(SystemIds.uuid());
+    let name = Name { id, tags: BTreeMap::new(), last_update: None, resource_count: None };
+    let write = put(ItemKeys::name(&address), Expect::Any, SystemIds.revision(), name.encode());
+    data.ledger.commit(vec![write]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_script_that_is_refused_gets_words_on_stderr_and_no_document() {
+    let app = TestApp::embedded().await;
+    let output = run(app.folder(), &["stack", "versions", "acme/none/dev", "--json"]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    let expected = "error: stack acme/none/dev not found\n  `statewright stack list` shows which there are\n";
+    assert_eq!(output.stderr, expected);
+}

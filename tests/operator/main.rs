@@ -1,0 +1,9 @@
+//! The operator's commands, beside a server in this process.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+mod documents;
+mod people;
+mod stacks;
+mod support;
+mod usage;

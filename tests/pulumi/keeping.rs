@@ -1,0 +1,270 @@
+//! What an operator keeps, and brings back: deleted stacks, backups, master keys. The server is the program itself.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::tools;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, pending};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PLAINTEXT: &str = "correct-horse-battery-staple";
+
+/// A running server. Killed when dropped.
+struct Server {
+    child: Child,
+    /// Held, since a server that cannot print ends.
+    _stdout: Lines<BufReader<ChildStdout>>,
+    url: String,
+    /// The access token, if this was the first start.
+    token: String,
+}
+
+impl Server {
+    async fn start(folder: &Path, listen: &str) -> Self {
+        let mut command = statewright(folder, &["serve", "--listen", listen]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let is_first = !folder.join("ledger.sqlite").exists();
+        let reading = async {
+            let (mut url, mut token) = (String::new(), String::new());
+            while let Some(line) = lines.next_line().await.unwrap() {
+                if let Some(rest) = line.strip_prefix("Statewright listens on ") {
+                    url = rest.split(',').next().unwrap().to_owned();
+                } else if let Some(rest) = line.trim().strip_prefix("export PULUMI_ACCESS_TOKEN=") {
+                    token = rest.to_owned();
+                }
+                if !url.is_empty() && (!is_first || !token.is_empty()) {
+                    return (url, token);
+                }
+            }
+            panic!("the server ended");
+        };
+        let (url, token) = tokio::time::timeout(PATIENCE, reading).await.expect("it starts in time");
+        Self { child, _stdout: lines, url, token }
+    }
+
+    /// Ends it, and returns where it listened.
+    async fn stop(mut self) -> String {
+        self.child.kill().await.unwrap();
+        self.url.trim_start_matches("http://").to_owned()
+    }
+
+    fn client(&self) -> PulumiCli {
+        PulumiCli::new().backend(&self.url).token(&self.token)
+    }
+}
+
+fn statewright(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tools::statewright());
+    command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
+    command
+}
+
+async fn operator(folder: &Path, arguments: &[&str]) -> Output {
+    let running = statewright(folder, arguments).kill_on_drop(true).output();
+    tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
+}
+
+/// What a command printed, which has to succeed.
+async fn told(folder: &Path, arguments: &[&str]) -> String {
+    let output = operator(folder, arguments).await;
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn told_json(folder: &Path, arguments: &[&str]) -> Value {
+    let all = [&["--json"], arguments].concat();
+    serde_json::from_str(&told(folder, &all).await).unwrap()
+}
+
+/// What a command said on stderr when it refused.
+async fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = operator(folder, arguments).await;
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {words}");
+    words
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    (parent, folder)
+}
+
+/// A client with a program that has a secret, which was deployed once.
+async fn with_secret(server: &Server, project: &str) -> PulumiCli {
+    let cli = server.client();
+    cli.yaml_project(project, SECRET_PROGRAM);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
+    cli.run(UP).await.assert_success();
+    cli
+}
+
+async fn shows_secret(cli: &PulumiCli) {
+    let shown = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
+    assert_eq!(shown["hidden"], PLAINTEXT, "{shown}");
+}
+
+#[tokio::test]
+async fn a_deleted_stack_is_listed_brought_back_and_goes_on_with_its_secrets() {
+    let (_parent, folder) = place();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let cli = with_secret(&server, "kept").await;
+    let before = export(&cli).await;
+    cli.run(["stack", "rm", "dev", "--yes", "--force", "--preserve-config"]).await.assert_success();
+    let gone = cli.run(["stack", "select", "dev"]).await.assert_failure();
+    assert_says(&gone, &["no stack named 'dev' found"]);
+
+    let listed = told_json(&folder, &["stack", "list", "--deleted"]).await;
+    let line = &listed["stacks"][0];
+    let who = (&line["stack"], &line["deleted"]["user"]);
+    assert_eq!(who, (&"main/kept/dev".into(), &"admin".into()), "{listed}");
+    assert_eq!(told_json(&folder, &["stack", "list"]).await["stacks"], serde_json::json!([]));
+
+    // The name may be taken meanwhile, and then nothing is brought back over it.
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    let words = refused(&folder, &["stack", "restore", "main/kept/dev"]).await;
+    assert!(words.contains("stack main/kept/dev already exists"), "{words}");
+    cli.run(["stack", "rm", "dev", "--yes", "--preserve-config"]).await.assert_success();
+    let words = refused(&folder, &["stack", "restore", "main/kept/dev", "--deleted"]).await;
+    assert!(words.contains("say which one by its id"), "{words}");
+    let id = line["id"].as_str().unwrap();
+    let back = told(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
+    assert!(back.contains("main/kept/dev is back"), "{back}");
+
+    cli.run(["stack", "select", "dev"]).await.assert_success();
+    assert_eq!(export(&cli).await, before);
+    shows_secret(&cli).await;
+    let up = cli.run(UP).await.assert_success();
+    assert_says(&up, &["2 unchanged"]);
+    let check = told_json(&folder, &["check", "--orphans"]).await;
+    assert_eq!((&check["problems"], &check["orphans"]), (&0.into(), &serde_json::json!([])), "{check}");
+}
+
+#[tokio::test]
+async fn a_backup_that_was_made_during_an_update_comes_back_and_goes_on() {
+    let (parent, folder) = place();
+    let (backup, restored) = (parent.path().join("backup"), parent.path().join("restored"));
+    let (to, from) = (backup.to_str().unwrap(), restored.to_str().unwrap());
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let secret = with_secret(&server, "secret").await;
+    let cli = server.client();
+    let slow = "resources:
+  first:
+    type: bench:index:Item
+  slow:
+    type: bench:index:Item
+    properties:
+      delayMs: 600000
+    options:
+      dependsOn:
+        - ${first}
+";
+    cli.yaml_project("slow", slow);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    let up = cli.spawn(UP);
+    up.says("slow creating").await;
+    let state = async || export(&cli).await;
+    let saved = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let state = state().await;
+            if pending(&state) == ["creating slow"] {
+                return state;
+            }
+        }
+    });
+    let saved = saved.await.expect("it is saved in time");
+    let made = told_json(&folder, &["backup", "--to", to]).await;
+    assert_eq!((&made["masterKey"], &made["missing"]), (&true.into(), &serde_json::json!([])), "{made}");
+    // A second one into the same folder has little to do.
+    let again = told_json(&folder, &["backup", "--to", to]).await;
+    assert_eq!((&again["blobs"], &again["blobsCopied"]), (&made["blobs"], &0.into()), "{again}");
+    up.kill().await;
+    let address = server.stop().await;
+
+    let words = refused(&folder, &["restore", "--from", to]).await;
+    assert!(words.contains("is not empty. Nothing was changed"), "{words}");
+    let done = told(&folder, &["restore", "--from", to, "--data", from]).await;
+    assert!(done.contains("statewright serve --data"), "{done}");
+    let check = told_json(&restored, &["check"]).await;
+    assert_eq!(check["problems"], 0, "{check}");
+
+    // At the same address, since the states name it.
+    let _server = Server::start(&restored, &address).await;
+    assert_eq!(state().await, saved);
+    let held = cli.run(UP).await.assert_failure();
+    assert_says(&held, &["Another update is currently in progress"]);
+    cli.run(["cancel", "--yes"]).await.assert_success();
+    cli.yaml_project("slow", &slow.replace("600000", "0"));
+    cli.run(UP).await.assert_success();
+    let after = names(&state().await);
+    assert!(after.contains(&"first".to_owned()) && after.contains(&"slow".to_owned()), "{after:?}");
+    shows_secret(&secret).await;
+    secret.run(UP).await.assert_success();
+}
+
+#[tokio::test]
+async fn the_master_key_is_replaced_beside_the_server_and_the_old_one_goes_at_its_next_start() {
+    let (_parent, folder) = place();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let cli = with_secret(&server, "rotated").await;
+    let keys = || {
+        let text = std::fs::read_to_string(folder.join("master.key")).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let old = keys();
+    let rotated = told_json(&folder, &["key", "rotate"]).await;
+    assert_eq!((&rotated["rewrapped"], &rotated["oldKeyRemoved"]), (&2.into(), &false.into()), "{rotated}");
+    let both = keys();
+    assert_eq!((both.len(), &both[1..]), (2, old.as_slice()));
+    shows_secret(&cli).await;
+    cli.run(UP).await.assert_success();
+    let renewed = told_json(&folder, &["key", "rotate", "--stack", "main/rotated/dev"]).await;
+    assert_eq!(renewed["dataKey"], 2, "{renewed}");
+
+    let address = server.stop().await;
+    let server = Server::start(&folder, &address).await;
+    shows_secret(&cli).await;
+    assert_eq!(keys(), both[..1]);
+    cli.run(["config", "set", "--secret", "another", "secret"]).await.assert_success();
+    cli.run(UP).await.assert_success();
+    server.stop().await;
+
+    // While nothing runs it goes at once.
+    let rotated = told_json(&folder, &["key", "rotate"]).await;
+    assert_eq!((&rotated["rewrapped"], &rotated["oldKeyRemoved"]), (&3.into(), &true.into()), "{rotated}");
+    assert!(keys().len() == 1 && keys() != both[..1]);
+    let _server = Server::start(&folder, &address).await;
+    shows_secret(&cli).await;
+    let got = cli.run(["config", "get", "another"]).await.assert_success();
+    assert_eq!(got.stdout.trim(), "secret");
+    assert_eq!(told_json(&folder, &["check"]).await["problems"], 0);
+}
+
+#[tokio::test]
+async fn what_is_wrong_ends_a_check_with_one() {
+    let (_parent, folder) = place();
+    let server = Server::start(&folder, "127.0.0.1:0").await;
+    with_secret(&server, "broken").await;
+    let snapshots = folder.join("blobs/snap");
+    let stack = std::fs::read_dir(&snapshots).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_dir_all(&stack).unwrap();
+    let output = operator(&folder, &["check"]).await;
+    let (said, words) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("main/broken/dev: version 1: the blob snap/") && said.contains("is missing"),
+        "{said}"
+    );
+    assert!(words.contains("something is wrong"), "{words}");
+}

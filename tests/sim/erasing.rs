@@ -1,0 +1,199 @@
+//! Goal: whatever goes goes wholly, and nothing else with it, wherever a sweep dies or fails on the way.
+//!
+//! Method: a run without faults counts the calls and shows the end. Then a sweep meets each kind of fault at each of its
+//! calls in turn, or dies there, and another process sweeps on. The end is the same.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use statewright_shared::adapters::{Fault, Faults};
+use statewright_shared::context::{Context, Retention};
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::layout::record::Record;
+use statewright_shared::layout::records::Due;
+use statewright_shared::ports::Item;
+use statewright_shared::services::events::{self, NewBatch};
+use statewright_shared::services::publish::gzip;
+use statewright_shared::services::sweep::sweep;
+use statewright_shared::services::{removed, stacks};
+
+use super::scene::{Scene, Step};
+use super::world::World;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Sweeps until nothing more is to be done at once. What fails is left to the next one.
+async fn sweep_all(ctx: &Context) {
+    while sweep(ctx).await.is_ok_and(|swept| swept.more) {}
+}
+
+/// A stack with versions, logs, events and a secret, whose blobs lie outside of the ledger.
+async fn scene() -> (Scene, StackId) {
+    let mut world = World::memory();
+    world.settings.retention = Retention { versions: NonZeroU64::new(2), ..Retention::DEFAULT };
+    let scene = Scene::new(world);
+    let ctx = scene.world.process("first");
+    let mut steps = vec![Step::CreateStack, Step::Encrypt];
+    for number in 1..=4 {
+        steps.extend([Step::Begin, Step::Append(number), Step::Complete]);
+    }
+    for step in steps {
+        scene.act(&ctx, step).await.unwrap();
+    }
+    scene.act(&ctx, Step::Begin).await.unwrap();
+    let noise = super::world::sha256(b"noise").repeat(8);
+    let batch = NewBatch { first: 1, last: 2, count: 2, summary: None, gzip: gzip(noise.as_bytes()) };
+    events::append(&ctx, &scene.claims().unwrap(), batch).await.unwrap();
+    scene.act(&ctx, Step::Complete).await.unwrap();
+    scene.act(&ctx, Step::Rename).await.unwrap();
+    let stack = stacks::locate(&ctx, &scene.caller, &scene.address).await.unwrap().id;
+    (scene, stack)
+}
+
+/// What is there, but for what depends on who came when: revisions, the time of due items, and those of updates, which
+/// may be looked at once more when nothing of them is left.
+fn end(scene: &Scene) -> (Vec<String>, Vec<String>) {
+    let word = |item: &Item| match item.key.partition.starts_with("DUE#") {
+        true => match Due::decode(&item.value).unwrap() {
+            Due::Update(_) => None,
+            due => Some(format!("{due:?}")),
+        },
+        false => Some(format!("{:?}", item.key)),
+    };
+    let mut items: Vec<String> = scene.world.items().iter().filter_map(word).collect();
+    items.sort();
+    items.dedup();
+    (items, scene.world.blobs.keys().iter().map(ToString::to_string).collect())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Goes {
+    /// Logs, and the versions beyond those that are kept.
+    Old,
+    /// The removed stack.
+    Stack,
+    /// Blobs that nothing names any more.
+    Blobs,
+}
+
+impl Goes {
+    /// Brings a scene to the moment when it goes.
+    async fn prepare(self, scene: &Scene) {
+        let ctx = scene.world.process("first");
+        match self {
+            Self::Old => scene.world.clock.advance(91 * DAY),
+            Self::Stack => {
+                scene.act(&ctx, Step::Remove).await.unwrap();
+                scene.world.clock.advance(31 * DAY);
+            }
+            Self::Blobs => {
+                scene.act(&ctx, Step::Remove).await.unwrap();
+                scene.world.clock.advance(31 * DAY);
+                sweep_all(&ctx).await;
+                scene.world.clock.advance(7 * DAY);
+            }
+        }
+    }
+}
+
+async fn goes_wholly(goes: Goes) {
+    let (whole, _) = scene().await;
+    goes.prepare(&whole).await;
+    let before = end(&whole);
+    let faults = Faults::none();
+    sweep_all(&whole.world.faulty("first", &faults)).await;
+    let calls = faults.calls();
+    let expected = end(&whole);
+    assert_ne!(before, expected);
+    for nth in 1..=calls {
+        for fault in [Fault::Before, Fault::After, Fault::Lost, Fault::DeathBefore, Fault::DeathAfter] {
+            for length in [1, 4, 10_000] {
+                let (scene, _) = scene().await;
+                goes.prepare(&scene).await;
+                let faults = Faults::none();
+                let process = scene.world.faulty("first", &faults);
+                faults.fail_from(nth, length, fault);
+                tokio::select! {
+                    () = sweep_all(&process) => {}
+                    () = faults.death() => {}
+                }
+                drop(process);
+                sweep_all(&scene.world.process("second")).await;
+                assert_eq!(end(&scene), expected, "{goes:?}, call {nth} of {calls}: {fault:?} for {length}");
+                if !matches!(goes, Goes::Old) {
+                    scene.world.clock.advance(400 * DAY);
+                    sweep_all(&scene.world.process("last")).await;
+                    let left = scene.world.items();
+                    let due = left.iter().find(|item| item.key.partition.starts_with("DUE#"));
+                    assert!(due.is_none(), "{goes:?}, call {nth}: {fault:?} leaves {due:?} due");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn logs_and_old_versions_go_wholly_wherever_a_sweep_dies() {
+    goes_wholly(Goes::Old).await;
+}
+
+#[tokio::test]
+async fn a_removed_stack_goes_wholly_wherever_a_sweep_dies() {
+    goes_wholly(Goes::Stack).await;
+    let (scene, stack) = scene().await;
+    Goes::Stack.prepare(&scene).await;
+    sweep_all(&scene.world.process("first")).await;
+    let (items, _) = end(&scene);
+    let left: Vec<_> = items.iter().filter(|item| item.contains(&stack.to_string())).collect();
+    assert!(left.iter().all(|item| item.starts_with("Blob") || item.starts_with("Outputs")), "{left:?}");
+}
+
+#[tokio::test]
+async fn blobs_go_wholly_wherever_a_sweep_dies() {
+    goes_wholly(Goes::Blobs).await;
+    let (scene, _) = scene().await;
+    Goes::Blobs.prepare(&scene).await;
+    sweep_all(&scene.world.process("first")).await;
+    assert_eq!(end(&scene).1, [""; 0]);
+}
+
+/// A stack comes back whole, or is erased whole: never something between.
+#[tokio::test]
+async fn a_stack_is_brought_back_whole_or_not_at_all_while_it_is_being_erased() {
+    let (probe, _) = scene().await;
+    Goes::Stack.prepare(&probe).await;
+    let faults = Faults::none();
+    sweep_all(&probe.world.faulty("first", &faults)).await;
+    let (mut back, mut gone) = (0, 0);
+    for nth in 1..=faults.calls() {
+        for fault in [Fault::DeathBefore, Fault::DeathAfter] {
+            let (scene, stack) = scene().await;
+            Goes::Stack.prepare(&scene).await;
+            let faults = Faults::none();
+            let process = scene.world.faulty("first", &faults);
+            faults.fail_at(nth, fault);
+            tokio::select! {
+                () = sweep_all(&process) => {}
+                () = faults.death() => {}
+            }
+            drop(process);
+            let ctx = scene.world.process("second");
+            match removed::restore(&ctx, &scene.address, None).await {
+                Ok(restored) => {
+                    assert_eq!(restored, stack);
+                    back += 1;
+                    sweep_all(&ctx).await;
+                    scene.finish().await;
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("no removed stack"), "{error:?}");
+                    gone += 1;
+                    sweep_all(&ctx).await;
+                    let items = end(&scene).0;
+                    assert!(!items.iter().any(|item| item.contains(&format!("STACK#{stack}"))), "{items:?}");
+                }
+            }
+        }
+    }
+    assert!(back > 0 && gone > 0, "{back} came back, {gone} were gone");
+}

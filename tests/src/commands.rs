@@ -1,0 +1,72 @@
+//! The operator's commands, as a person or a script runs them.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::tools;
+
+/// How long a command may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The command, with nothing of the caller's environment, on this data folder.
+pub fn statewright(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tools::statewright());
+    command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
+    command.kill_on_drop(true);
+    command
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code.
+    pub code: Option<i32>,
+    /// The answer.
+    pub stdout: String,
+    /// All else.
+    pub stderr: String,
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+/// If it cannot be run, or does not end.
+pub async fn run(folder: &Path, arguments: &[&str]) -> Output {
+    let output = tokio::time::timeout(PATIENCE, statewright(folder, arguments).output()).await;
+    let output = output.expect("the command ends in time").expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command prints UTF-8");
+    Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// What a command answers.
+///
+/// # Panics
+/// If it does not succeed, or says anything beside its answer.
+pub async fn told(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    output.stdout
+}
+
+/// The one JSON document that a command answers to a script.
+///
+/// # Panics
+/// If it does not succeed, or answers anything else.
+pub async fn document(folder: &Path, arguments: &[&str]) -> Value {
+    let text = told(folder, &[arguments, &["--json"]].concat()).await;
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+}
+
+/// What a command says on stderr that ends with this code and answers nothing.
+///
+/// # Panics
+/// If it ends otherwise.
+pub async fn refused(folder: &Path, code: i32, arguments: &[&str]) -> String {
+    let output = run(folder, arguments).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", output.stderr);
+    output.stderr
+}

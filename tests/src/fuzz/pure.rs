@@ -1,0 +1,168 @@
+//! Functions that read what clients made up: none panics, and what they say of it holds together.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fastrand::Rng;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use statewright_shared::domain::deployment::{self, IntegrityError, inspect, same_state};
+use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::saves::{Delta, Edit, apply};
+use statewright_shared::journal::{parse_batch, read_batch, replay};
+
+use super::corpus::Corpus;
+use super::{Blob, Case, mutate};
+use crate::app::START;
+
+/// What is checked, or else why it is not so.
+type Checked = Result<(), String>;
+
+fn holds(what: &str, is_so: bool) -> Checked {
+    if is_so { Ok(()) } else { Err(format!("it does not hold that {what}")) }
+}
+
+fn without_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("a panic: {}", words.unwrap_or("without words")))
+    })
+}
+
+pub(super) fn text(corpus: &Corpus, dice: &mut Rng) -> Case {
+    let mut value = match dice.choice(&corpus.journals) {
+        Some(journal) if dice.u8(..3) == 0 => json!({ "entries": journal }),
+        _ => corpus.any(dice),
+    };
+    if dice.u8(..8) != 0 {
+        mutate::value(&mut value, dice, corpus);
+    }
+    Case::Text(Blob(mutate::body(&value, dice)))
+}
+
+pub(super) fn try_text(text: &[u8]) -> Checked {
+    without_panic(|| {
+        if let Ok(batch) = parse_batch(text) {
+            holds("a batch that is recorded reads back", read_batch(text).len() == batch.len())?;
+        }
+        let replayed = replay(None, read_batch(text), START).map_err(|error| error.to_string())?;
+        check_deployment(&replayed.text)?;
+        check_deployment(text)
+    })
+}
+
+/// What holds for every text that is taken as a deployment.
+fn check_deployment(text: &[u8]) -> Checked {
+    let Ok(inspection) = inspect(text) else { return Ok(()) };
+    holds("what is taken is JSON", serde_json::from_slice::<IgnoredAny>(text).is_ok())?;
+    holds("a state is the same as itself", same_state(text, text) == Ok(true))?;
+    let error = IntegrityError { version: "3".to_owned(), command: "c".to_owned(), error: "e".to_owned() };
+    for error in [Some(error), None] {
+        let marked = deployment::with_integrity_error(text, error).map_err(|error| error.to_string())?;
+        let again = inspect(&marked).map_err(|error| format!("a marked state is none: {error}"))?;
+        holds("a mark changes no resource", again.resource_count == inspection.resource_count)?;
+        holds("a mark changes no outputs", again.outputs == inspection.outputs)?;
+    }
+    let address =
+        |stack: &str| StackAddress::parse("acme", "bench", stack).map_err(|error| error.to_string());
+    let (from, to) = (address("dev")?, address("prod")?);
+    let renamed = deployment::rename(text, &from, &to).map_err(|error| format!("no rename: {error}"))?;
+    let again = inspect(&renamed).map_err(|error| format!("a renamed state is none: {error}"))?;
+    holds("a rename keeps every resource", again.resource_count == inspection.resource_count)
+}
+
+pub(super) fn journal(corpus: &Corpus, dice: &mut Rng) -> Case {
+    let mut base = dice.choice(&corpus.deployments).cloned().unwrap_or_default();
+    let mut entries = Value::from(dice.choice(&corpus.journals).cloned().unwrap_or_default());
+    if dice.u8(..3) == 0 {
+        mutate::value(&mut base, dice, corpus);
+    }
+    for _ in 0..dice.u8(..4) {
+        mutate::value(&mut entries, dice, corpus);
+    }
+    let mut entries = match entries {
+        Value::Array(entries) => entries,
+        other => vec![other],
+    };
+    let mut batches = Vec::new();
+    while !entries.is_empty() {
+        let batch = entries.split_off(entries.len() - 1 - dice.usize(..entries.len()));
+        batches.insert(0, Blob(mutate::body(&json!({ "entries": batch }), dice)));
+    }
+    let base = (dice.u8(..6) != 0).then(|| Blob(base.to_string().into_bytes()));
+    Case::Journal { base, batches }
+}
+
+pub(super) fn try_journal(base: Option<&Blob>, batches: &[Blob]) -> Checked {
+    without_panic(|| {
+        let base = base.map(|base| base.0.as_slice());
+        let entries = || batches.iter().flat_map(|batch| read_batch(&batch.0));
+        let replayed = match replay(base, entries(), START) {
+            Ok(replayed) => replayed,
+            Err(_) => {
+                return holds(
+                    "only a base that is none stops it",
+                    base.is_some_and(|base| inspect(base).is_err()),
+                );
+            }
+        };
+        let inspection = inspect(&replayed.text).map_err(|error| format!("the result is none: {error}"))?;
+        holds("it counts its resources", inspection.resource_count == replayed.resource_count)?;
+        holds("it counts its pending operations", inspection.pending_count == replayed.pending_count)?;
+        holds("it says what it breaks", inspection.integrity_error == replayed.integrity_error)?;
+        let again = replay(base, entries(), START).map_err(|error| error.to_string())?;
+        holds("the same makes the same bytes", again.text == replayed.text)?;
+        if batches.iter().all(|batch| parse_batch(&batch.0).is_ok()) {
+            let twice = replay(base, entries().chain(entries()), START).map_err(|error| error.to_string())?;
+            holds("entries that come twice count once", twice.text == replayed.text)?;
+        }
+        check_deployment(&replayed.text)
+    })
+}
+
+pub(super) fn delta(corpus: &Corpus, dice: &mut Rng) -> Case {
+    let base = dice.choice(&corpus.deployments).cloned().unwrap_or_default().to_string().into_bytes();
+    let mut at = 0;
+    let mut edits = Vec::new();
+    for _ in 0..dice.u8(..6) {
+        let start = dice.usize(at..=base.len());
+        at = dice.usize(start..=(start + 50).min(base.len()));
+        let text: String = (0..dice.u8(..8)).map(|_| dice.char('!'..'ä')).collect();
+        let point = |offset: usize| json!({ "line": 1, "column": 1, "offset": offset });
+        edits
+            .push(json!({ "Span": { "uri": "", "start": point(start), "end": point(at) }, "NewText": text }));
+    }
+    let mut delta =
+        json!({ "version": 3, "checkpointHash": "", "sequenceNumber": 2, "deploymentDelta": edits });
+    if dice.bool() {
+        mutate::value(&mut delta, dice, corpus);
+    }
+    Case::Delta { base: Blob(base), delta: Blob(mutate::body(&delta, dice)) }
+}
+
+pub(super) fn try_delta(base: &[u8], delta: &[u8]) -> Checked {
+    without_panic(|| {
+        let Ok(delta) = serde_json::from_slice::<Delta<'_>>(delta) else { return Ok(()) };
+        let edits = delta.deployment_delta.unwrap_or_default();
+        for bytes_max in [base.len() / 2, base.len(), 1 << 20] {
+            let expected = slowly(base, &edits).filter(|text| text.len() <= bytes_max);
+            holds("edits do what they say", apply(base, &edits, bytes_max).ok() == expected)?;
+        }
+        Ok(())
+    })
+}
+
+/// The same in the plainest way: from the last edit to the first, so that no offset moves.
+fn slowly(base: &[u8], edits: &[Edit<'_>]) -> Option<Vec<u8>> {
+    let mut text = base.to_vec();
+    let mut limit = base.len() as u64;
+    for edit in edits.iter().rev() {
+        let (start, end) = (edit.span.start.offset, edit.span.end.offset);
+        if start > end || end > limit {
+            return None;
+        }
+        limit = start;
+        text.splice(usize::try_from(start).ok()?..usize::try_from(end).ok()?, edit.new_text.bytes());
+    }
+    Some(text)
+}
