@@ -171,7 +171,10 @@ struct Wrapped {
 }
 
 struct Scene {
-    operation: String,
+    /// Any, if there is none.
+    operation: Option<String>,
+    /// So many requests pass before it.
+    before: usize,
     left: usize,
     play: Play,
 }
@@ -211,7 +214,14 @@ impl Gateway {
     /// Plays this at the next `times` requests for an operation: its name in the API for DynamoDB and KMS, such as `PutItem`,
     /// the method for S3.
     pub fn play(&self, operation: &str, times: usize, play: Play) {
-        lock(&self.shared.script).push(Scene { operation: operation.to_owned(), left: times, play });
+        let operation = Some(operation.to_owned());
+        lock(&self.shared.script).push(Scene { operation, before: 0, left: times, play });
+    }
+
+    /// Plays this at the `nth` request from now on, whatever it asks for; 1 is the next.
+    pub fn play_at(&self, nth: usize, play: Play) {
+        let before = nth.saturating_sub(1);
+        lock(&self.shared.script).push(Scene { operation: None, before, left: 1, play });
     }
 
     /// From now on KMS opens only what it has wrapped itself, under the master key that it was asked for, and says of anything
@@ -304,7 +314,12 @@ fn answer(status: u16, body: String) -> Response<Body> {
 impl Shared {
     fn next(&self, operation: &str) -> Option<Play> {
         let mut script = lock(&self.script);
-        let scene = script.iter_mut().find(|scene| scene.left > 0 && scene.operation == operation)?;
+        let is_meant = |scene: &Scene| scene.operation.as_deref().is_none_or(|meant| meant == operation);
+        let scene = script.iter_mut().find(|scene| scene.left > 0 && is_meant(scene))?;
+        if scene.before > 0 {
+            scene.before -= 1;
+            return None;
+        }
         scene.left -= 1;
         Some(scene.play.clone())
     }

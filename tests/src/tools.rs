@@ -463,7 +463,18 @@ fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
     const TOOL: &str = "statewright";
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let built = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo told this process about its own package. Build scripts that look at it would be run again, and all that is
+    // built on them with them.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG"))
+        {
+            command.env_remove(name);
+        }
+    }
+    let built = command
         .current_dir(root)
         .args(["build", "--bin", TOOL, "--message-format=json-render-diagnostics"])
         .args(arguments)
