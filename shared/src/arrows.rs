@@ -24,6 +24,11 @@ const MODULES: &[(&str, &[&str])] = &[
 /// Which modules may name these crates.
 const CRATES: &[(&str, &[&str])] = &[
     ("rusqlite", &["adapters"]),
+    ("aws_config", &["adapters"]),
+    ("aws_sdk_dynamodb", &["adapters"]),
+    ("aws_sdk_kms", &["adapters"]),
+    ("aws_sdk_s3", &["adapters"]),
+    ("aws_smithy_http_client", &["adapters"]),
     ("rustix", &["adapters"]),
     ("axum", &["api"]),
     ("http", &["api"]),

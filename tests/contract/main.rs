@@ -2,5 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
+mod aws;
 mod embedded;
 mod memory;
+mod model;

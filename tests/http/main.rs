@@ -4,6 +4,7 @@
 
 mod answers;
 mod audit;
+mod aws;
 mod bad_input;
 mod beyond;
 mod calls;

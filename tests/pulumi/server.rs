@@ -52,14 +52,14 @@ impl Server {
         log: Stdio,
     ) -> Self {
         let is_first = !folder.join("ledger.sqlite").exists();
-        let mut child = statewright(folder, &["serve", "--listen", listen])
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+        let mut command = statewright(folder, &["serve", "--listen", listen]);
+        command.args(arguments).envs(environment.iter().copied()).stderr(log);
+        Self::start_command(command, is_first).await
+    }
+
+    /// Starts this command and waits until it listens.
+    pub(crate) async fn start_command(mut command: Command, is_first: bool) -> Self {
+        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut server = Self { child, stdout, url: String::new(), token: None };
         server.url = server.says("Statewright listens on ").await.split(',').next().unwrap().to_owned();

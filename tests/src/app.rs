@@ -10,9 +10,10 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
+use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{
-    ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
+    ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock, SystemClock, SystemIds,
 };
 use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Group};
@@ -23,6 +24,8 @@ use statewright_shared::services::{accounts, orgs, tokens, update_tokens, users}
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::aws;
 
 /// The organization of [`TestApp::token`]'s user.
 pub const ORG: &str = "acme";
@@ -145,6 +148,19 @@ impl TestApp {
         let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
         context.settings = settings;
         Self::start(context, Some(clock), None).await
+    }
+
+    /// On the store on AWS behind this address, with a clock that goes on when somebody waits.
+    ///
+    /// # Panics
+    /// If the store is not there.
+    pub async fn aws(url: &str, names: &Names) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SteppingClock::new(START));
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds);
+        let store = aws::store(url, names, Arc::clone(&clock), Arc::clone(&ids)).await;
+        let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
+        let context = Context::new(ledger, blobs, keys, clock, ids, "server".to_owned());
+        Self::start(context, None, None).await
     }
 
     /// As [`TestApp::memory`], with other limits on what may be under way at once.

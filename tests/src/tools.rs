@@ -1,7 +1,8 @@
-//! Builds the programs that the tests run: the real clients, our test provider, and helpers written in Go.
+//! Builds the programs that the tests run: the real clients, our test provider, helpers written in Go, and the stand-in
+//! for AWS, which is written in Python.
 //!
 //! Each Go tool is a folder of `tests/tools` with its own `go.mod` and `go.sum`, so what is built is pinned by version
-//! and checksum. The result lies in a cache outside the tree, under a name that carries the SHA-256 of everything that
+//! and checksum; the Python one has its `requirements.txt`. The result lies in a cache outside the tree, under a name that carries the SHA-256 of everything that
 //! went into it: a second run finds it there, a changed source or version makes a new one beside it, and nothing has
 //! to be cleaned for correctness. The folder is `$STATEWRIGHT_TOOLS_CACHE`, else `$XDG_CACHE_HOME/statewright-tools`,
 //! else `$HOME/.cache/statewright-tools`.
@@ -57,12 +58,18 @@ pub enum ToolError {
         /// What `go env GOVERSION` says.
         found: String,
     },
+    /// No `python3` on the `PATH`.
+    #[error("{tool} needs Python 3.10 or later with venv and pip, and there is no `python3` on the PATH")]
+    PythonMissing {
+        /// The tool that was to be installed.
+        tool: &'static str,
+    },
     /// Neither of the variables that name the cache folder is set.
     #[error("nowhere to keep built tools: set STATEWRIGHT_TOOLS_CACHE or HOME")]
     NoCache,
     /// The compiler refused; its output says why.
     #[error(
-        "building {tool} failed ({status}); modules are fetched the first time, so this needs the network once:\n{output}"
+        "building {tool} failed ({status}); what it needs is fetched the first time, which takes the network:\n{output}"
     )]
     Build {
         /// The tool that was to be built.
@@ -184,6 +191,19 @@ pub fn bench_tools() -> &'static Path {
     PROGRAM.get_or_init(|| or_panic(build(&BENCH_TOOLS)).path)
 }
 
+/// The Python that has the stand-in for AWS, and the program to give it; see [`crate::aws::StandIn`], which runs it.
+///
+/// # Panics
+/// If it cannot be installed; the message says what is missing.
+pub fn aws_stand_in() -> (&'static Path, &'static Path) {
+    static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let (python, program) = PATHS.get_or_init(|| {
+        let python = or_panic(install_aws_stand_in()).path.join("bin").join("python");
+        (python, aws_stand_in_sources().join("start.py"))
+    });
+    (python, program)
+}
+
 /// The `statewright` binary of this tree, debug build.
 ///
 /// # Panics
@@ -276,6 +296,49 @@ fn build(tool: &GoTool) -> Result<Ready, ToolError> {
         })
     })?;
     Ok(Ready { path: ready.path.join(tool.name), built: ready.built })
+}
+
+const AWS_STAND_IN: &str = "aws-stand-in";
+
+fn aws_stand_in_sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(AWS_STAND_IN)
+}
+
+/// Installs what `requirements.txt` of the stand-in names into an environment of its own, or finds it there.
+fn install_aws_stand_in() -> Result<Ready, ToolError> {
+    let requirements = aws_stand_in_sources().join("requirements.txt");
+    let mut key = Sha256::new();
+    // What is installed is for one version of Python.
+    feed(&mut key, &run_python(Path::new("python3"), &["-VV"])?);
+    feed(&mut key, &fs::read(&requirements).map_err(ToolError::io("cannot read", &requirements))?);
+    in_cache(AWS_STAND_IN, &short_hex(key), |folder| {
+        run_python(Path::new("python3"), &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
+        // Through `python`, not through `pip`, whose first line names the folder that is about to be renamed.
+        let pip =
+            ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--requirement"];
+        let arguments = pip.iter().map(OsStr::new).chain([requirements.as_os_str()]);
+        run_python(&folder.join("bin").join("python"), &arguments.collect::<Vec<_>>()).map(drop)
+    })
+}
+
+/// What Python printed.
+fn run_python(python: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, ToolError> {
+    let ran = Command::new(python).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            ToolError::PythonMissing { tool: AWS_STAND_IN }
+        } else {
+            ToolError::io("cannot run", python)(error)
+        }
+    })?;
+    if ran.status.success() {
+        return Ok(ran.stdout);
+    }
+    Err(ToolError::Build {
+        tool: AWS_STAND_IN,
+        status: ran.status.to_string(),
+        // Which of the two it complains on depends on the module.
+        output: String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
+    })
 }
 
 /// What every build has in its environment, whatever the caller has in theirs: no flags and no workspace of their own, no
@@ -400,7 +463,18 @@ fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
     const TOOL: &str = "statewright";
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let built = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // What cargo told this process about its own package. Build scripts that look at it would be run again, and all that is
+    // built on them with them.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG"))
+        {
+            command.env_remove(name);
+        }
+    }
+    let built = command
         .current_dir(root)
         .args(["build", "--bin", TOOL, "--message-format=json-render-diagnostics"])
         .args(arguments)
@@ -421,7 +495,7 @@ fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
         })
 }
 
-/// Builds or finds every Go tool and tells `report` the name, the outcome and the seconds of each as it goes.
+/// Builds or finds every tool and tells `report` the name, the outcome and the seconds of each as it goes.
 ///
 /// # Errors
 /// The first that cannot be built; those after it are not tried.
@@ -432,6 +506,9 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
+    let watch = Stopwatch::start();
+    let ready = install_aws_stand_in()?;
+    report(AWS_STAND_IN, &ready, watch.elapsed().as_secs_f64());
     let clients: &[&GoTool] = &[
         &PULUMI,
         #[cfg(feature = "extended")]

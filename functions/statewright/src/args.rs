@@ -32,6 +32,36 @@ pub(crate) struct Data {
     /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
+    /// Where the data lie: in a folder of this machine, which one server has to itself, or on AWS, where any number of servers
+    /// share them.
+    #[arg(long, value_enum, env = "STATEWRIGHT_STORE", default_value = "folder", global = true)]
+    pub(crate) store: Store,
+    #[command(flatten)]
+    pub(crate) aws: Aws,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Store {
+    Folder,
+    Aws,
+}
+
+/// What the store on AWS consists of; `statewright aws setup` makes it. Region, credentials and other URLs of the services
+/// come from where AWS's own tools have them (`AWS_REGION`, `AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ENDPOINT_URL_S3`, ...).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Aws {
+    /// The DynamoDB table of the store on AWS.
+    #[arg(long, value_name = "NAME", env = "STATEWRIGHT_TABLE", global = true)]
+    pub(crate) table: Option<String>,
+    /// The S3 bucket of the store on AWS.
+    #[arg(long, value_name = "NAME", env = "STATEWRIGHT_BUCKET", global = true)]
+    pub(crate) bucket: Option<String>,
+    /// The KMS key of the store on AWS: an alias (alias/NAME), an identifier or an ARN.
+    #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KEY", global = true)]
+    pub(crate) key: Option<String>,
+    /// Put the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
+    #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
+    pub(crate) s3_path_style: bool,
 }
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {

@@ -1,15 +1,17 @@
 //! What stands behind the ports.
 //!
-//! The single binary lives on [`embedded`]; the tests of everything above live on the memory adapters and wrap them
-//! with those that count and those that fail.
+//! The single binary lives on [`embedded`], functions and servers that share a store live on [`aws`]. The tests of
+//! everything above live on the memory adapters and wrap them with those that count and those that fail.
 
-#[cfg(any(feature = "embedded", feature = "testing"))]
+#[cfg(any(feature = "embedded", feature = "testing", all(test, feature = "aws")))]
 mod key_range;
 #[cfg(any(feature = "embedded", feature = "testing"))]
 mod master_key;
 mod system_clock;
 mod system_ids;
 
+#[cfg(feature = "aws")]
+pub mod aws;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 

@@ -68,7 +68,7 @@ struct Restored {
 
 pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
     let Backup { data, to, without_key } = backup;
-    let (folder, ctx) = data::open_beside(&data).await?;
+    let (folder, ctx) = data::open_folder_beside(&data).await?;
     let bar = out.progress("blobs", Some(0));
     let made = back_up(&folder, &to, !without_key, ctx.now(), data::named_blobs, &shown(&bar)).await;
     bar.finish_and_clear();

@@ -3,8 +3,8 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::ids::StackId;
-use statewright_shared::services::check as check_service;
 use statewright_shared::services::check::{Orphans, StackReport};
+use statewright_shared::services::check as check_service;
 
 use crate::args::Data;
 use crate::data;
@@ -85,7 +85,7 @@ impl Report {
 }
 
 pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
-    let (folder, ctx) = data::open_beside(&check.data).await?;
+    let (folder, ctx) = data::open_folder_beside(&check.data).await?;
     let ids = check_service::stacks(&ctx, &folder).await?;
     let bar = out.progress("stacks", Some(ids.len() as u64));
     let mut stacks = Vec::with_capacity(ids.len());

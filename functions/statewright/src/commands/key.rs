@@ -55,7 +55,7 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
     let (folder, ctx, is_alone) = match data::open_alone(data).await {
         Ok((folder, ctx)) => (folder, ctx, true),
         Err(error) if matches!(error.downcast_ref(), Some(FolderError::Served { .. })) => {
-            let (folder, ctx) = data::open_beside(data).await?;
+            let (folder, ctx) = data::open_folder_beside(data).await?;
             (folder, ctx, false)
         }
         Err(error) => return Err(error),
@@ -116,7 +116,7 @@ pub(crate) async fn finish_rotation(folder: &DataFolder, ctx: &Arc<Context>) -> 
 }
 
 async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Result<()> {
-    let (folder, ctx) = data::open_beside(data).await?;
+    let (folder, ctx) = data::open_folder_beside(data).await?;
     // A rotation must not miss the new key.
     let _lock = folder.lock_keys()?;
     let operator = directory::operator(&ctx, Some(&address.org)).await?;

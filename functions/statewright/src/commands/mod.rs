@@ -1,5 +1,6 @@
 //! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
 
+mod aws;
 mod backup;
 mod check;
 mod completions;
@@ -23,7 +24,7 @@ use crate::serve::{self, Serve};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the `pulumi` CLI, with all data in one folder.
+    /// Serve the `pulumi` CLI, with all data in one folder, or on AWS.
     Serve(Serve),
     /// Make, list and revoke access tokens. Works beside a running server.
     Token(token::Token),
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Check(check::Check),
     /// Replace the keys that secrets are under. Works beside a running server.
     Key(key::Key),
+    /// Make what the store on AWS consists of.
+    Aws(aws::Aws),
     /// Print the completions of these commands for a shell.
     Completions(completions::Completions),
 }
@@ -63,6 +66,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Restore(restore) => backup::restore(restore, out).await,
         Command::Check(check) => check::run(check, out).await,
         Command::Key(key) => key::run(key, out).await,
+        Command::Aws(aws) => aws::run(aws, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }

@@ -50,8 +50,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     // After the socket is had: a token that is made is shown.
     let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let folder_name = data::path(&args.data)?.display().to_string();
-    greet(&format!("{scheme}://{}", address(&listener)?), &folder_name, first);
+    greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
     if let Some(metrics) = &metrics {
         say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
     }
@@ -60,7 +59,9 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     }
 
     let ctx = Arc::new(ctx);
-    if let Err(error) = key::finish_rotation(&folder, &ctx).await {
+    if let Some(folder) = &folder
+        && let Err(error) = key::finish_rotation(folder, &ctx).await
+    {
         // Both keys are there, so nothing is in the way.
         tracing::warn!(error = format!("{error:#}"), "the old master key stays");
     }
@@ -144,8 +145,8 @@ async fn sweep_for_ever(app: App) {
 }
 
 #[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]
-fn greet(url: &str, folder: &str, first: Option<FirstUser>) {
-    println!("Statewright listens on {url}, with its data in {folder}");
+fn greet(url: &str, place: &str, first: Option<FirstUser>) {
+    println!("Statewright listens on {url}, with its data in {place}");
     if let Some(FirstUser { login, token }) = first {
         println!();
         println!(

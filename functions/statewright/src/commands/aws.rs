@@ -1,0 +1,60 @@
+//! `statewright aws`.
+
+use clap::Subcommand;
+use serde::Serialize;
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Outcome, set_up};
+
+use crate::args;
+use crate::data;
+use crate::output::{Output, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Aws {
+    #[command(flatten)]
+    aws: args::Aws,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make the table (on demand, with recovery to any point of 35 days), the bucket (private) and the key (rotated each
+    /// year) that --table, --bucket and --key name, or find them. May be repeated: what is there stays.
+    Setup,
+}
+
+#[derive(Serialize)]
+struct SetUp {
+    done: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    what: &'static str,
+    name: String,
+    outcome: &'static str,
+}
+
+pub(crate) async fn run(aws: Aws, out: Output) -> anyhow::Result<()> {
+    let Command::Setup = aws.command;
+    let names = data::aws_names(&aws.aws)?;
+    let clients = data::aws_clients(&aws.aws).await?;
+    let line = |done: statewright_shared::adapters::aws::Done| Line {
+        what: done.what,
+        name: done.name,
+        outcome: match done.outcome {
+            Outcome::Found => "found",
+            Outcome::Made => "made",
+            Outcome::NotImplemented => "not implemented",
+        },
+    };
+    let done = set_up(&clients, &names, &SystemClock).await?.into_iter().map(line).collect();
+    out.answer(&SetUp { done }, |set_up| {
+        let rows = set_up
+            .done
+            .iter()
+            .map(|line| vec![line.what.to_owned(), line.name.clone(), line.outcome.to_owned()]);
+        table(&["WHAT", "OF", "OUTCOME"], rows)
+    })
+}

@@ -1,0 +1,104 @@
+//! Data keys under a KMS key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws_sdk_kms::Client;
+use aws_sdk_kms::operation::decrypt::DecryptError;
+use aws_sdk_kms::primitives::Blob;
+use aws_sdk_kms::types::DataKeySpec;
+use zeroize::Zeroizing;
+
+use super::Clients;
+use super::failure::{Patience, is_turned_away, of_read};
+use crate::ports::{Clock, DataKey, Ids, KeyContext, Keys, KeysError, PortError, WrappedKey};
+
+const GENERATING: &str = "making a data key";
+const UNWRAPPING: &str = "opening a data key";
+
+/// What KMS takes to decrypt, in bytes. Source: `Decrypt` in the KMS API reference.
+const CIPHERTEXT_BYTES_MAX: usize = 6144;
+
+/// Data keys that KMS makes and opens under one of its keys, with the context as encryption context: it is bound to the
+/// wrapped key, stands in CloudTrail, and a role's policy can ask for it. Clones share the client.
+///
+/// A key that is disabled, gone or not ours to use is a failure of the port, not a mismatch: once that is put right, the data
+/// keys open again.
+#[derive(Clone)]
+pub struct KmsKeys {
+    client: Client,
+    key: String,
+    patience: Patience,
+}
+
+impl fmt::Debug for KmsKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KmsKeys").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl KmsKeys {
+    /// Data keys under this master key: see [`super::Names::key`]. `clock` waits and `ids` says for how long, where a call is
+    /// turned away.
+    pub fn new(clients: &Clients, key: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self { client: clients.kms.clone(), key, patience: Patience::new(clock, ids) }
+    }
+}
+
+#[async_trait]
+impl Keys for KmsKeys {
+    async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
+        let generate = self
+            .client
+            .generate_data_key()
+            .key_id(&self.key)
+            .key_spec(DataKeySpec::Aes256)
+            .encryption_context(context.name, &context.value);
+        let answer = self.patience.call(|| generate.clone().send(), is_turned_away).await;
+        let answer = answer.map_err(|error| of_read(GENERATING, error))?;
+        let wrapped = answer.ciphertext_blob.map(Blob::into_inner).filter(|wrapped| !wrapped.is_empty());
+        let wrapped =
+            wrapped.ok_or_else(|| PortError::not_done(GENERATING, "KMS answered without the wrapped key"))?;
+        Ok((data_key(answer.plaintext, GENERATING)?, WrappedKey(wrapped)))
+    }
+
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        // KMS would not look at one of such a length, and would say so in the words for a malformed call.
+        if wrapped.0.is_empty() || wrapped.0.len() > CIPHERTEXT_BYTES_MAX {
+            return Err(KeysError::Mismatch);
+        }
+        let decrypt = self
+            .client
+            .decrypt()
+            // Not left to what the wrapped key says about itself: it might be another key that this role may use.
+            .key_id(&self.key)
+            .ciphertext_blob(Blob::new(wrapped.0.clone()))
+            .encryption_context(context.name, &context.value);
+        match self.patience.call(|| decrypt.clone().send(), is_turned_away).await {
+            Ok(answer) => Ok(data_key(answer.plaintext, UNWRAPPING)?),
+            Err(error) => match error.as_service_error() {
+                Some(
+                    DecryptError::InvalidCiphertextException(_) | DecryptError::IncorrectKeyException(_),
+                ) => Err(KeysError::Mismatch),
+                _ => Err(of_read(UNWRAPPING, error).into()),
+            },
+        }
+    }
+
+    /// KMS changes what is inside of a master key by itself, and opens what was wrapped before. So nothing is ever under an
+    /// older one.
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        self.unwrap(wrapped, context).await.map(|_| None)
+    }
+}
+
+fn data_key(plaintext: Option<Blob>, what: &'static str) -> Result<DataKey, PortError> {
+    let plain = Zeroizing::new(plaintext.map(Blob::into_inner).unwrap_or_default());
+    let bytes = plain.as_slice().try_into();
+    bytes.map(DataKey).map_err(|_| PortError::not_done(what, "KMS answered with a key of another length"))
+}

@@ -1,0 +1,188 @@
+//! The store on AWS: items in one DynamoDB table, blobs in one S3 bucket, data keys under one KMS key.
+//!
+//! [`Clients`] are built once a process and shared by all three. Their own retries are off: a client that repeats a
+//! conditional write whose answer was lost is refused by what it has written itself, and nobody above could tell. What
+//! was certainly turned away (a throttled call, a transaction that met another one) is repeated here with growing,
+//! random waits; everything else goes up as "not done" or "unknown", and the services decide.
+
+mod dynamo;
+mod failure;
+mod item;
+mod kms;
+mod s3;
+mod setup;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{AppName, BehaviorVersion, ConfigLoader, Region};
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_smithy_http_client::tls;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+
+pub use dynamo::DynamoLedger;
+pub use kms::KmsKeys;
+pub use s3::S3Blobs;
+pub use setup::{Done, Outcome, SetupError, set_up};
+
+use crate::ports::{Clock, Ids};
+
+/// What the three services are asked with. An attempt that takes longer than this is given up; whether it was done is
+/// not known then.
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where the services are, and how they are asked. All that is not said here comes from where AWS's own tools have it:
+/// environment, profile, role of the machine.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The region, such as `eu-central-1`.
+    pub region: Option<String>,
+    /// One URL for all services, as stand-ins have.
+    pub endpoint: Option<String>,
+    /// DynamoDB's URL; goes before [`Options::endpoint`].
+    pub dynamodb_endpoint: Option<String>,
+    /// S3's URL; goes before [`Options::endpoint`].
+    pub s3_endpoint: Option<String>,
+    /// KMS's URL; goes before [`Options::endpoint`].
+    pub kms_endpoint: Option<String>,
+    /// Whether the bucket's name goes into the path instead of the host's name, as stand-ins need it.
+    pub s3_path_style: bool,
+    /// How long an attempt may take; [`ATTEMPT_TIMEOUT`] by default. Storing a blob gets more by its size.
+    pub attempt_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            region: None,
+            endpoint: None,
+            dynamodb_endpoint: None,
+            s3_endpoint: None,
+            kms_endpoint: None,
+            s3_path_style: false,
+            attempt_timeout: ATTEMPT_TIMEOUT,
+        }
+    }
+}
+
+/// The names of what the store consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// The table.
+    pub table: String,
+    /// The bucket.
+    pub bucket: String,
+    /// The master key: an alias (`alias/…`), an identifier or an ARN. Data keys open under the key that made them, so an
+    /// alias must stay with its key. (KMS changes what is inside of a key once a year, which harms nothing.)
+    pub key: String,
+}
+
+/// The region is nowhere to be found.
+#[derive(Debug, thiserror::Error)]
+#[error("no AWS region is set: name one with AWS_REGION or in the profile")]
+pub struct NoRegion;
+
+/// Clients of the three services. Clones share connections and credentials.
+#[derive(Debug, Clone)]
+pub struct Clients {
+    pub(crate) dynamodb: aws_sdk_dynamodb::Client,
+    pub(crate) s3: aws_sdk_s3::Client,
+    pub(crate) kms: aws_sdk_kms::Client,
+    attempt_timeout: Duration,
+}
+
+impl Clients {
+    /// Clients with the credentials of the environment. Calls no service yet, but may ask the machine who it is.
+    ///
+    /// # Errors
+    /// When there is no region.
+    pub async fn connect(options: &Options) -> Result<Self, NoRegion> {
+        Self::load(aws_config::defaults(BehaviorVersion::latest()), options).await
+    }
+
+    /// Clients of a stand-in, which believes any credentials.
+    ///
+    /// # Errors
+    /// None: a region that is missing is made up.
+    #[cfg(feature = "testing")]
+    pub async fn of_stand_in(options: &Options) -> Result<Self, NoRegion> {
+        use aws_sdk_dynamodb::config::Credentials;
+        let region = options.region.clone().unwrap_or_else(|| "us-east-1".to_owned());
+        let loader = aws_config::defaults(BehaviorVersion::latest())
+            .credentials_provider(Credentials::new("stand-in", "stand-in", None, None, "stand-in"));
+        Self::load(loader, &Options { region: Some(region), s3_path_style: true, ..options.clone() }).await
+    }
+
+    async fn load(mut loader: ConfigLoader, options: &Options) -> Result<Self, NoRegion> {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        loader = loader.http_client(http);
+        if let Ok(name) = AppName::new("statewright") {
+            loader = loader.app_name(name);
+        }
+        if let Some(region) = &options.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            return Err(NoRegion);
+        }
+
+        let endpoint = |own: &Option<String>| own.clone().or_else(|| options.endpoint.clone());
+        let timeouts = timeouts(options.attempt_timeout);
+        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&config)
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(timeouts.clone());
+        let mut s3 = aws_sdk_s3::config::Builder::from(&config)
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(timeouts.clone())
+            .force_path_style(options.s3_path_style);
+        let mut kms = aws_sdk_kms::config::Builder::from(&config)
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(timeouts);
+        // Where nothing is said here, what the environment says about a service's URL stays.
+        if let Some(url) = endpoint(&options.dynamodb_endpoint) {
+            dynamodb = dynamodb.endpoint_url(url);
+        }
+        if let Some(url) = endpoint(&options.s3_endpoint) {
+            s3 = s3.endpoint_url(url);
+        }
+        if let Some(url) = endpoint(&options.kms_endpoint) {
+            kms = kms.endpoint_url(url);
+        }
+        Ok(Self {
+            dynamodb: aws_sdk_dynamodb::Client::from_conf(dynamodb.build()),
+            s3: aws_sdk_s3::Client::from_conf(s3.build()),
+            kms: aws_sdk_kms::Client::from_conf(kms.build()),
+            attempt_timeout: options.attempt_timeout,
+        })
+    }
+}
+
+/// The three ports over one set of clients.
+#[derive(Clone)]
+pub struct AwsStore {
+    /// Items.
+    pub ledger: DynamoLedger,
+    /// Blobs.
+    pub blobs: S3Blobs,
+    /// Data keys.
+    pub keys: KmsKeys,
+}
+
+impl AwsStore {
+    /// The store of these names. Calls no service: what is missing shows at the first call.
+    pub fn new(clients: &Clients, names: &Names, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self {
+            ledger: DynamoLedger::new(clients, names.table.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+            blobs: S3Blobs::new(clients, names.bucket.clone(), Arc::clone(&clock), Arc::clone(&ids)),
+            keys: KmsKeys::new(clients, names.key.clone(), clock, ids),
+        }
+    }
+}
+
+fn timeouts(attempt: Duration) -> TimeoutConfig {
+    TimeoutConfig::builder().connect_timeout(attempt).operation_attempt_timeout(attempt).build()
+}

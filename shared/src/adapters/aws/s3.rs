@@ -1,0 +1,120 @@
+//! Blobs in an S3 bucket.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+
+use super::failure::{Patience, is_turned_away, of_read, of_write};
+use super::{Clients, timeouts};
+use crate::ports::{Blob, BlobKey, Blobs, Clock, Ids, PortError};
+
+const STORING: &str = "storing a blob";
+const READING: &str = "reading a blob";
+const DELETING: &str = "deleting a blob";
+
+/// The slowest upload, in bytes a second, that is not given up: an attempt gets its time by that.
+const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 1 << 20;
+
+/// Blobs as objects of one bucket, each under the key as it is spelled. Clones share the client.
+///
+/// * Every object carries its SHA-256: S3 refuses a put whose bytes were altered on their way, and a stream that was read
+///   ends with an error if they were.
+/// * A put has no condition, and may be repeated: the bytes under a key are always the same.
+/// * An object that is absent is told apart from a bucket that is. Without the right to list the bucket, S3 says neither but
+///   denies access; a role needs `s3:ListBucket` beside `s3:GetObject`.
+#[derive(Clone)]
+pub struct S3Blobs {
+    client: Client,
+    bucket: String,
+    attempt_timeout: Duration,
+    patience: Patience,
+}
+
+impl fmt::Debug for S3Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("S3Blobs").field("bucket", &self.bucket).finish_non_exhaustive()
+    }
+}
+
+impl S3Blobs {
+    /// The blobs of this bucket. `clock` waits and `ids` says for how long, where a call is turned away.
+    pub fn new(clients: &Clients, bucket: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self {
+            client: clients.s3.clone(),
+            bucket,
+            attempt_timeout: clients.attempt_timeout,
+            patience: Patience::new(clock, ids),
+        }
+    }
+}
+
+#[async_trait]
+impl Blobs for S3Blobs {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        let upload = Duration::from_secs(body.len() as u64 / UPLOAD_BYTES_PER_SECOND_MIN);
+        let send = || {
+            self.client
+                .put_object()
+                .bucket(&self.bucket)
+                .key(key.as_str())
+                .checksum_algorithm(ChecksumAlgorithm::Sha256)
+                .body(ByteStream::from(body.clone()))
+                .customize()
+                .config_override(
+                    aws_sdk_s3::Config::builder().timeout_config(timeouts(self.attempt_timeout + upload)),
+                )
+                .send()
+        };
+        self.patience.call(send, is_turned_away).await.map(drop).map_err(|error| of_write(STORING, error))
+    }
+
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        let get = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(key.as_str())
+            .checksum_mode(ChecksumMode::Enabled);
+        let found = match self.patience.call(|| get.clone().send(), is_turned_away).await {
+            Ok(found) => found,
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(of_read(READING, error)),
+        };
+        let bytes_total = found
+            .content_length
+            .and_then(|length| u64::try_from(length).ok())
+            .ok_or_else(|| PortError::not_done(READING, "the store did not say how long the blob is"))?;
+        let chunks = stream::unfold(Some(found.body), |body| async {
+            let mut body = body?;
+            match body.next().await? {
+                Ok(chunk) => Some((Ok(chunk), Some(body))),
+                Err(error) => Some((Err(PortError::not_done(READING, error)), None)),
+            }
+        });
+        Ok(Some(Blob { bytes_total, stream: chunks.boxed() }))
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        let delete = self.client.delete_object().bucket(&self.bucket).key(key.as_str());
+        match self.patience.call(|| delete.clone().send(), is_turned_away).await {
+            Ok(_) => Ok(()),
+            // S3 itself answers the same whether there was one; what speaks its protocol need not.
+            Err(error)
+                if error.as_service_error().and_then(ProvideErrorMetadata::code) == Some("NoSuchKey") =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(of_write(DELETING, error)),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Making what the store consists of: a table, a bucket and a key.
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::http::HttpResponse;
+use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, ContinuousBackupsStatus, KeySchemaElement, KeyType,
+    PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, ScalarAttributeType, TableDescription,
+    TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
+};
+use aws_sdk_s3::types::{
+    BucketLocationConstraint, BucketVersioningStatus, CreateBucketConfiguration,
+    PublicAccessBlockConfiguration, ServerSideEncryption, ServerSideEncryptionByDefault,
+    ServerSideEncryptionConfiguration, ServerSideEncryptionRule,
+};
+
+use super::failure::Described;
+use super::item::{PARTITION, SORT, TTL};
+use super::{Clients, Names};
+use crate::ports::{BoxError, Clock};
+
+/// A new table takes some seconds; after so many looks at it something is wrong.
+const LOOKS_MAX: u32 = 60;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// One thing that the store needs, and how it came to be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// The thing, for a person to read.
+    pub what: &'static str,
+    /// Its name.
+    pub name: String,
+    /// How it came to be so.
+    pub outcome: Outcome,
+}
+
+/// How a thing came to be as it has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was so already.
+    Found,
+    /// It is so now.
+    Made,
+    /// The service does not know of such a thing, as a stand-in may not: it is not so.
+    NotImplemented,
+}
+
+/// Why the store could not be set up. What was done until then stays, and is found when it is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A service refused or failed.
+    #[error("{what} {name} failed")]
+    Call {
+        /// What was asked for.
+        what: &'static str,
+        /// The name of the table, bucket or key.
+        name: String,
+        /// The service's own error.
+        #[source]
+        source: BoxError,
+    },
+    /// There is a table of that name, but not one of ours.
+    #[error("the table {0} has other keys than Statewright's: choose another name")]
+    OtherTable(String),
+    /// The bucket keeps old versions of objects.
+    #[error(
+        "the bucket {0} keeps versions of objects, so that what Statewright deletes would stay: choose another, or suspend its versioning"
+    )]
+    Versioned(String),
+    /// The table did not become ready.
+    #[error("the table {0} is not ready after a minute: try again")]
+    NotReady(String),
+    /// An identifier cannot be given to a new key.
+    #[error("there is no key {0}, and only an alias (alias/NAME) can be given to a new one")]
+    NoKey(String),
+}
+
+/// Makes the table (on demand, with time to live and recovery to any point of 35 days), the bucket (private, encrypted,
+/// without versions) and the key (under its alias, rotated each year), or finds them. Each step may be repeated: the second
+/// time it finds what the first has made. Nothing that is there is removed, and no content is touched.
+///
+/// # Errors
+/// See [`SetupError`].
+pub async fn set_up(clients: &Clients, names: &Names, clock: &dyn Clock) -> Result<Vec<Done>, SetupError> {
+    let mut done = Vec::new();
+    table(clients, &names.table, clock, &mut done).await?;
+    bucket(clients, &names.bucket, &mut done).await?;
+    key(clients, &names.key, &mut done).await?;
+    Ok(done)
+}
+
+async fn table(
+    clients: &Clients,
+    name: &str,
+    clock: &dyn Clock,
+    done: &mut Vec<Done>,
+) -> Result<(), SetupError> {
+    let client = &clients.dynamodb;
+    let asked = client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+    let asked = [(PARTITION, KeyType::Hash), (SORT, KeyType::Range)]
+        .into_iter()
+        .try_fold(asked, |asked, (attribute, kind)| {
+            let text = AttributeDefinition::builder()
+                .attribute_name(attribute)
+                .attribute_type(ScalarAttributeType::S)
+                .build()?;
+            let key = KeySchemaElement::builder().attribute_name(attribute).key_type(kind).build()?;
+            Ok(asked.attribute_definitions(text).key_schema(key))
+        })
+        .map_err(|error: BuildError| malformed("making the table", name, error))?;
+    let made = match asked.send().await {
+        Ok(_) => Outcome::Made,
+        Err(error) if code(&error) == Some("ResourceInUseException") => Outcome::Found,
+        Err(error) => return Err(failed("making the table", name, error)),
+    };
+    let table = ready(clients, name, clock).await?;
+    if !has_our_keys(&table) {
+        return Err(SetupError::OtherTable(name.to_owned()));
+    }
+    note(done, "table", name, made);
+
+    const EXPIRY: &str = "expiry of items";
+    let outcome = match client.describe_time_to_live().table_name(name).send().await {
+        Ok(found) => {
+            let status = found
+                .time_to_live_description
+                .filter(|ttl| ttl.attribute_name() == Some(TTL))
+                .and_then(|ttl| ttl.time_to_live_status);
+            if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
+                Outcome::Found
+            } else {
+                let wanted =
+                    TimeToLiveSpecification::builder().enabled(true).attribute_name(TTL).build().map_err(
+                        |error| malformed("setting the expiry of items of the table", name, error),
+                    )?;
+                let sent =
+                    client.update_time_to_live().table_name(name).time_to_live_specification(wanted).send();
+                set("setting the expiry of items of the table", name, sent.await)?
+            }
+        }
+        Err(error) => not_implemented("asking about the expiry of items of the table", name, error)?,
+    };
+    note(done, EXPIRY, name, outcome);
+
+    let outcome = match client.describe_continuous_backups().table_name(name).send().await {
+        Ok(found) => {
+            let backups = found.continuous_backups_description;
+            let is_on = backups.is_some_and(|backups| {
+                backups.continuous_backups_status == ContinuousBackupsStatus::Enabled
+                    && backups
+                        .point_in_time_recovery_description
+                        .and_then(|recovery| recovery.point_in_time_recovery_status)
+                        == Some(PointInTimeRecoveryStatus::Enabled)
+            });
+            if is_on {
+                Outcome::Found
+            } else {
+                let wanted = PointInTimeRecoverySpecification::builder()
+                    .point_in_time_recovery_enabled(true)
+                    .build()
+                    .map_err(|error| malformed("setting the backups of the table", name, error))?;
+                let sent = client
+                    .update_continuous_backups()
+                    .table_name(name)
+                    .point_in_time_recovery_specification(wanted)
+                    .send();
+                set("setting the backups of the table", name, sent.await)?
+            }
+        }
+        Err(error) => not_implemented("asking about the backups of the table", name, error)?,
+    };
+    note(done, "recovery to any point of 35 days", name, outcome);
+    Ok(())
+}
+
+/// The table, once it can be used.
+async fn ready(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<TableDescription, SetupError> {
+    for _ in 0..LOOKS_MAX {
+        match clients.dynamodb.describe_table().table_name(name).send().await {
+            Ok(found) => {
+                if let Some(table) =
+                    found.table.filter(|table| table.table_status == Some(TableStatus::Active))
+                {
+                    return Ok(table);
+                }
+            }
+            // What was just made may not be known everywhere yet.
+            Err(error) if code(&error) == Some("ResourceNotFoundException") => {}
+            Err(error) => return Err(failed("asking about the table", name, error)),
+        }
+        clock.sleep(LOOK_EVERY).await;
+    }
+    Err(SetupError::NotReady(name.to_owned()))
+}
+
+fn has_our_keys(table: &TableDescription) -> bool {
+    let keys = table.key_schema().iter().map(|key| (key.attribute_name(), key.key_type().clone()));
+    let are_texts = [PARTITION, SORT].into_iter().all(|attribute| {
+        table.attribute_definitions().iter().any(|definition| {
+            definition.attribute_name() == attribute && *definition.attribute_type() == ScalarAttributeType::S
+        })
+    });
+    keys.eq([(PARTITION, KeyType::Hash), (SORT, KeyType::Range)]) && are_texts
+}
+
+async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), SetupError> {
+    let client = &clients.s3;
+    let outcome = match client.head_bucket().bucket(name).send().await {
+        Ok(_) => Outcome::Found,
+        Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => {
+            let region = client.config().region().map(|region| region.as_ref().to_owned());
+            // The oldest region is the one that must not be named.
+            let place = region.filter(|region| region != "us-east-1").map(|region| {
+                let place = BucketLocationConstraint::from(region.as_str());
+                CreateBucketConfiguration::builder().location_constraint(place).build()
+            });
+            let sent = client.create_bucket().bucket(name).set_create_bucket_configuration(place).send();
+            match sent.await {
+                Ok(_) => Outcome::Made,
+                Err(error) if code(&error) == Some("BucketAlreadyOwnedByYou") => Outcome::Found,
+                Err(error) => return Err(failed("making the bucket", name, error)),
+            }
+        }
+        Err(error) => return Err(failed("asking about the bucket", name, error)),
+    };
+    match client.get_bucket_versioning().bucket(name).send().await {
+        Ok(found) if found.status == Some(BucketVersioningStatus::Enabled) => {
+            return Err(SetupError::Versioned(name.to_owned()));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            not_implemented("asking about the versions of the bucket", name, error)?;
+        }
+    }
+    note(done, "bucket", name, outcome);
+
+    let closed = PublicAccessBlockConfiguration::builder()
+        .block_public_acls(true)
+        .ignore_public_acls(true)
+        .block_public_policy(true)
+        .restrict_public_buckets(true)
+        .build();
+    let found = client.get_public_access_block().bucket(name).send().await;
+    let is_closed =
+        found.is_ok_and(|found| found.public_access_block_configuration.is_some_and(|found| found == closed));
+    let outcome = if is_closed {
+        Outcome::Found
+    } else {
+        let sent =
+            client.put_public_access_block().bucket(name).public_access_block_configuration(closed).send();
+        set("closing the bucket", name, sent.await)?
+    };
+    note(done, "no access for the public", name, outcome);
+
+    let found = client.get_bucket_encryption().bucket(name).send().await;
+    // A key of KMS would be another's choice, which stays.
+    let is_encrypted = found.is_ok_and(|found| {
+        found.server_side_encryption_configuration.is_some_and(|found| {
+            found.rules().iter().any(|rule| rule.apply_server_side_encryption_by_default().is_some())
+        })
+    });
+    let outcome = if is_encrypted {
+        Outcome::Found
+    } else {
+        let doing = "setting the encryption of the bucket";
+        let by_default = ServerSideEncryptionByDefault::builder()
+            .sse_algorithm(ServerSideEncryption::Aes256)
+            .build()
+            .map_err(|error| malformed(doing, name, error))?;
+        let rule =
+            ServerSideEncryptionRule::builder().apply_server_side_encryption_by_default(by_default).build();
+        let wanted = ServerSideEncryptionConfiguration::builder()
+            .rules(rule)
+            .build()
+            .map_err(|error| malformed(doing, name, error))?;
+        let sent =
+            client.put_bucket_encryption().bucket(name).server_side_encryption_configuration(wanted).send();
+        set(doing, name, sent.await)?
+    };
+    note(done, "encryption at rest", name, outcome);
+    Ok(())
+}
+
+async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), SetupError> {
+    let client = &clients.kms;
+    let (id, outcome) = match client.describe_key().key_id(name).send().await {
+        Ok(found) => (found.key_metadata.map(|key| key.key_id), Outcome::Found),
+        Err(error) if code(&error) != Some("NotFoundException") => {
+            return Err(failed("asking about the key", name, error));
+        }
+        Err(_) if !name.starts_with("alias/") => return Err(SetupError::NoKey(name.to_owned())),
+        Err(_) => {
+            let made = client.create_key().description("Statewright: wraps data keys").send().await;
+            let made = made.map_err(|error| failed("making the key", name, error))?;
+            let id = made.key_metadata.map(|key| key.key_id);
+            // Between these two calls a key can be left without a name: it wraps nothing, and costs until it is deleted.
+            let named = client.create_alias().alias_name(name).set_target_key_id(id.clone()).send().await;
+            named.map_err(|error| failed("naming the key", name, error))?;
+            (id, Outcome::Made)
+        }
+    };
+    note(done, "key", name, outcome);
+
+    let asked = client.get_key_rotation_status().set_key_id(id.clone()).send().await;
+    let outcome = match asked {
+        Ok(found) if found.key_rotation_enabled => Outcome::Found,
+        Ok(_) => set(
+            "setting the rotation of the key",
+            name,
+            client.enable_key_rotation().set_key_id(id).send().await,
+        )?,
+        Err(error) => not_implemented("asking about the rotation of the key", name, error)?,
+    };
+    note(done, "rotation each year", name, outcome);
+    Ok(())
+}
+
+fn note(done: &mut Vec<Done>, what: &'static str, name: &str, outcome: Outcome) {
+    done.push(Done { what, name: name.to_owned(), outcome });
+}
+
+fn code<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<&str> {
+    error.as_service_error().and_then(ProvideErrorMetadata::code)
+}
+
+/// The outcome of a call that sets something.
+fn set<T, E>(
+    what: &'static str,
+    name: &str,
+    sent: Result<T, SdkError<E, HttpResponse>>,
+) -> Result<Outcome, SetupError>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    match sent {
+        Ok(_) => Ok(Outcome::Made),
+        Err(error) => not_implemented(what, name, error),
+    }
+}
+
+/// A failure, unless the service says that there is no such call.
+fn not_implemented<E>(
+    what: &'static str,
+    name: &str,
+    error: SdkError<E, HttpResponse>,
+) -> Result<Outcome, SetupError>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    let is_unknown = error.raw_response().is_some_and(|response| response.status().as_u16() == 501)
+        || matches!(code(&error), Some("NotImplemented" | "UnknownOperationException"));
+    if is_unknown { Ok(Outcome::NotImplemented) } else { Err(failed(what, name, error)) }
+}
+
+fn failed<E>(what: &'static str, name: &str, error: SdkError<E, HttpResponse>) -> SetupError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    SetupError::Call { what, name: name.to_owned(), source: Described(error).into() }
+}
+
+/// A request that lacks something: only a name can be, so the builder's words are about that.
+fn malformed(what: &'static str, name: &str, error: impl Error + Send + Sync + 'static) -> SetupError {
+    SetupError::Call { what, name: name.to_owned(), source: error.into() }
+}

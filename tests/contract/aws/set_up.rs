@@ -1,0 +1,98 @@
+//! Making the table, the bucket and the key.
+
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Outcome, SetupError, set_up};
+use statewright_shared::ports::Ledger;
+use statewright_tests::aws::{Gateway, Play, StandIn, clients};
+
+#[tokio::test]
+async fn the_first_time_makes_everything_and_the_second_finds_it() {
+    let clients = clients(&StandIn::of_this_process().url).await;
+    let names = StandIn::fresh_names();
+    let outcomes = async || {
+        let done = set_up(&clients, &names, &SystemClock).await.unwrap();
+        done.into_iter().map(|done| (done.what, done.name, done.outcome)).collect::<Vec<_>>()
+    };
+    let expected = |outcome| {
+        [
+            ("table", &names.table),
+            ("expiry of items", &names.table),
+            ("recovery to any point of 35 days", &names.table),
+            ("bucket", &names.bucket),
+            ("no access for the public", &names.bucket),
+            // A bucket has it from the first, there as here.
+            ("encryption at rest", &names.bucket),
+            ("key", &names.key),
+            ("rotation each year", &names.key),
+        ]
+        .map(|(what, name)| {
+            let is_from_the_first = what == "encryption at rest";
+            (what, name.clone(), if is_from_the_first { Outcome::Found } else { outcome })
+        })
+    };
+    assert_eq!(outcomes().await, expected(Outcome::Made));
+    assert_eq!(outcomes().await, expected(Outcome::Found));
+}
+
+#[tokio::test]
+async fn what_a_service_does_not_know_is_said_and_what_it_refuses_stops() {
+    let gateway = Gateway::before(StandIn::of_this_process()).await;
+    let clients = clients(&gateway.url).await;
+    let names = StandIn::fresh_names();
+    gateway.play("DescribeContinuousBackups", 1, Play::json_error(400, "UnknownOperationException"));
+    gateway.play("UpdateTimeToLive", 1, Play::json_error(501, "NotImplemented"));
+    let done = set_up(&clients, &names, &SystemClock).await.unwrap();
+    let unknown: Vec<&str> =
+        done.iter().filter(|done| done.outcome == Outcome::NotImplemented).map(|done| done.what).collect();
+    assert_eq!(unknown, ["expiry of items", "recovery to any point of 35 days"]);
+
+    gateway.play("DescribeContinuousBackups", 1, Play::json_error(400, "AccessDeniedException"));
+    let refused = set_up(&clients, &names, &SystemClock).await.unwrap_err();
+    let SetupError::Call { source, .. } = &refused else { panic!("{refused:?}") };
+    assert_eq!(source.to_string(), "AccessDeniedException: as played by the test");
+    assert_eq!(refused.to_string(), format!("asking about the backups of the table {} failed", names.table));
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_alias_is_not_made() {
+    let clients = clients(&StandIn::of_this_process().url).await;
+    let names = statewright_shared::adapters::aws::Names {
+        key: "11111111-2222-3333-4444-555555555555".to_owned(),
+        ..StandIn::fresh_names()
+    };
+    let refused = set_up(&clients, &names, &SystemClock).await.unwrap_err();
+    assert!(matches!(refused, SetupError::NoKey(_)), "{refused:?}");
+}
+
+/// The raw item, as whoever looks at the table sees it: the layout that a backup holds.
+#[tokio::test]
+async fn an_item_lies_in_the_table_as_it_is_documented() {
+    let stand_in = StandIn::of_this_process();
+    let (store, names) = stand_in.fresh_store().await;
+    store.ledger.commit(vec![super::faults::put("L#1", 7)]).await.unwrap();
+    let raw: serde_json::Value = reqwest::Client::new()
+        .post(&stand_in.url)
+        .header("x-amz-target", "DynamoDB_20120810.Scan")
+        .header(
+            "authorization",
+            "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
+        )
+        .body(serde_json::json!({ "TableName": names.table }).to_string())
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(
+        raw["Items"],
+        serde_json::json!([{
+            "partition": { "S": "P" },
+            "sort": { "S": "L#1" },
+            "revision": { "N": "7" },
+            "value": { "B": "dmFsdWU=" },
+            "ttl": { "N": "7258118401" },
+            "expires": { "N": "7258118400000000001" },
+        }])
+    );
+}

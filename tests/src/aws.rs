@@ -1,0 +1,368 @@
+//! The stand-in for AWS, and what stands between it and a client where AWS would answer otherwise.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use futures::future::pending;
+use futures::{StreamExt, stream};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use statewright_shared::adapters::aws::{AwsStore, Clients, Names, Options, set_up};
+use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::ports::{Clock, Ids};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::tools;
+
+/// The stand-in for DynamoDB, S3 and KMS: one for the process that asks, in memory, on 127.0.0.1. It ends when the process
+/// does, which its standard input tells it.
+pub struct StandIn {
+    /// Where it listens.
+    pub url: String,
+    _process: Child,
+}
+
+impl StandIn {
+    /// The one of this process, started by whoever asks first.
+    ///
+    /// # Panics
+    /// If it cannot be installed or started.
+    pub fn of_this_process() -> &'static Self {
+        static STAND_IN: OnceLock<StandIn> = OnceLock::new();
+        STAND_IN.get_or_init(|| {
+            let (python, program) = tools::aws_stand_in();
+            let mut process = Command::new(python)
+                .arg(program)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap_or_else(|error| panic!("cannot start the stand-in for AWS: {error}"));
+            let mut port = String::new();
+            let told = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
+            let Ok(port) = port.trim().parse::<u16>() else {
+                panic!(
+                    "the stand-in for AWS ended before it told its port ({told:?}); see what it says above"
+                );
+            };
+            Self { url: format!("http://127.0.0.1:{port}"), _process: process }
+        })
+    }
+
+    /// Names that no other caller in this process gets.
+    pub fn fresh_names() -> Names {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Names {
+            table: format!("table-{number}"),
+            bucket: format!("bucket-{number}"),
+            key: format!("alias/key-{number}"),
+        }
+    }
+
+    /// A table, a bucket and a key of one's own.
+    ///
+    /// # Panics
+    /// If they cannot be made.
+    pub async fn fresh_store(&self) -> (AwsStore, Names) {
+        let names = Self::fresh_names();
+        let clients = clients(&self.url).await;
+        set_up(&clients, &names, &SystemClock).await.unwrap_or_else(|error| panic!("{error:?}"));
+        (AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds)), names)
+    }
+}
+
+/// Clients of what listens there, with so much time for an attempt that a busy machine fails none.
+///
+/// # Panics
+/// Never: the region is made up.
+pub async fn clients(url: &str) -> Clients {
+    clients_with_timeout(url, Duration::from_secs(60)).await
+}
+
+/// The same, with another time for an attempt.
+///
+/// # Panics
+/// Never: the region is made up.
+pub async fn clients_with_timeout(url: &str, attempt_timeout: Duration) -> Clients {
+    let options = Options { endpoint: Some(url.to_owned()), attempt_timeout, ..Options::default() };
+    Clients::of_stand_in(&options).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What becomes of a request on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Play {
+    /// The service answers this, without having done anything.
+    Answer {
+        /// The status.
+        status: u16,
+        /// The body.
+        body: String,
+    },
+    /// The request is done, and the connection breaks before the answer.
+    LoseTheAnswer,
+    /// The connection breaks before the request is done.
+    LoseTheRequest,
+    /// The request is done, and the answer never comes.
+    HoldTheAnswer,
+    /// The answer breaks off in the middle of its body.
+    CutTheAnswer,
+    /// The answer's body has one bit flipped.
+    GarbleTheAnswer,
+}
+
+impl Play {
+    /// An error as DynamoDB and KMS answer it.
+    pub fn json_error(status: u16, code: &str) -> Self {
+        Self::Answer { status, body: json_error_body(code) }
+    }
+
+    /// A cancelled transaction with these reasons, one for each of its writes.
+    pub fn cancelled(reasons: &[&str]) -> Self {
+        let reasons: Vec<Value> = reasons.iter().map(|code| json!({ "Code": code })).collect();
+        let body = json!({
+            "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+            "Message": "Transaction cancelled, please refer cancellation reasons for specific reasons",
+            "CancellationReasons": reasons,
+        });
+        Self::Answer { status: 400, body: body.to_string() }
+    }
+
+    /// An error as S3 answers it.
+    pub fn xml_error(status: u16, code: &str) -> Self {
+        let body = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>as played by the test</Message></Error>"
+        );
+        Self::Answer { status, body }
+    }
+}
+
+/// Stands between clients and the stand-in, and plays what AWS does but the stand-in does not.
+pub struct Gateway {
+    /// Where it listens.
+    pub url: String,
+    shared: Arc<Shared>,
+    server: JoinHandle<()>,
+}
+
+struct Shared {
+    upstream: String,
+    http: reqwest::Client,
+    script: Mutex<Vec<Scene>>,
+    seen: Mutex<Vec<String>>,
+    /// See [`Gateway::keep_kms_strict`].
+    wrapped: Mutex<Option<Vec<Wrapped>>>,
+}
+
+/// A data key that was handed out.
+struct Wrapped {
+    /// What opens it, in base64.
+    blob: Value,
+    /// The master key, as it was asked for.
+    key: Value,
+}
+
+struct Scene {
+    /// Any, if there is none.
+    operation: Option<String>,
+    /// So many requests pass before it.
+    before: usize,
+    left: usize,
+    play: Play,
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Gateway {
+    /// One in front of this service.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn before(stand_in: &StandIn) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("127.0.0.1 has a free port");
+        let url = format!("http://{}", listener.local_addr().expect("a listener has an address"));
+        let shared = Arc::new(Shared {
+            upstream: stand_in.url.clone(),
+            http: reqwest::Client::new(),
+            script: Mutex::default(),
+            seen: Mutex::default(),
+            wrapped: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        let server = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = Arc::clone(&serving);
+                let service = service_fn(move |request| serve(Arc::clone(&shared), request));
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { url, shared, server }
+    }
+
+    /// Plays this at the next `times` requests for an operation: its name in the API for DynamoDB and KMS, such as `PutItem`,
+    /// the method for S3.
+    pub fn play(&self, operation: &str, times: usize, play: Play) {
+        let operation = Some(operation.to_owned());
+        lock(&self.shared.script).push(Scene { operation, before: 0, left: times, play });
+    }
+
+    /// Plays this at the `nth` request from now on, whatever it asks for; 1 is the next.
+    pub fn play_at(&self, nth: usize, play: Play) {
+        let before = nth.saturating_sub(1);
+        lock(&self.shared.script).push(Scene { operation: None, before, left: 1, play });
+    }
+
+    /// From now on KMS opens only what it has wrapped itself, under the master key that it was asked for, and says of anything
+    /// else what AWS says. The stand-in does not authenticate what it decrypts, and does not compare the keys.
+    pub fn keep_kms_strict(&self) {
+        *lock(&self.shared.wrapped) = Some(Vec::new());
+    }
+
+    /// The operations that were asked for so far, the lost ones included, in order.
+    pub fn seen(&self) -> Vec<String> {
+        lock(&self.shared.seen).clone()
+    }
+}
+
+/// Breaks the connection: that is what the server does when its service fails.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection breaks, by script")]
+struct Broken;
+
+async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Broken> {
+    let (mut parts, body) = request.into_parts();
+    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Broken)?;
+    let operation = operation(&parts.method, &parts.headers);
+    lock(&shared.seen).push(operation.clone());
+    let play = shared.next(&operation);
+    match &play {
+        Some(Play::Answer { status, body }) => return Ok(answer(*status, body.clone())),
+        Some(Play::LoseTheRequest) => return Err(Broken),
+        _ => {}
+    }
+    if let Some(refusal) = shared.strict_refusal(&operation, &body) {
+        return Ok(refusal);
+    }
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    parts.headers.remove(header::EXPECT);
+    let passed_on = shared
+        .http
+        .request(parts.method, format!("{}{path}", shared.upstream))
+        .headers(parts.headers)
+        .body(body.clone())
+        .send()
+        .await
+        .map_err(|_| Broken)?;
+    let (status, mut headers) = (passed_on.status(), passed_on.headers().clone());
+    let asked = body;
+    let mut body = passed_on.bytes().await.map_err(|_| Broken)?;
+    shared.remember_wrapped(&operation, &asked, &body);
+    match play {
+        Some(Play::LoseTheAnswer) => return Err(Broken),
+        Some(Play::HoldTheAnswer) => return pending().await,
+        Some(Play::GarbleTheAnswer) => {
+            let mut bytes = body.to_vec();
+            let middle = bytes.len() / 2;
+            bytes.iter_mut().skip(middle).take(1).for_each(|byte| *byte ^= 1);
+            body = bytes.into();
+        }
+        _ => {}
+    }
+    headers.remove(header::TRANSFER_ENCODING);
+    headers.remove(header::CONNECTION);
+    let cut = play == Some(Play::CutTheAnswer);
+    let body = if cut {
+        let half = body.slice(..body.len() / 2);
+        // The half is sent when the rest is not there at once.
+        let rest = stream::once(async {
+            tokio::task::yield_now().await;
+            Err(Broken)
+        });
+        Body::from_stream(stream::iter([Ok(half)]).chain(rest))
+    } else {
+        Body::from(body)
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+fn operation(method: &Method, headers: &HeaderMap) -> String {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    target.and_then(|target| target.rsplit('.').next()).unwrap_or(method.as_str()).to_owned()
+}
+
+fn answer(status: u16, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).expect("tests play statuses that exist");
+    response
+}
+
+impl Shared {
+    fn next(&self, operation: &str) -> Option<Play> {
+        let mut script = lock(&self.script);
+        let is_meant = |scene: &Scene| scene.operation.as_deref().is_none_or(|meant| meant == operation);
+        let scene = script.iter_mut().find(|scene| scene.left > 0 && is_meant(scene))?;
+        if scene.before > 0 {
+            scene.before -= 1;
+            return None;
+        }
+        scene.left -= 1;
+        Some(scene.play.clone())
+    }
+
+    fn strict_refusal(&self, operation: &str, body: &Bytes) -> Option<Response<Body>> {
+        let wrapped = lock(&self.wrapped);
+        let known = wrapped.as_ref().filter(|_| operation == "Decrypt")?;
+        let asked: Value = serde_json::from_slice(body).ok()?;
+        let code = match known.iter().find(|wrapped| wrapped.blob == asked["CiphertextBlob"]) {
+            None => "InvalidCiphertextException",
+            // Who names no master key gets what the wrapped key says about itself.
+            Some(wrapped) if asked["KeyId"].is_string() && asked["KeyId"] != wrapped.key => {
+                "IncorrectKeyException"
+            }
+            Some(_) => return None,
+        };
+        Some(answer(400, json_error_body(code)))
+    }
+
+    fn remember_wrapped(&self, operation: &str, request: &Bytes, response: &Bytes) {
+        if let Some(known) = lock(&self.wrapped).as_mut().filter(|_| operation == "GenerateDataKey")
+            && let (Ok(mut asked), Ok(mut answered)) =
+                (serde_json::from_slice::<Value>(request), serde_json::from_slice::<Value>(response))
+        {
+            known.push(Wrapped { blob: answered["CiphertextBlob"].take(), key: asked["KeyId"].take() });
+        }
+    }
+}
+
+fn json_error_body(code: &str) -> String {
+    json!({ "__type": format!("com.amazonaws.example#{code}"), "message": "as played by the test" })
+        .to_string()
+}
+
+/// The state behind a mutex. It is whole even if a holder panicked: nothing here panics between two changes.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A store whose clock and chance a test holds, behind what listens there.
+///
+/// # Panics
+/// Never: the region is made up.
+pub async fn store(url: &str, names: &Names, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> AwsStore {
+    AwsStore::new(&clients(url).await, names, clock, ids)
+}
