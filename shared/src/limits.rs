@@ -2,9 +2,20 @@
 
 use std::time::Duration;
 
-/// A plain request: creating, starting and ending things, tags. Bytes, inflated or not. The largest is the creation of
-/// an update, which carries the stack's configuration and the environment.
-pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// A request that says little: tags, a new name, an instant. Bytes, inflated or not, as everywhere here. 200 tags of the
+/// longest names and values are 60 KB.
+pub const SMALL_BYTES_MAX: usize = 1 << 20;
+
+/// The creation of an update, which carries the stack's configuration and the environment: of these
+/// [`UPDATE_DETAIL_BYTES_MAX`] are kept.
+pub const CREATION_BYTES_MAX: usize = 4 << 20;
+
+/// The end of an update. A client may tell the outputs of a preview, which are not kept.
+pub const COMPLETION_BYTES_MAX: usize = 16 << 20;
+
+/// Items of one list, and members of one map, that a client sends and that become values of ours, where no narrower limit is
+/// said: a value takes more memory than the few bytes that it may be written with.
+pub const ITEMS_MAX: usize = 10_000;
 
 /// Secrets: 1,000 values a batch at most (the CLI's own limit), of any length that fits.
 pub const SECRETS_BYTES_MAX: usize = 64 << 20;

@@ -10,6 +10,7 @@ mod replay;
 mod stub;
 mod table;
 mod up;
+mod watch;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Command {
     Lists(lists::Arguments),
     /// The program's size, its start, and its memory when nobody asks
     Idle(idle::Arguments),
+    /// Measures what the log, the metrics and the limits cost each request, in this process
+    Watch,
     /// Serves a backend that answers every call at once and stores nothing
     Stub {
         /// Where to listen; port 0 takes a free one
@@ -56,6 +59,7 @@ async fn main() -> ExitCode {
         Command::Large(arguments) => large::run(arguments).await,
         Command::Lists(arguments) => lists::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
+        Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };
     match outcome {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::limits::{BATCH_BYTES_MAX, REQUEST_BYTES_MAX};
+use statewright_shared::limits::{BATCH_BYTES_MAX, SMALL_BYTES_MAX};
 use statewright_shared::services::texts::gzip;
 use statewright_shared::services::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
@@ -186,10 +186,10 @@ async fn i9_bounded_what_inflates_over_its_limit_is_a_413_with_a_code() {
     // Many small members of one gzip, and plain bytes, count the same.
     let member = bomb(1 << 20);
     let call = app.request(Method::PATCH, &format!("{}/tags", stack.path));
-    let members = member.repeat((REQUEST_BYTES_MAX >> 20) + 1);
+    let members = member.repeat((SMALL_BYTES_MAX >> 20) + 1);
     call.header("Content-Encoding", "gzip").raw(members).send().await.refused(413);
     let call = app.request(Method::PATCH, &format!("{}/tags", stack.path));
-    call.raw(vec![b' '; REQUEST_BYTES_MAX + 1]).send().await.refused(413);
+    call.raw(vec![b' '; SMALL_BYTES_MAX + 1]).send().await.refused(413);
     // The update goes on.
     run.append(&[stack.made(1, "a")]).await.expect(204);
 }
@@ -428,4 +428,47 @@ async fn a_body_that_is_no_utf8_is_refused_before_it_is_kept() {
         .await
         .refused(400);
     stack.export().await;
+}
+
+#[tokio::test]
+async fn i9_bounded_more_items_than_anybody_has_are_refused_before_all_are_read() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let many = |value: Value| -> Value {
+        (0..10_001)
+            .map(|number| (format!("k{number}"), value.clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    };
+    let (map, list) = (many("".into()), json!(vec![""; 10_001]));
+    let begin = |member: &str, value: Value| {
+        let mut begin = crate::world::begin_body("update", false);
+        *begin.pointer_mut(member).unwrap() = many(value);
+        begin
+    };
+    let bodies = [
+        (Method::PATCH, "/tags", map.clone()),
+        (Method::POST, "/begin-update", begin("/program/metadata/environment", "".into())),
+        (
+            Method::POST,
+            "/begin-update",
+            begin("/program/config", json!({ "string": "", "secret": false, "object": false })),
+        ),
+        (Method::POST, "/batch-encrypt", json!({ "plaintexts": list })),
+        (Method::POST, "/batch-decrypt", json!({ "ciphertexts": list })),
+    ];
+    for (method, tail, body) in bodies {
+        let call = app.request(method, &format!("{}{tail}", stack.path)).json(&body);
+        let words = call.send().await.refused(400);
+        assert!(words.contains("more than 10000"), "{tail}: {words}");
+    }
+    let create = json!({ "stackName": "other", "tags": map });
+    let words = app.post(&format!("/api/stacks/{ORG}/{}", stack.project), &create).send().await.refused(400);
+    assert!(words.contains("more than 10000"), "{words}");
+    let run = stack.begin().await;
+    let events: Vec<Value> =
+        (0..10_001).map(|number| json!({ "sequence": number, "timestamp": 1 })).collect();
+    let call = app.request(Method::POST, &format!("{}/events/batch", run.path)).update_token(&run.token);
+    let words = call.json(&json!({ "events": events })).send().await.refused(400);
+    assert!(words.contains("more than 10000"), "{words}");
 }

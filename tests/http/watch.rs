@@ -273,3 +273,29 @@ async fn a_server_is_ready_while_its_ledger_its_key_and_its_blobs_work() {
     let (status, body) = raw(&app, "GET", "/readyz", &[], b"").await;
     refusal(status, &body);
 }
+
+/// The manual and what is served have the same metrics and actions.
+#[tokio::test]
+async fn the_readme_names_every_metric_and_every_action() {
+    const README: &str = include_str!("../../README.md");
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.begin().await;
+    stack.begin_call("update", false).send().await.refused(409);
+    app.sweep().await;
+    let metrics = app.metrics().await;
+    let served = metrics.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let name = line.split(['{', ' ']).next().unwrap();
+        ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+    });
+    let served: std::collections::BTreeSet<&str> = served.collect();
+    let told =
+        README.split('`').filter(|word| word.starts_with("statewright_") || word.starts_with("process_"));
+    assert_eq!(told.collect::<std::collections::BTreeSet<_>>(), served);
+    let actions = README.split("The actions are").nth(1).unwrap().split("`command`").next().unwrap();
+    for action in ROUTES.iter().filter_map(|route| route.action) {
+        let (noun, verb) = action.split_once('.').unwrap();
+        let of_noun = actions.split(';').find(|words| words.contains(&format!("`{noun}.")));
+        assert!(of_noun.is_some_and(|words| words.contains(&format!(".{verb}`"))), "{action} is not told");
+    }
+}

@@ -10,7 +10,7 @@ use statewright_tests::app::TestApp;
 
 use crate::both::Both;
 use crate::support::{
-    DESTROY, REFRESH, UP, assert_says, bench, client, item, resources, secret, urn, write_program,
+    DESTROY, REFRESH, UP, assert_says, bench, client, export, item, resources, secret, urn, write_program,
 };
 
 /// Combining beside precomposed, written from right to left, controls, line separators, beyond the first plane, what

@@ -3,13 +3,18 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::Signal;
 use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::commands;
+use tokio::net::TcpListener;
 
 use crate::server::{Server, folder};
 use crate::support::{DESTROY, SECRET_PROGRAM, UP, assert_says};
@@ -164,4 +169,57 @@ async fn a_certificate_without_its_key_or_with_another_is_refused() {
         assert!(words.contains(expected), "{words}");
     }
     assert!(!folder.exists(), "nothing was made");
+}
+
+/// A collector of traces: what it was sent.
+async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&sent);
+    let collect = move |body: Bytes| async move {
+        kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&body);
+        ""
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(
+        async move { axum::serve(listener, Router::new().route("/v1/traces", post(collect))).await },
+    );
+    (url, sent)
+}
+
+#[tokio::test]
+async fn a_request_is_a_span_below_that_of_its_client_with_its_calls_of_the_store() {
+    let (_parent, folder) = folder();
+    let (collector, sent) = collector().await;
+    let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str())];
+    let server = Server::start_logging(&folder, "127.0.0.1:0", &[], &environment, Stdio::null()).await;
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let answer = http
+        .get(format!("{}/api/user/stacks", server.url))
+        .header("Authorization", format!("token {}", server.token.as_ref().unwrap()))
+        .header("traceparent", format!("00-{trace}-{parent}-01"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200);
+    // What is left is sent when the server stops.
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().await.0, Some(0));
+
+    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let bytes = |hex: &str| -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    };
+    for (what, part) in [
+        ("the client's trace", bytes(trace)),
+        ("the client's span", bytes(parent)),
+        ("the request", b"GET /api/user/stacks".to_vec()),
+        ("its ID", format!("{trace}-{parent}").into_bytes()),
+        ("a call of the store", b"ledger query".to_vec()),
+        ("the service", b"statewright".to_vec()),
+    ] {
+        assert!(sent.windows(part.len()).any(|window| window == part), "{what} was not sent");
+    }
+    assert!(!sent.windows(4).any(|window| window == b"swt_"), "a token was sent");
 }

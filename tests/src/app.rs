@@ -219,6 +219,12 @@ impl TestApp {
         std::mem::take(&mut *self.audit.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Sweeps as a server does, and counts it.
+    pub async fn sweep(&self) {
+        let swept = statewright_shared::services::sweep::sweep(&self.api).await.expect("the store works");
+        self.api.metrics().swept(&swept);
+    }
+
     /// What Prometheus is told.
     pub async fn metrics(&self) -> String {
         let (address, server) = serve(api::metrics_router(self.api.clone())).await;

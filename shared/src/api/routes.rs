@@ -12,7 +12,10 @@ use super::error::Failure;
 use super::handlers::{admin, head, history, log, nothing, read, secrets};
 use super::unsupported::unsupported;
 use super::{App, auth, watch};
-use crate::limits::{BATCH_BYTES_MAX, DEPLOYMENT_BYTES_MAX, REQUEST_BYTES_MAX, SECRETS_BYTES_MAX};
+use crate::limits::{
+    BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, SECRETS_BYTES_MAX,
+    SMALL_BYTES_MAX,
+};
 
 /// The credentials that a route demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,15 +106,15 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token 0, Head head::delete_stack, "stack.delete";
     GET "/api/stacks/{org}/{project}/{stack}/metadata" Token 0, Read read::metadata;
-    PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token REQUEST_BYTES_MAX, Head head::set_tags, "stack.tag";
-    POST "/api/stacks/{org}/{project}/{stack}/rename" Token REQUEST_BYTES_MAX, Head head::rename, "stack.rename";
-    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token REQUEST_BYTES_MAX, Head head::transfer, "stack.transfer";
+    PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
+    POST "/api/stacks/{org}/{project}/{stack}/rename" Token SMALL_BYTES_MAX, Head head::rename, "stack.rename";
+    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token SMALL_BYTES_MAX, Head head::transfer, "stack.transfer";
     POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::encrypt;
     POST "/api/stacks/{org}/{project}/{stack}/decrypt" Token SECRETS_BYTES_MAX, Secrets secrets::decrypt, "secrets.open";
     POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::batch_encrypt;
     POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" Token SECRETS_BYTES_MAX, Secrets secrets::batch_decrypt, "secrets.open";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token REQUEST_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token REQUEST_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
     GET "/api/stacks/{org}/{project}/{stack}/export" Token 0, Read read::export;
     GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token 0, Read read::export_version;
     POST "/api/stacks/{org}/{project}/{stack}/import" Token DEPLOYMENT_BYTES_MAX, Head head::import, "stack.import";
@@ -126,16 +129,16 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read history::summary_of_version;
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token 0, Read history::previews_of_version;
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token 0, Read history::timeline_of_version;
-    POST "/api/stacks/{org}/{project}/{stack}/update" Token REQUEST_BYTES_MAX, Head head::create_update, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/preview" Token REQUEST_BYTES_MAX, Head head::create_preview, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/refresh" Token REQUEST_BYTES_MAX, Head head::create_refresh, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/destroy" Token REQUEST_BYTES_MAX, Head head::create_destroy, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/begin-update" Token REQUEST_BYTES_MAX, Head head::begin_update, "update.begin";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token REQUEST_BYTES_MAX, Head head::start_update, "update.start";
+    POST "/api/stacks/{org}/{project}/{stack}/update" Token CREATION_BYTES_MAX, Head head::create_update, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/preview" Token CREATION_BYTES_MAX, Head head::create_preview, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/refresh" Token CREATION_BYTES_MAX, Head head::create_refresh, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/destroy" Token CREATION_BYTES_MAX, Head head::create_destroy, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/begin-update" Token CREATION_BYTES_MAX, Head head::begin_update, "update.begin";
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token SMALL_BYTES_MAX, Head head::start_update, "update.start";
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token 0, Read read::update_status;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" Token REQUEST_BYTES_MAX, Head head::cancel, "update.cancel";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" UpdateToken REQUEST_BYTES_MAX, Head head::renew_lease;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken REQUEST_BYTES_MAX, Head head::complete, "update.end";
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" Token SMALL_BYTES_MAX, Head head::cancel, "update.cancel";
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" UpdateToken SMALL_BYTES_MAX, Head head::renew_lease;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken COMPLETION_BYTES_MAX, Head head::complete, "update.end";
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken BATCH_BYTES_MAX, Log log::journal_entries;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;

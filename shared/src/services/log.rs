@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::publish::{gzip, in_background, refuse_plaintext};
+use super::texts::{gzip, in_background, refuse_plaintext};
 use super::update_record::{fenced, read_own};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};

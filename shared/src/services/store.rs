@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use tracing::{Instrument as _, trace_span};
 
 use super::Error;
 use crate::context::Context;
@@ -25,7 +26,7 @@ pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Opti
 
 /// An item, if it is there. Reads have no effect, so every failure is tried again.
 pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
-    retry(ctx, || ctx.ledger.get(key)).await
+    retry(ctx, || ctx.ledger.get(key)).instrument(trace_span!(target: "store", "ledger get")).await
 }
 
 /// All items of a query, page by page, up to `limit`.
@@ -38,7 +39,7 @@ pub(crate) async fn query_all(
     let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit };
     let mut items = Vec::new();
     loop {
-        let page = retry(ctx, || ctx.ledger.query(&query)).await?;
+        let page = self::query(ctx, &query).await?;
         query.after = page.items.last().map(|item| item.key.sort.clone());
         items.extend(page.items);
         if !page.more || items.len() >= limit {
@@ -66,7 +67,7 @@ pub(crate) async fn inventory_blobs(ctx: &Context, inventory: &dyn Inventory) ->
 
 /// One page of a query.
 pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
-    retry(ctx, || ctx.ledger.query(query)).await
+    retry(ctx, || ctx.ledger.query(query)).instrument(trace_span!(target: "store", "ledger query")).await
 }
 
 async fn retry<T, F: Future<Output = Result<T, PortError>>>(
@@ -136,6 +137,11 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
 /// An attempt whose answer was lost is looked up before the next one: puts carry revisions that only this call made,
 /// so finding one of them means that the whole commit was done.
 pub(crate) async fn commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
+    let span = trace_span!(target: "store", "ledger commit", writes = writes.len());
+    try_to_commit(ctx, writes).instrument(span).await
+}
+
+async fn try_to_commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
     let mut wait = FIRST_WAIT;
     for attempt in 1.. {
         let error = match ctx.ledger.commit(writes.clone()).await {
@@ -198,7 +204,8 @@ pub(crate) async fn delete_blob(ctx: &Context, key: &BlobKey) -> Result<(), Erro
 
 /// Stores a blob. A key is written with the same bytes only, so every failure is tried again.
 pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
-    retry(ctx, || ctx.blobs.put(key, bytes.clone())).await
+    let span = trace_span!(target: "store", "blob put", bytes = bytes.len());
+    retry(ctx, || ctx.blobs.put(key, bytes.clone())).instrument(span).await
 }
 
 /// The bytes of a payload, checked against their hash.
@@ -219,6 +226,7 @@ pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result
             None => Ok(None),
         }
     })
+    .instrument(trace_span!(target: "store", "blob get"))
     .await?
     .ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
     if sha256_hex(&bytes) != sha256 {

@@ -1,3 +1,6 @@
 //! The shapes that clients send and read, exactly as each client writes them.
 
+mod few;
 pub mod pulumi;
+
+pub use few::Members;

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::few;
 use crate::domain::update::UpdateKind;
 use crate::layout::records::{ConfigValue, Role};
 
@@ -136,10 +137,10 @@ pub struct CreateStack<'a> {
     /// The name.
     pub stack_name: String,
     /// The tags.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// Teams that get access: not supported.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::items")]
     pub teams: Option<Vec<String>>,
     /// A first deployment.
     #[serde(borrow, default)]
@@ -224,7 +225,7 @@ pub struct CreateUpdate {
     #[serde(default)]
     pub options: Option<UpdateOptions>,
     /// The stack's configuration.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub config: Option<BTreeMap<String, ConfigValue>>,
     /// What is kept for the history.
     #[serde(default)]
@@ -247,7 +248,7 @@ pub struct UpdateMetadata {
     #[serde(default)]
     pub message: Option<String>,
     /// git, CI, versions, flags.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub environment: Option<BTreeMap<String, String>>,
 }
 
@@ -269,7 +270,7 @@ pub struct CreatedUpdate {
 #[serde(rename_all = "camelCase")]
 pub struct StartUpdate {
     /// The stack's tags from now on; absent or null leaves them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// The newest journal version that the client speaks; absent for checkpoints.
     #[serde(default)]
@@ -299,7 +300,7 @@ pub struct BeginUpdate {
     /// What would be sent to create it.
     pub program: CreateUpdate,
     /// As for a start.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// As for a start.
     #[serde(default)]
@@ -420,7 +421,7 @@ pub struct Ciphertext {
 #[derive(Debug, Deserialize)]
 pub struct BatchEncrypt {
     /// The secrets.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::items")]
     pub plaintexts: Option<Vec<Base64>>,
 }
 
@@ -435,7 +436,7 @@ pub struct BatchEncrypted {
 #[derive(Debug, Deserialize)]
 pub struct BatchDecrypt {
     /// The sealed secrets; the same one may come twice.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::items")]
     pub ciphertexts: Option<Vec<String>>,
 }
 
@@ -450,7 +451,7 @@ pub struct BatchDecrypted {
 #[derive(Debug, Deserialize)]
 pub struct EventBatch {
     /// The events.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::items")]
     pub events: Option<Vec<EngineEvent>>,
 }
 
@@ -470,7 +471,7 @@ pub struct EngineEvent {
 #[serde(rename_all = "camelCase")]
 pub struct SummaryEvent {
     /// Operation to count.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "few::members")]
     pub resource_changes: Option<BTreeMap<String, u64>>,
 }
 

@@ -31,7 +31,7 @@ const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log,
 
 /// Serves until it is asked to stop.
 pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
-    telemetry::log_to_stderr(args.log_format);
+    let traces = telemetry::start(&args)?;
     // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
     let asked_to_stop = asked_to_stop()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
@@ -78,10 +78,11 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         let server = Server { listener, tls: None, router, clock, connections_max: METRICS_CONNECTIONS_MAX };
         beside.spawn(server.run(std::future::pending()));
     }
-    let router = api::router(app, GROUPS);
+    let router = traces.of(api::router(app, GROUPS));
     Server { listener, tls, router, clock, connections_max: connections_max() }.run(asked_to_stop).await;
     // At any moment: what a sweep leaves half done, the next one finishes.
     beside.shutdown().await;
+    traces.finish().await;
     tracing::info!("stopped");
     drop(folder);
     Ok(())

@@ -52,6 +52,11 @@ pub(crate) struct Serve {
     /// Serve metrics for Prometheus on this address, at /metrics, to whoever asks [default: not served].
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request, with its calls of the store
+    /// [default: none are made].
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp_endpoint: Option<String>,
     /// Requests of one access token, or of one update, that may be under way at once.
     #[arg(
         long,

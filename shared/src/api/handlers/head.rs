@@ -1,6 +1,6 @@
 //! What moves a stack's head, or an update's life.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
@@ -24,6 +24,7 @@ use crate::services::stacks::{self, StackView};
 use crate::services::texts::{gunzip, gzip};
 use crate::services::updates::{self, Begun, NewUpdate, Started};
 use crate::services::{Error, at_once, rename as rename_service};
+use crate::wire::Members;
 use crate::wire::pulumi::{
     BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
     RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
@@ -84,9 +85,10 @@ pub(crate) async fn set_tags(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    JsonBody(tags): JsonBody<Option<BTreeMap<String, String>>>,
+    JsonBody(tags): JsonBody<Option<Members<String>>>,
 ) -> Answer {
-    stacks::set_tags(&app, &caller, &address, tags.unwrap_or_default()).await?;
+    let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
+    stacks::set_tags(&app, &caller, &address, tags).await?;
     nothing()
 }
 
