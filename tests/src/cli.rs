@@ -5,23 +5,15 @@
 //! All waiting is asynchronous, so a server may run in the same runtime.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
 
+pub use crate::running::{Output, Running};
 use crate::{filters, tools};
 
 /// How long a command may take before the harness gives it up, unless [`PulumiCli::patience`] says otherwise.
@@ -42,7 +34,7 @@ pub struct PulumiCli {
 
 /// The folder in which everything of one client lies. Gone, with what still runs in it, when the last user is.
 #[derive(Debug)]
-struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
 }
 
@@ -223,12 +215,8 @@ impl PulumiCli {
     /// # Panics
     /// If it cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let (mut command, shown) = self.command(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
-        let stdout = Capture::of(child.stdout.take().expect("its stdout was asked to be a pipe"));
-        let stderr = Capture::of(child.stderr.take().expect("its stderr was asked to be a pipe"));
-        self.running(shown, child, stdout, stderr, None)
+        let (command, shown) = self.command(arguments);
+        Running::start(command, shown, self.patience, self.home.clone())
     }
 
     /// Starts `pulumi` with these arguments as at a terminal, where it asks what it wants to know: see
@@ -237,14 +225,8 @@ impl PulumiCli {
     /// # Panics
     /// If there is no terminal to be had or it cannot be started.
     pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let (ours, theirs) = open_terminal().unwrap_or_else(|error| panic!("no terminal: {error}"));
-        let (mut command, shown) = self.command(arguments);
-        let end = || theirs.try_clone().unwrap_or_else(|error| panic!("no end of the terminal: {error}"));
-        command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
-        let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
-        let keys = ours.try_clone().unwrap_or_else(|error| panic!("no end of the terminal: {error}"));
-        let stdout = Capture::of(tokio::fs::File::from_std(ours));
-        self.running(shown, child, stdout, Capture::of(tokio::io::empty()), Some(keys))
+        let (command, shown) = self.command(arguments);
+        Running::start_at_terminal(command, shown, self.patience, self.home.clone())
     }
 
     /// The command to be started, and how to show it.
@@ -268,31 +250,6 @@ impl PulumiCli {
         (command, shown)
     }
 
-    fn running(
-        &self,
-        command: String,
-        child: Child,
-        stdout: Capture,
-        stderr: Capture,
-        keys: Option<fs::File>,
-    ) -> Running {
-        let group = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw)
-            .expect("a child that was not waited for has an id");
-        Running {
-            command,
-            child,
-            group,
-            stdout,
-            stderr,
-            keys,
-            patience: self.patience,
-            _home: self.home.clone(),
-        }
-    }
-
     /// Snapshot settings that hide what differs from run to run, this client's folders included.
     ///
     /// ```no_run
@@ -308,207 +265,4 @@ impl PulumiCli {
 
 fn make_folder(path: &Path) {
     fs::create_dir_all(path).unwrap_or_else(|error| panic!("cannot make {}: {error}", path.display()));
-}
-
-/// A terminal that nobody sees: the end of who sits there, and the end of the program.
-fn open_terminal() -> io::Result<(fs::File, fs::File)> {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-    grantpt(&ours)?;
-    unlockpt(&ours)?;
-    let name = ptsname(&ours, Vec::new())?;
-    let theirs = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(OpenptFlags::NOCTTY.bits().cast_signed())
-        .open(OsStr::from_bytes(name.as_bytes()))?;
-    Ok((ours.into(), theirs))
-}
-
-/// A command that runs in the background. Dropping it kills it.
-#[derive(Debug)]
-pub struct Running {
-    command: String,
-    child: Child,
-    group: Pid,
-    stdout: Capture,
-    stderr: Capture,
-    /// The keyboard of its terminal, if it has one.
-    keys: Option<fs::File>,
-    patience: Duration,
-    /// Keeps the folders that it works in.
-    _home: Arc<Home>,
-}
-
-impl Running {
-    /// Waits until the command has printed this on stdout.
-    ///
-    /// # Panics
-    /// If it ends or takes too long without; the message carries what it printed.
-    pub async fn says(&self, text: &str) {
-        let mut printed = self.stdout.text.clone();
-        let said = printed.wait_for(|bytes| String::from_utf8_lossy(bytes).contains(text));
-        let outcome = match tokio::time::timeout(self.patience, said).await {
-            Ok(Ok(_)) => return,
-            Ok(Err(_)) => "ended",
-            Err(_) => "ran on",
-        };
-        panic!("{} {outcome} without saying {text:?}\n{}", self.command, self.printed(None));
-    }
-
-    /// Types this at its terminal: `"\x1b[A"` is an arrow up, `"\r"` is Enter.
-    ///
-    /// # Panics
-    /// If it has no terminal.
-    pub fn types(&self, keys: &str) {
-        let mut terminal = self.keys.as_ref().expect("the command was started at a terminal");
-        terminal.write_all(keys.as_bytes()).unwrap_or_else(|error| panic!("cannot type: {error}"));
-    }
-
-    /// SIGINT, as Ctrl-C sends it: the client winds down. A second one makes it stop where it is.
-    pub fn interrupt(&self) {
-        self.signal(Signal::INT);
-    }
-
-    /// SIGSTOP: it runs no further, but its connections stay open, as those of a machine that sleeps.
-    pub fn pause(&self) {
-        self.signal(Signal::STOP);
-    }
-
-    /// SIGCONT: goes on after [`Running::pause`].
-    pub fn resume(&self) {
-        self.signal(Signal::CONT);
-    }
-
-    /// `kill -9`: what it had begun stays begun, and nobody is told.
-    ///
-    /// # Panics
-    /// If it does not die.
-    pub async fn kill(self) -> Output {
-        self.signal(Signal::KILL);
-        self.wait().await
-    }
-
-    /// Waits for the end.
-    ///
-    /// # Panics
-    /// If it does not end in time; it is killed and the message carries what it printed.
-    pub async fn wait(mut self) -> Output {
-        match tokio::time::timeout(self.patience, self.child.wait()).await {
-            Ok(ended) => {
-                let status =
-                    ended.unwrap_or_else(|error| panic!("cannot wait for {}: {error}", self.command));
-                self.stdout.drain().await;
-                self.stderr.drain().await;
-                self.printed(Some(status))
-            }
-            Err(_) => {
-                self.signal(Signal::KILL);
-                panic!("{} did not end within {:?}\n{}", self.command, self.patience, self.printed(None));
-            }
-        }
-    }
-
-    /// The child is not waited for before `wait` takes the whole value, so its id is still its own.
-    fn signal(&self, signal: Signal) {
-        kill_process_group(self.group, signal)
-            .unwrap_or_else(|error| panic!("cannot send {signal:?} to {}: {error}", self.command));
-    }
-
-    fn printed(&self, status: Option<ExitStatus>) -> Output {
-        Output {
-            command: self.command.clone(),
-            code: status.and_then(|status| status.code()),
-            stdout: self.stdout.so_far(),
-            stderr: self.stderr.so_far(),
-        }
-    }
-}
-
-/// What came out of a pipe so far.
-#[derive(Debug)]
-struct Capture {
-    text: watch::Receiver<Vec<u8>>,
-    reader: JoinHandle<()>,
-}
-
-impl Capture {
-    fn of(mut pipe: impl AsyncRead + Unpin + Send + 'static) -> Self {
-        let (grow, text) = watch::channel(Vec::new());
-        let reader = tokio::spawn(async move {
-            let mut chunk = vec![0; 16 * 1024];
-            // An error on a pipe is an end like any other.
-            while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
-                grow.send_modify(|text| text.extend_from_slice(&chunk[..length]));
-            }
-        });
-        Self { text, reader }
-    }
-
-    /// Reads what is left after the command ended. A plugin that outlives it may hold the pipe open, hence the bound.
-    async fn drain(&mut self) {
-        let _ = tokio::time::timeout(Duration::from_secs(2), &mut self.reader).await;
-    }
-
-    fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.text.borrow()).into_owned()
-    }
-}
-
-/// How a command ended and what it printed.
-///
-/// Its `Display` shows all of it and is what snapshots hold.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// The command line.
-    pub command: String,
-    /// The exit code; none if a signal ended it, or if it has not ended.
-    pub code: Option<i32>,
-    /// What it printed for programs.
-    pub stdout: String,
-    /// What it printed for people.
-    pub stderr: String,
-}
-
-impl Output {
-    /// This output, if the command succeeded.
-    ///
-    /// # Panics
-    /// If it did not; the message shows all of it.
-    #[track_caller]
-    pub fn assert_success(self) -> Self {
-        assert!(self.code == Some(0), "should have succeeded:\n{self}");
-        self
-    }
-
-    /// This output, if the command ended by itself and told of a failure.
-    ///
-    /// # Panics
-    /// If it succeeded or was killed; the message shows all of it.
-    #[track_caller]
-    pub fn assert_failure(self) -> Self {
-        assert!(self.code.is_some_and(|code| code != 0), "should have failed by itself:\n{self}");
-        self
-    }
-
-    /// Standard output as JSON, for commands with `--json` and exports.
-    ///
-    /// # Panics
-    /// If it is none; the message shows all of the output.
-    #[track_caller]
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}):\n{self}"))
-    }
-}
-
-impl fmt::Display for Output {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { command, code, stdout, stderr } = self;
-        writeln!(out, "$ {command}")?;
-        match code {
-            Some(code) => writeln!(out, "exit code: {code}")?,
-            None => writeln!(out, "exit code: none")?,
-        }
-        writeln!(out, "----- stdout -----\n{}", stdout.trim_end())?;
-        write!(out, "----- stderr -----\n{}", stderr.trim_end())
-    }
 }

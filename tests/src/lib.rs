@@ -11,5 +11,6 @@ pub mod commands;
 pub mod filters;
 pub mod fuzz;
 pub mod oracle;
+mod running;
 pub mod stopwatch;
 pub mod tools;
