@@ -1,107 +1,38 @@
 //! What an operator keeps, and brings back: deleted stacks, backups, master keys. The server is the program itself.
 
-use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::tools;
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use statewright_tests::commands::{document, refused, run, told};
 
+use crate::server::{Server, folder as place};
 use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, pending};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const PLAINTEXT: &str = "correct-horse-battery-staple";
 
-/// A running server. Killed when dropped.
-struct Server {
-    child: Child,
-    /// Held, since a server that cannot print ends.
-    _stdout: Lines<BufReader<ChildStdout>>,
-    url: String,
-    /// The access token, if this was the first start.
-    token: String,
+fn client(server: &Server) -> PulumiCli {
+    PulumiCli::new().backend(&server.url).token(server.token.as_ref().expect("this was its first start"))
 }
 
-impl Server {
-    async fn start(folder: &Path, listen: &str) -> Self {
-        let mut command = statewright(folder, &["serve", "--listen", listen]);
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let is_first = !folder.join("ledger.sqlite").exists();
-        let reading = async {
-            let (mut url, mut token) = (String::new(), String::new());
-            while let Some(line) = lines.next_line().await.unwrap() {
-                if let Some(rest) = line.strip_prefix("Statewright listens on ") {
-                    url = rest.split(',').next().unwrap().to_owned();
-                } else if let Some(rest) = line.trim().strip_prefix("export PULUMI_ACCESS_TOKEN=") {
-                    token = rest.to_owned();
-                }
-                if !url.is_empty() && (!is_first || !token.is_empty()) {
-                    return (url, token);
-                }
-            }
-            panic!("the server ended");
-        };
-        let (url, token) = tokio::time::timeout(PATIENCE, reading).await.expect("it starts in time");
-        Self { child, _stdout: lines, url, token }
-    }
-
-    /// Ends it, and returns where it listened.
-    async fn stop(mut self) -> String {
-        self.child.kill().await.unwrap();
-        self.url.trim_start_matches("http://").to_owned()
-    }
-
-    fn client(&self) -> PulumiCli {
-        PulumiCli::new().backend(&self.url).token(&self.token)
-    }
-}
-
-fn statewright(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(tools::statewright());
-    command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
-    command
-}
-
-async fn operator(folder: &Path, arguments: &[&str]) -> Output {
-    let running = statewright(folder, arguments).kill_on_drop(true).output();
-    tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
-}
-
-/// What a command printed, which has to succeed.
-async fn told(folder: &Path, arguments: &[&str]) -> String {
-    let output = operator(folder, arguments).await;
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+/// Ends a server as a power cut does, and returns where it listened.
+async fn stop(server: Server) -> String {
+    let address = server.address();
+    server.signal(Signal::KILL);
+    server.ended().await;
+    address
 }
 
 async fn told_json(folder: &Path, arguments: &[&str]) -> Value {
-    let all = [&["--json"], arguments].concat();
-    serde_json::from_str(&told(folder, &all).await).unwrap()
-}
-
-/// What a command said on stderr when it refused.
-async fn refused(folder: &Path, arguments: &[&str]) -> String {
-    let output = operator(folder, arguments).await;
-    let words = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {words}");
-    words
-}
-
-fn place() -> (TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path().join("data");
-    (parent, folder)
+    document(folder, arguments).await
 }
 
 /// A client with a program that has a secret, which was deployed once.
 async fn with_secret(server: &Server, project: &str) -> PulumiCli {
-    let cli = server.client();
+    let cli = client(server);
     cli.yaml_project(project, SECRET_PROGRAM);
     cli.run(["stack", "init", "dev"]).await.assert_success();
     cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
@@ -132,10 +63,10 @@ async fn a_deleted_stack_is_listed_brought_back_and_goes_on_with_its_secrets() {
 
     // The name may be taken meanwhile, and then nothing is brought back over it.
     cli.run(["stack", "init", "dev"]).await.assert_success();
-    let words = refused(&folder, &["stack", "restore", "main/kept/dev"]).await;
+    let words = refused(&folder, 1, &["stack", "restore", "main/kept/dev"]).await;
     assert!(words.contains("stack main/kept/dev already exists"), "{words}");
     cli.run(["stack", "rm", "dev", "--yes", "--preserve-config"]).await.assert_success();
-    let words = refused(&folder, &["stack", "restore", "main/kept/dev", "--deleted"]).await;
+    let words = refused(&folder, 1, &["stack", "restore", "main/kept/dev", "--deleted"]).await;
     assert!(words.contains("say which one by its id"), "{words}");
     let id = line["id"].as_str().unwrap();
     let back = told(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
@@ -157,7 +88,7 @@ async fn a_backup_that_was_made_during_an_update_comes_back_and_goes_on() {
     let (to, from) = (backup.to_str().unwrap(), restored.to_str().unwrap());
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let secret = with_secret(&server, "secret").await;
-    let cli = server.client();
+    let cli = client(&server);
     let slow = "resources:
   first:
     type: bench:index:Item
@@ -189,9 +120,9 @@ async fn a_backup_that_was_made_during_an_update_comes_back_and_goes_on() {
     let again = told_json(&folder, &["backup", "--to", to]).await;
     assert_eq!((&again["blobs"], &again["blobsCopied"]), (&made["blobs"], &0.into()), "{again}");
     up.kill().await;
-    let address = server.stop().await;
+    let address = stop(server).await;
 
-    let words = refused(&folder, &["restore", "--from", to]).await;
+    let words = refused(&folder, 1, &["restore", "--from", to]).await;
     assert!(words.contains("is not empty. Nothing was changed"), "{words}");
     let done = told(&folder, &["restore", "--from", to, "--data", from]).await;
     assert!(done.contains("statewright serve --data"), "{done}");
@@ -231,13 +162,13 @@ async fn the_master_key_is_replaced_beside_the_server_and_the_old_one_goes_at_it
     let renewed = told_json(&folder, &["key", "rotate", "--stack", "main/rotated/dev"]).await;
     assert_eq!(renewed["dataKey"], 2, "{renewed}");
 
-    let address = server.stop().await;
+    let address = stop(server).await;
     let server = Server::start(&folder, &address).await;
     shows_secret(&cli).await;
     assert_eq!(keys(), both[..1]);
     cli.run(["config", "set", "--secret", "another", "secret"]).await.assert_success();
     cli.run(UP).await.assert_success();
-    server.stop().await;
+    stop(server).await;
 
     // While nothing runs it goes at once.
     let rotated = told_json(&folder, &["key", "rotate"]).await;
@@ -258,10 +189,9 @@ async fn what_is_wrong_ends_a_check_with_one() {
     let snapshots = folder.join("blobs/snap");
     let stack = std::fs::read_dir(&snapshots).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_dir_all(&stack).unwrap();
-    let output = operator(&folder, &["check"]).await;
-    let (said, words) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let output = run(&folder, &["check"]).await;
+    let (said, words) = (output.stdout, output.stderr);
+    assert_eq!(output.code, Some(1), "{said}");
     assert!(
         said.contains("main/broken/dev: version 1: the blob snap/") && said.contains("is missing"),
         "{said}"

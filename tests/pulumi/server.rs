@@ -29,7 +29,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts it on a data folder, and waits until it listens.
-    async fn start(folder: &Path, listen: &str) -> Self {
+    pub(crate) async fn start(folder: &Path, listen: &str) -> Self {
         Self::start_with(folder, listen, &[], &[]).await
     }
 
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// What it listens on, for another server to take its place.
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.url.trim_start_matches("http://").to_owned()
     }
 

@@ -237,6 +237,30 @@ async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
     scene.finish().await;
 }
 
+/// Of all ports a master key is the one that is asked least, and over a network; once is no reason to refuse.
+#[tokio::test]
+async fn a_master_key_that_fails_for_a_moment_is_asked_again() {
+    for fault in [Fault::Before, Fault::Lost, Fault::After] {
+        for length in 1..=3 {
+            let scene = Scene::new(World::memory());
+            let faults = Faults::none();
+            let process = scene.world.without_keys("first", &faults);
+            scene.act(&process, Step::CreateStack).await.unwrap();
+            for step in [Step::Encrypt, Step::Begin] {
+                faults.fail_from(1, length, fault);
+                let before = faults.calls();
+                scene.act(&process, step).await.unwrap();
+                assert!(faults.calls() >= before + length, "{step:?} did not meet the fault");
+                faults.heal();
+            }
+            let process = scene.world.without_keys("second", &faults);
+            faults.fail_from(1, length, fault);
+            scene.check_handed_out(&process).await;
+            scene.finish().await;
+        }
+    }
+}
+
 /// A preview renews its lease too, and is scrap all the same.
 #[tokio::test]
 async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {

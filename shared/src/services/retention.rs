@@ -2,7 +2,7 @@
 //!
 //! Everything here is done by sweeps, a page at a time, may be done twice and by several at once, and goes on after a
 //! crash where it was: what is gone is not found again, and what is left is still due. Items go first, each page with
-//! the due items of the blobs that it named, in one commit; so a blob that nothing names always has a due item.
+//! the due items of the blobs that it named, in one commit; so a blob that was named once is always named or due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
