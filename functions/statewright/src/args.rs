@@ -37,7 +37,7 @@ pub(crate) struct Data {
     #[arg(long, value_enum, env = "STATEWRIGHT_STORE", default_value = "folder", global = true)]
     pub(crate) store: Store,
     #[command(flatten)]
-    pub(crate) aws: Aws,
+    pub(crate) aws: AwsStore,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,7 +49,7 @@ pub(crate) enum Store {
 /// What the store on AWS consists of; `statewright aws setup` makes it. Region, credentials and other URLs of the services
 /// come from where AWS's own tools have them (`AWS_REGION`, `AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ENDPOINT_URL_S3`, ...).
 #[derive(Debug, clap::Args)]
-pub(crate) struct Aws {
+pub(crate) struct AwsStore {
     /// The DynamoDB table of the store on AWS.
     #[arg(long, value_name = "NAME", env = "STATEWRIGHT_TABLE", global = true)]
     pub(crate) table: Option<String>,

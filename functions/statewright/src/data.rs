@@ -12,7 +12,7 @@ use statewright_shared::context::Context;
 use statewright_shared::layout;
 use statewright_shared::ports::{BlobKey, BoxError, Ids, Item};
 
-use crate::args::{Aws, Data, Store};
+use crate::args::{self, Data, Store};
 use crate::commands::misused;
 
 /// The folder that was asked for, or this platform's place for the data of programs.
@@ -82,7 +82,7 @@ pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>,
 }
 
 /// What the store on AWS consists of, all of it named.
-pub(crate) fn aws_names(aws: &Aws) -> anyhow::Result<Names> {
+pub(crate) fn aws_names(aws: &args::AwsStore) -> anyhow::Result<Names> {
     match (&aws.table, &aws.bucket, &aws.key) {
         (Some(table), Some(bucket), Some(key)) => {
             Ok(Names { table: table.clone(), bucket: bucket.clone(), key: key.clone() })
@@ -92,11 +92,11 @@ pub(crate) fn aws_names(aws: &Aws) -> anyhow::Result<Names> {
 }
 
 /// Clients of the services.
-pub(crate) async fn aws_clients(aws: &Aws) -> anyhow::Result<Clients> {
+pub(crate) async fn aws_clients(aws: &args::AwsStore) -> anyhow::Result<Clients> {
     Ok(Clients::connect(&Options { s3_path_style: aws.s3_path_style, ..Options::default() }).await?)
 }
 
-async fn open_aws(aws: &Aws, publisher: String) -> anyhow::Result<Context> {
+async fn open_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<Context> {
     let (names, clients) = (aws_names(aws)?, aws_clients(aws).await?);
     let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
     Ok(Context::new(

@@ -12,7 +12,7 @@ use crate::output::{Output, table};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Aws {
     #[command(flatten)]
-    aws: args::Aws,
+    aws: args::AwsStore,
     #[command(subcommand)]
     command: Command,
 }
