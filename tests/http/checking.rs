@@ -13,8 +13,8 @@ use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::check::{self, Orphans};
-use statewright_shared::services::texts::gzip;
 use statewright_shared::services::masters;
+use statewright_shared::services::texts::gzip;
 use statewright_tests::app::TestApp;
 
 use crate::world::{Run, Stack};

@@ -19,7 +19,10 @@ use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
 use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{Error, accounts, at_once, log, lookup, orgs, removed, secrets, stacks, tokens, update_tokens, users, versions};
+use statewright_shared::services::{
+    Error, accounts, at_once, log, lookup, orgs, removed, secrets, stacks, tokens, update_tokens, users,
+    versions,
+};
 
 use super::world::World;
 

@@ -83,11 +83,11 @@ pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>,
 
 /// What the store on AWS consists of, all of it named.
 pub(crate) fn aws_names(aws: &args::AwsStore) -> anyhow::Result<Names> {
-    match (&aws.table, &aws.bucket, &aws.key) {
+    match (&aws.table, &aws.bucket, &aws.kms_key) {
         (Some(table), Some(bucket), Some(key)) => {
             Ok(Names { table: table.clone(), bucket: bucket.clone(), key: key.clone() })
         }
-        _ => Err(misused("the store on AWS is named with --table, --bucket and --key")),
+        _ => Err(misused("the store on AWS is named with --table, --bucket and --kms-key")),
     }
 }
 

@@ -17,8 +17,8 @@ use super::App;
 use super::error::Failure;
 use super::gate::Share;
 use crate::limits::{BODY_PAUSE_MAX, BODY_TIME_MAX};
-use crate::services::texts::gzip;
 use crate::services::Error;
+use crate::services::texts::gzip;
 
 /// The longest body that the route takes, in bytes, as sent and inflated, and the request's share of the memory for
 /// bodies. Put there by the guard, which holds the share for as long as the request lasts.

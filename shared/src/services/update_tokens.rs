@@ -8,8 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
-use super::store::{self, sha256_hex};
 use super::Error;
+use super::store::{self, sha256_hex};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;

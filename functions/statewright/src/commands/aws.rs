@@ -20,7 +20,7 @@ pub(crate) struct Aws {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make the table (on demand, with recovery to any point of 35 days), the bucket (private) and the key (rotated each
-    /// year) that --table, --bucket and --key name, or find them. May be repeated: what is there stays.
+    /// year) that --table, --bucket and --kms-key name, or find them. May be repeated: what is there stays.
     Setup,
 }
 

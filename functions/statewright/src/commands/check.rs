@@ -3,8 +3,8 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::ids::StackId;
-use statewright_shared::services::check::{Orphans, StackReport};
 use statewright_shared::services::check as check_service;
+use statewright_shared::services::check::{Orphans, StackReport};
 
 use crate::args::Data;
 use crate::data;

@@ -5,9 +5,9 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
 use statewright_shared::domain::update::{Status, Update};
+use statewright_shared::services::directory;
 use statewright_shared::services::removed::{self, RemovedStack};
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
-use statewright_shared::services::directory;
 
 use super::Who;
 use crate::args;
