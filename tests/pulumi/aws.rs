@@ -25,7 +25,7 @@ impl Store {
             ("STATEWRIGHT_STORE", "aws".to_owned()),
             ("STATEWRIGHT_TABLE", names.table),
             ("STATEWRIGHT_BUCKET", names.bucket),
-            ("STATEWRIGHT_KEY", names.key),
+            ("STATEWRIGHT_KMS_KEY", names.key),
             ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
             ("AWS_ENDPOINT_URL", StandIn::of_this_process().url.clone()),
             ("AWS_REGION", "us-east-1".to_owned()),

@@ -57,8 +57,8 @@ pub(crate) struct AwsStore {
     #[arg(long, value_name = "NAME", env = "STATEWRIGHT_BUCKET", global = true)]
     pub(crate) bucket: Option<String>,
     /// The KMS key of the store on AWS: an alias (alias/NAME), an identifier or an ARN.
-    #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KEY", global = true)]
-    pub(crate) key: Option<String>,
+    #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KMS_KEY", global = true)]
+    pub(crate) kms_key: Option<String>,
     /// Put the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
     #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
     pub(crate) s3_path_style: bool,

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use directories::ProjectDirs;
-use statewright_shared::adapters::aws::{AwsStore, Clients, Names, Options};
+use statewright_shared::adapters::aws::{ATTEMPT_TIMEOUT, AwsStore, Clients, Names, Options};
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::context::Context;
@@ -83,21 +84,22 @@ pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>,
 
 /// What the store on AWS consists of, all of it named.
 pub(crate) fn aws_names(aws: &args::AwsStore) -> anyhow::Result<Names> {
-    match (&aws.table, &aws.bucket, &aws.key) {
+    match (&aws.table, &aws.bucket, &aws.kms_key) {
         (Some(table), Some(bucket), Some(key)) => {
             Ok(Names { table: table.clone(), bucket: bucket.clone(), key: key.clone() })
         }
-        _ => Err(misused("the store on AWS is named with --table, --bucket and --key")),
+        _ => Err(misused("the store on AWS is named with --table, --bucket and --kms-key")),
     }
 }
 
-/// Clients of the services.
-pub(crate) async fn aws_clients(aws: &args::AwsStore) -> anyhow::Result<Clients> {
-    Ok(Clients::connect(&Options { s3_path_style: aws.s3_path_style, ..Options::default() }).await?)
+/// Clients of the services, whose attempts may take so long.
+pub(crate) async fn aws_clients(aws: &args::AwsStore, attempt_timeout: Duration) -> anyhow::Result<Clients> {
+    let options = Options { s3_path_style: aws.s3_path_style, attempt_timeout, ..Options::default() };
+    Ok(Clients::connect(&options).await?)
 }
 
 async fn open_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<Context> {
-    let (names, clients) = (aws_names(aws)?, aws_clients(aws).await?);
+    let (names, clients) = (aws_names(aws)?, aws_clients(aws, ATTEMPT_TIMEOUT).await?);
     let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
     Ok(Context::new(
         Arc::new(store.ledger),

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::adapters::SystemClock;
-use statewright_shared::adapters::aws::{Outcome, set_up};
+use statewright_shared::adapters::aws::{Outcome, SET_UP_ATTEMPT_TIMEOUT, set_up};
 
 use crate::args;
 use crate::data;
@@ -20,7 +20,7 @@ pub(crate) struct Aws {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make the table (on demand, with recovery to any point of 35 days), the bucket (private) and the key (rotated each
-    /// year) that --table, --bucket and --key name, or find them. May be repeated: what is there stays.
+    /// year) that --table, --bucket and --kms-key name, or find them. May be repeated: what is there stays.
     Setup,
 }
 
@@ -39,7 +39,7 @@ struct Line {
 pub(crate) async fn run(aws: Aws, out: Output) -> anyhow::Result<()> {
     let Command::Setup = aws.command;
     let names = data::aws_names(&aws.aws)?;
-    let clients = data::aws_clients(&aws.aws).await?;
+    let clients = data::aws_clients(&aws.aws, SET_UP_ATTEMPT_TIMEOUT).await?;
     let line = |done: statewright_shared::adapters::aws::Done| Line {
         what: done.what,
         name: done.name,

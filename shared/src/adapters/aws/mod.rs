@@ -32,6 +32,9 @@ use crate::ports::{Clock, Ids};
 /// not known then.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What [`set_up`] is best called with: making a bucket or a table takes longer than any call of a use case, and a person waits.
+pub const SET_UP_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Where the services are, and how they are asked. All that is not said here comes from where AWS's own tools have it:
 /// environment, profile, role of the machine.
 #[derive(Debug, Clone)]

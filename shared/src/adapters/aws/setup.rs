@@ -81,6 +81,8 @@ pub enum SetupError {
 /// without versions) and the key (under its alias, rotated each year), or finds them. Each step may be repeated: the second
 /// time it finds what the first has made. Nothing that is there is removed, and no content is touched.
 ///
+/// `clients` should give an attempt [`super::SET_UP_ATTEMPT_TIMEOUT`].
+///
 /// # Errors
 /// See [`SetupError`].
 pub async fn set_up(clients: &Clients, names: &Names, clock: &dyn Clock) -> Result<Vec<Done>, SetupError> {
