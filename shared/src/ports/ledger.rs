@@ -139,7 +139,9 @@ pub struct Page {
 ///
 /// * Every read sees every commit that was acknowledged before the read began, whichever process made it.
 /// * A commit that was acknowledged survives the loss of the process and of power.
-/// * A read never shows a part of a commit, nor a commit that could still be lost.
+/// * A read never shows a commit that could still be lost. A query that runs beside a commit may show some of its writes and
+///   not yet the others, since that is all that a query of DynamoDB promises beside a transaction; once the commit is
+///   acknowledged, it shows all of them.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// The item under `key`.

@@ -39,7 +39,7 @@ const INLINE_BYTES_MAX: usize = 16 * 1024;
 ///
 /// * Reads are strongly consistent. A `get` sees all of a transaction or nothing. A query sees each item as some commit left
 ///   it, but one that runs beside a transaction of several items of its partition may see some of them before and some after:
-///   that is the isolation of its queries. No use case asks for more; see decision 8.
+///   that is the isolation of its queries. No use case asks for more; see decision 11.
 /// * A commit of one write is one conditional call; of several, one transaction, which costs twice as much for each item. A
 ///   check alone is a read.
 /// * What DynamoDB turns away without doing it (throttling, a transaction that met another one) is repeated with growing,
