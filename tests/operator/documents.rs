@@ -13,7 +13,8 @@ use statewright_shared::layout::record::{Record, put};
 use statewright_shared::layout::records::Name;
 use statewright_shared::ports::{Expect, Ids, Ledger};
 use statewright_tests::app::{ORG, TestApp, USER};
-use statewright_tests::commands::{document, run};
+use statewright_tests::aws::StandIn;
+use statewright_tests::commands::{document, run, statewright};
 
 use crate::support::{Run, import, stack, state};
 
@@ -95,6 +96,11 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("org member remove", &ask(&["org", "member", "remove", "web", "bob"]).await);
     is_as_shown("org member add", &ask(&["org", "member", "add", "web", "bob"]).await);
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
+
+    let names = StandIn::fresh_names();
+    let mut set_up = statewright(folder, &["aws", "setup", "--json"]);
+    let set_up = set_up.envs(StandIn::of_this_process().environment(&names)).output().await.unwrap();
+    is_as_shown("aws setup", &serde_json::from_slice(&set_up.stdout).unwrap());
 
     stack(&app, "shop").await;
     let named = format!("{ORG}/shop/dev");

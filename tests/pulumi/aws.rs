@@ -21,21 +21,11 @@ struct Store(Vec<(&'static str, String)>);
 impl Store {
     async fn set_up() -> Self {
         let names = StandIn::fresh_names();
-        let store = Self(vec![
-            ("STATEWRIGHT_STORE", "aws".to_owned()),
-            ("STATEWRIGHT_TABLE", names.table),
-            ("STATEWRIGHT_BUCKET", names.bucket),
-            ("STATEWRIGHT_KMS_KEY", names.key),
-            ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
-            ("AWS_ENDPOINT_URL", StandIn::of_this_process().url.clone()),
-            ("AWS_REGION", "us-east-1".to_owned()),
-            ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
-        ]);
+        let store = Self(StandIn::of_this_process().environment(&names));
         // The second time finds what the first has made, and breaks nothing.
         for outcome in ["made", "found"] {
             let done = store.told(&["aws", "setup", "--json"]).await;
-            assert_eq!(done["done"][0], json!({ "what": "table", "name": store.0[1].1, "outcome": outcome }));
+            assert_eq!(done["done"][0], json!({ "what": "table", "name": names.table, "outcome": outcome }));
         }
         store
     }

@@ -68,6 +68,21 @@ impl StandIn {
         }
     }
 
+    /// The environment of a `statewright` whose store has these names here.
+    pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
+        vec![
+            ("STATEWRIGHT_STORE", "aws".to_owned()),
+            ("STATEWRIGHT_TABLE", names.table.clone()),
+            ("STATEWRIGHT_BUCKET", names.bucket.clone()),
+            ("STATEWRIGHT_KMS_KEY", names.key.clone()),
+            ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
+            ("AWS_ENDPOINT_URL", self.url.clone()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
+        ]
+    }
+
     /// A table, a bucket and a key of one's own.
     ///
     /// # Panics
