@@ -23,6 +23,7 @@ pub(super) struct StackParts {
 pub(super) struct UpdatePath {
     pub(super) stack: StackParts,
     pub(super) update: String,
+    version: Option<String>,
 }
 
 const UPDATE_KINDS: [&str; 4] = ["update", "preview", "refresh", "destroy"];
@@ -38,6 +39,7 @@ impl FromRequestParts<App> for UpdatePath {
                 "project" => path.stack.project = value.to_owned(),
                 "stack" => path.stack.stack = value.to_owned(),
                 "update" => path.update = value.to_owned(),
+                "version" => path.version = Some(value.to_owned()),
                 "kind" if !UPDATE_KINDS.contains(&value) => return Err(refused),
                 _ => {}
             }
@@ -70,6 +72,23 @@ impl FromRequestParts<App> for UpdateText {
     type Rejection = Failure;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
         Ok(Self(UpdatePath::from_request_parts(parts, app).await?.update))
+    }
+}
+
+/// The version in a path; `None` where the path is that of the latest.
+#[derive(Debug)]
+pub(super) struct VersionPath(pub(super) Option<u64>);
+
+impl FromRequestParts<App> for VersionPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Some(text) = UpdatePath::from_request_parts(parts, app).await?.version else {
+            return Ok(Self(None));
+        };
+        let version = text.parse().ok().filter(|version| *version > 0);
+        let version =
+            version.ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))?;
+        Ok(Self(Some(version)))
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 
-use super::read::{Parameters, user_named, version_in};
+use super::read::{Parameters, user_named};
 use super::{Answer, json};
 use crate::api::App;
-use crate::api::path::StackPath;
-use crate::domain::names::StackAddress;
+use crate::api::path::{StackPath, VersionPath};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::records::Version;
 use crate::services::caller::Caller;
@@ -37,37 +36,25 @@ pub(crate) async fn history(
     json(&History { updates: versions.map(info).collect() })
 }
 
-/// The newest entry of the history.
-pub(crate) async fn latest_update(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-) -> Answer {
-    let (version, newest) = history_service::entry(&app, &caller, &address, None).await?;
-    json(&service_info(version, newest))
-}
-
 /// The entry of a version.
-pub(crate) async fn update_of_version(
+pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
+    VersionPath(version): VersionPath,
 ) -> Answer {
-    let version = version_in(&parameters)?;
-    let (version, newest) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    let (version, newest) = history_service::entry(&app, &caller, &address, version).await?;
     json(&service_info(version, newest))
 }
 
 /// What a page shows of a version before anybody opens it.
-pub(crate) async fn summary_of_version(
+pub(crate) async fn summary(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
+    VersionPath(version): VersionPath,
 ) -> Answer {
-    let version = version_in(&parameters)?;
-    let (version, _) = history_service::entry(&app, &caller, &address, Some(version)).await?;
+    let (version, _) = history_service::entry(&app, &caller, &address, version).await?;
     let info = info(version);
     json(&serde_json::json!({
         "kind": info.kind, "version": info.version, "message": info.message, "result": info.result,
@@ -108,37 +95,17 @@ fn result(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The previews that started from the current version.
-pub(crate) async fn latest_previews(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    Query(query): Parameters,
-) -> Answer {
-    previews(&app, &caller, &address, None, &query).await
-}
-
 /// The previews that started from a version.
-pub(crate) async fn previews_of_version(
+pub(crate) async fn previews(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
+    VersionPath(version): VersionPath,
     Query(query): Parameters,
 ) -> Answer {
-    previews(&app, &caller, &address, Some(version_in(&parameters)?), &query).await
-}
-
-async fn previews(
-    app: &App,
-    caller: &Caller,
-    address: &StackAddress,
-    version: Option<u64>,
-    query: &HashMap<String, String>,
-) -> Answer {
-    let page = page_of(query)?.unwrap_or(PageOf { size: PAGE_MAX, page: 1 });
+    let page = page_of(&query)?.unwrap_or(PageOf { size: PAGE_MAX, page: 1 });
     let oldest_first = query.get("asc").is_some_and(|asc| asc == "true");
-    let found = previews_service::list(app, caller, address, version, page, oldest_first).await?;
+    let found = previews_service::list(&app, &caller, &address, version, page, oldest_first).await?;
     json(&ServiceHistory {
         updates: found.page.into_iter().map(|preview| preview_info(preview, found.newest)).collect(),
         items_per_page: page.size,
@@ -148,29 +115,16 @@ async fn previews(
 
 /// A version, and the previews that led to it. What belongs to a pull request is not known here, so no updates are
 /// collated.
-pub(crate) async fn timeline_of_version(
+pub(crate) async fn timeline(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
+    VersionPath(version): VersionPath,
 ) -> Answer {
-    timeline(&app, &caller, &address, Some(version_in(&parameters)?)).await
-}
-
-/// The same of the newest version.
-pub(crate) async fn latest_timeline(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-) -> Answer {
-    timeline(&app, &caller, &address, None).await
-}
-
-async fn timeline(app: &App, caller: &Caller, address: &StackAddress, version: Option<u64>) -> Answer {
-    let (version, newest) = history_service::entry(app, caller, address, version).await?;
+    let (version, newest) = history_service::entry(&app, &caller, &address, version).await?;
     let before = Some(version.version.saturating_sub(1));
     let page = PageOf { size: PAGE_MAX, page: 1 };
-    let previews = previews_service::list(app, caller, address, before, page, false).await?;
+    let previews = previews_service::list(&app, &caller, &address, before, page, false).await?;
     json(&Timeline {
         update: service_info(version, newest),
         collated_update_events: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text};
 use crate::api::App;
-use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText};
+use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText, VersionPath};
 use crate::domain::names::Login;
 use crate::layout::records::Role;
 use crate::services::caller::Caller;
@@ -205,39 +205,19 @@ pub(crate) async fn metadata(
     })
 }
 
-/// The current deployment, as it was published.
+/// A deployment as it was published: that of a version, or the current one.
 pub(crate) async fn export(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
+    VersionPath(version): VersionPath,
     headers: HeaderMap,
 ) -> Answer {
-    match stacks::export(&app, &caller, &address, None).await? {
-        Some(gzip) => json_gzip(&headers, gzip),
-        None => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
+    match (stacks::export(&app, &caller, &address, version).await?, version) {
+        (Some(gzip), _) => json_gzip(&headers, gzip),
+        (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
+        (None, Some(version)) => Err(Error::NoVersion { address, version }.into()),
     }
-}
-
-/// The deployment of an earlier version.
-pub(crate) async fn export_version(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    Path(parameters): Path<HashMap<String, String>>,
-    headers: HeaderMap,
-) -> Answer {
-    let version = version_in(&parameters)?;
-    match stacks::export(&app, &caller, &address, Some(version)).await? {
-        Some(gzip) => json_gzip(&headers, gzip),
-        None => Err(Error::NoVersion { address, version }.into()),
-    }
-}
-
-pub(super) fn version_in(parameters: &HashMap<String, String>) -> Result<u64, Error> {
-    let version = parameters.get("version").and_then(|version| version.parse().ok());
-    version
-        .filter(|version| *version > 0)
-        .ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))
 }
 
 /// The current outputs, for stack references and `pulumi stack output`: no more of the state than they need.
