@@ -1,5 +1,9 @@
 //! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
 use super::caller::Caller;
 use super::fold::{self, Folded};
 use super::lookup::{self, Located};
@@ -17,8 +21,6 @@ use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::{Detail, Head, Snapshot};
 use crate::ports::Expect;
-use bytes::Bytes;
-use std::collections::BTreeMap;
 
 /// Checks a whole deployment and stores it as the version after `head`.
 pub(super) async fn prepare_import(

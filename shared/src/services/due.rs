@@ -8,6 +8,10 @@ use crate::layout::record::{Record, put};
 use crate::layout::records::Due;
 use crate::ports::{Expect, Timestamp, Write};
 
+/// A blob outlives the last item that named it by so long. A table can be restored to any moment of its last 35 days,
+/// and finds all its blobs then.
+pub(crate) const BLOB_OUTLIVES: Duration = Duration::from_secs(36 * 24 * 3600);
+
 /// Commits that a sweep makes for one due item before it turns to the next one.
 const PAGES_MAX: usize = 50;
 
@@ -47,10 +51,6 @@ impl Pages {
         left.is_some()
     }
 }
-
-/// A blob outlives the last item that named it by so long. A table can be restored to any moment of its last 35 days,
-/// and finds all its blobs then.
-pub(crate) const BLOB_OUTLIVES: Duration = Duration::from_secs(36 * 24 * 3600);
 
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

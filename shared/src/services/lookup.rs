@@ -1,5 +1,7 @@
 //! Finding stacks, their versions and their updates. Reads, and nothing else.
 
+use bytes::Bytes;
+
 use super::caller::Caller;
 use super::{Error, store};
 use crate::context::{Context, REMEMBERED_FOR};
@@ -10,7 +12,6 @@ use crate::layout::ItemKeys;
 use crate::layout::record::Stored;
 use crate::layout::records::{Alias, Head, Name, Snapshot, Version};
 use crate::ports::{Order, Query};
-use bytes::Bytes;
 
 /// A stack that was found: its id and its head.
 #[derive(Debug, Clone)]

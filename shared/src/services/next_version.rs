@@ -1,5 +1,7 @@
 //! The next version of a stack: its blob, its history entry, and what readers ask for, ready to be committed.
 
+use std::collections::BTreeMap;
+
 use super::due::{BLOB_OUTLIVES, due_write};
 use super::fold::Folded;
 use super::{Error, store};
@@ -12,7 +14,6 @@ use crate::layout::record::{Record, put};
 use crate::layout::records::{Detail, Due, Head, Name, Outputs, Payload, Snapshot, Version};
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
-use std::collections::BTreeMap;
 
 /// A version to be, but for its deployment.
 pub(super) struct NewVersion {

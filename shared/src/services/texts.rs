@@ -1,12 +1,14 @@
 //! The texts of states and batches: compressed and not, and judged away from the threads that serve.
 
-use super::Error;
-use crate::domain::secret;
+use std::io::{Read, Write};
+
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use std::io::{Read, Write};
+
+use super::Error;
+use crate::domain::secret;
 
 /// Refuses what would put a secret at rest unencrypted.
 ///

@@ -1,5 +1,7 @@
 //! Access tokens.
 
+use std::time::Duration;
+
 use super::caller::Caller;
 use super::store::{self, sha256_hex};
 use super::{Error, RACES_MAX, membership};
@@ -9,7 +11,6 @@ use crate::layout::ItemKeys;
 use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::{Token, TokenEntry, User};
 use crate::ports::{Expect, Timestamp, Write};
-use std::time::Duration;
 
 /// Every access token starts with this, so that scanners for leaked secrets can find it.
 pub const TOKEN_PREFIX: &str = "swt_";
