@@ -1,5 +1,6 @@
 //! The bundle of ports that a use case gets, with what a process remembers between requests.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::num::NonZeroU64;
@@ -161,7 +162,10 @@ const REMEMBERED_ENTRIES_MAX: usize = 10_000;
 
 impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     /// What is remembered, if it was learned within the last `within`.
-    pub(crate) fn get(&self, key: &K, now: Timestamp, within: Duration) -> Option<V> {
+    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q, now: Timestamp, within: Duration) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (learned, value) = map.get(key)?;
         // A clock that jumped back makes an entry look as if it came from the future: it is not believed.

@@ -5,7 +5,7 @@ use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::commands::{run, told};
 
-use crate::support::{REFRESH, UP, assert_says, export, export_version, names, yaml};
+use crate::support::{REFRESH, UP, assert_says, export, export_version, names, outputs, yaml};
 
 const PROGRAM: &str = "resources:
   first:
@@ -32,10 +32,6 @@ const LARGER: &str = "resources:
 outputs:
   hidden: ${first.secretValue}
 ";
-
-async fn outputs(cli: &PulumiCli) -> serde_json::Value {
-    cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json()
-}
 
 #[tokio::test]
 async fn a_restored_version_goes_on_under_the_name_that_the_stack_has_now() {

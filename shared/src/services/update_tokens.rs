@@ -61,8 +61,8 @@ pub async fn verify(
     update: &str,
 ) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
-    // A signature that was good once is good for ever, and checking it costs as much as the rest of an append.
-    let remembered = ctx.memory.claims.get(&token.to_owned(), ctx.now(), Duration::MAX);
+    // A signature that was good once is good for ever, and checking it is a good part of an append.
+    let remembered = ctx.memory.claims.get(token, ctx.now(), Duration::MAX);
     let claims = match remembered {
         Some(claims) => claims,
         None => {
@@ -193,7 +193,7 @@ pub(super) fn context(key: &str) -> KeyContext {
 
 async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<[u8; 32]>, Error> {
     let now = ctx.now();
-    if let Some(public) = ctx.memory.verifying_keys.get(&key.to_owned(), now, Duration::MAX) {
+    if let Some(public) = ctx.memory.verifying_keys.get(key, now, Duration::MAX) {
         return Ok(Some(public));
     }
     let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
