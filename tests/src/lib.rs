@@ -2,7 +2,8 @@
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
 //! differs from run to run. [`commands`] runs the operator's. [`oracle`] puts our journal replayer beside the real
-//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS.
+//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, and
+//! [`meter`] tells what calls of it would cost.
 
 pub mod app;
 pub mod aws;
@@ -10,6 +11,7 @@ pub mod cli;
 pub mod commands;
 pub mod filters;
 pub mod fuzz;
+pub mod meter;
 pub mod oracle;
 mod running;
 pub mod stopwatch;
