@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod deployment;
+pub(crate) mod events;
 pub mod ids;
 pub mod integrity;
 pub(crate) mod json;
