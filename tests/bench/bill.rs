@@ -151,14 +151,16 @@ impl Lane {
     async fn idle(&self) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
-        let usage = (0..SWEEPS_A_MONTH).fold(Usage::default(), |sum, _| sum + (self.gateway.usage() - before.0));
+        let usage =
+            (0..SWEEPS_A_MONTH).fold(Usage::default(), |sum, _| sum + (self.gateway.usage() - before.0));
         self.print(0, "a month of sweeps, nothing due", usage, None)
     }
 
     /// Sweeps until nothing is due, as a process whose clock shows that.
     async fn sweep(&self, clock: Arc<dyn Clock>) -> io::Result<()> {
         let (chance, patience) = (Arc::new(SystemIds), Arc::new(SystemClock));
-        let store = aws::store(&self.gateway.url, &self.names, patience, Arc::<SystemIds>::clone(&chance)).await;
+        let store =
+            aws::store(&self.gateway.url, &self.names, patience, Arc::<SystemIds>::clone(&chance)).await;
         let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
         let context = Context::new(ledger, blobs, keys, clock, chance, "sweep".to_owned());
         while sweep(&context).await.map_err(io::Error::other)?.more {}

@@ -38,7 +38,8 @@ impl Busy {
         for request in ["append", "renew", "event", "complete", "begin", "import"] {
             let stack = Stack::new(&self.app).await;
             stack.publish(&["before"]).await;
-            let run = if request == "begin" || request == "import" { None } else { Some(stack.begin().await) };
+            let run =
+                if request == "begin" || request == "import" { None } else { Some(stack.begin().await) };
             self.gateway.play(operation, times, play.clone());
             let answer = ask(request, &stack, run.as_ref()).await;
             self.gateway.calm().await;

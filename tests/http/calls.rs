@@ -14,8 +14,8 @@ use statewright_shared::adapters::{
     Calls, Counter, Counting, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
 };
 use statewright_shared::ports::{
-    Blob, BlobKey, Blobs, CommitError, DataKey, Ids, Item, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
-    PortError, Query, WrappedKey, Write,
+    Blob, BlobKey, Blobs, CommitError, DataKey, Ids, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
+    Page, PortError, Query, WrappedKey, Write,
 };
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{self, Gateway, StandIn};
@@ -336,7 +336,10 @@ async fn i10_cheap_a_process_that_remembers_nothing_waits_for_few_calls_more() {
 fn in_units(usage: Usage) -> String {
     let [writes, reads, puts, gets, keys] = usage.billed();
     let counts = [(writes, "written"), (reads, "read"), (puts, "put"), (gets, "got"), (keys, "key")];
-    let words = counts.iter().filter(|((_, count), _)| *count > 0.0).map(|((_, count), what)| format!("{count} {what}"));
+    let words = counts
+        .iter()
+        .filter(|((_, count), _)| *count > 0.0)
+        .map(|((_, count), what)| format!("{count} {what}"));
     if usage.requests() == 0 {
         return "nothing".to_owned();
     }

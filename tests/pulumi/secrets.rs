@@ -148,7 +148,8 @@ fn calls(app: &TestApp) -> usize {
 /// The places of a store in which this is: as it lies there, or in what is compressed within it.
 async fn at_rest_with(app: &TestApp, text: &str) -> Vec<String> {
     let text = text.as_bytes();
-    let has = |bytes: &[u8]| contains(bytes, text) || streams(bytes).any(|inflated| contains(&inflated, text));
+    let has =
+        |bytes: &[u8]| contains(bytes, text) || streams(bytes).any(|inflated| contains(&inflated, text));
     let all = app.at_rest().await.into_iter();
     all.filter(|(_, bytes)| has(bytes)).map(|(place, _)| place).collect()
 }

@@ -102,14 +102,18 @@ impl StandIn {
                 .post(&self.url)
                 .header("X-Amz-Target", "DynamoDB_20120810.Scan")
                 .header("Content-Type", "application/x-amz-json-1.0")
-                .header("Authorization", "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request")
+                .header(
+                    "Authorization",
+                    "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request",
+                )
                 .body(scan.to_string());
             let page: Value = text(asked).await.parse().expect("a page of items is JSON");
             for item in page["Items"].as_array().expect("a page has items") {
                 let mut bytes = item.to_string().into_bytes();
                 let attributes = item.as_object().into_iter().flatten();
                 let binary = attributes.filter_map(|(_, value)| value["B"].as_str());
-                bytes.extend(binary.flat_map(|text| STANDARD.decode(text).expect("binary values are base64")));
+                bytes
+                    .extend(binary.flat_map(|text| STANDARD.decode(text).expect("binary values are base64")));
                 found.push((format!("items/{item}"), bytes));
             }
             match page.get("LastEvaluatedKey") {

@@ -113,7 +113,9 @@ impl Meter {
                 if operation == "Query" {
                     let values = asked["ExpressionAttributeValues"].as_object().into_iter().flatten();
                     let mut texts = values.filter_map(|(_, value)| value["S"].as_str());
-                    kind = texts.find_map(|text| text.split_once('#')).map_or_else(String::new, |it| it.0.into());
+                    kind = texts
+                        .find_map(|text| text.split_once('#'))
+                        .map_or_else(String::new, |it| it.0.into());
                 }
                 let items = answered["Items"].as_array().into_iter().flatten();
                 let bytes: u64 = items.map(size).sum::<u64>() + size(&answered["Item"]);
@@ -200,7 +202,9 @@ mod tests {
 
     /// An item of so many bytes, names and all.
     fn item(sort: &str, bytes: usize) -> Value {
-        let value = STANDARD.encode(vec![0; bytes - "partition".len() - 1 - "sort".len() - sort.len() - "value".len()]);
+        let value =
+            STANDARD
+                .encode(vec![0; bytes - "partition".len() - 1 - "sort".len() - sort.len() - "value".len()]);
         json!({ "partition": { "S": "P" }, "sort": { "S": sort }, "value": { "B": value } })
     }
 
@@ -212,7 +216,11 @@ mod tests {
         assert_eq!(units(saw(&mut meter, "PutItem", &put(1024), &json!({}), true)), (1, 1));
         assert_eq!(units(saw(&mut meter, "PutItem", &put(1025), &json!({}), false)), (2, 1), "a refused one");
         assert_eq!(units(saw(&mut meter, "PutItem", &put(3000), &json!({}), true)), (3, 1));
-        assert_eq!(units(saw(&mut meter, "PutItem", &put(100), &json!({}), true)), (3, 1), "the old one counts");
+        assert_eq!(
+            units(saw(&mut meter, "PutItem", &put(100), &json!({}), true)),
+            (3, 1),
+            "the old one counts"
+        );
         assert_eq!(units(saw(&mut meter, "PutItem", &put(100), &json!({}), true)), (1, 1));
         let check = json!({ "TableName": "t", "Key": { "partition": { "S": "P" }, "sort": { "S": "s" } },
             "ConditionExpression": "attribute_exists(#a)" });
@@ -236,9 +244,14 @@ mod tests {
     #[test]
     fn other_services_count_requests() {
         let mut meter = Meter::default();
-        for (operation, query) in
-            [("PUT", ""), ("GET", ""), ("GET", "list-type=2"), ("DELETE", ""), ("Decrypt", ""), ("ListTables", "")]
-        {
+        for (operation, query) in [
+            ("PUT", ""),
+            ("GET", ""),
+            ("GET", "list-type=2"),
+            ("DELETE", ""),
+            ("Decrypt", ""),
+            ("ListTables", ""),
+        ] {
             meter.saw(operation, query, b"", b"", true);
         }
         let expected = Usage { s3_puts: 2, s3_gets: 1, s3_deletes: 1, kms_requests: 1, ..Usage::default() };

@@ -40,10 +40,8 @@ pub struct Calls {
 impl Calls {
     /// All calls.
     pub fn total(&self) -> u64 {
-        let ledger = self.ledger_gets
-            + self.ledger_queries
-            + self.ledger_single_commits
-            + self.ledger_joint_commits;
+        let ledger =
+            self.ledger_gets + self.ledger_queries + self.ledger_single_commits + self.ledger_joint_commits;
         let blobs = self.blob_puts + self.blob_gets + self.blob_deletes;
         ledger + blobs + self.keys_generated + self.keys_unwrapped
     }
@@ -210,14 +208,11 @@ mod tests {
     async fn calls_that_overlap_are_one_step_of_a_sequence() {
         let counter = Counter::new();
         let ask = |turns| {
-            counter.count(
-                |counts| &counts.ledger_gets,
-                async move {
-                    for _ in 0..turns {
-                        tokio::task::yield_now().await;
-                    }
-                },
-            )
+            counter.count(|counts| &counts.ledger_gets, async move {
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+            })
         };
         futures::join!(ask(3), ask(1), ask(2));
         futures::join!(ask(2), ask(2));

@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn what_stays_as_it_is_loses_its_properties_and_nothing_else() {
-        let (inputs, outputs, empty) = (json!({ "a": "{\"}" }), json!({ "b": [1, { "c": 2.50 }] }), json!({}));
+        let (inputs, outputs, empty) =
+            (json!({ "a": "{\"}" }), json!({ "b": [1, { "c": 2.50 }] }), json!({}));
         let bare = state(&empty, &empty);
         let whole = state(&inputs, &outputs);
         let after = batch("resOutputsEvent", "same", &whole, &whole);
@@ -148,7 +149,10 @@ mod tests {
         let (one, other, empty) = (json!({ "a": 1 }), json!({ "a": 2 }), json!({}));
         // The outputs of a stack or a component change in a step that is the same.
         let changed = batch("resOutputsEvent", "same", &state(&one, &one), &state(&one, &other));
-        assert_eq!(kept(&changed), batch("resOutputsEvent", "same", &state(&empty, &one), &state(&empty, &other)));
+        assert_eq!(
+            kept(&changed),
+            batch("resOutputsEvent", "same", &state(&empty, &one), &state(&empty, &other))
+        );
         for unlike in [
             batch("resOutputsEvent", "update", &state(&one, &one), &state(&one, &one)),
             batch("diagnosticEvent", "same", &state(&one, &one), &state(&one, &one)),

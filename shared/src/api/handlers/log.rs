@@ -10,7 +10,7 @@ use crate::domain::claims::Claims;
 use crate::domain::events::without_unchanged;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
-use crate::services::texts::{gzip, refuse_plaintext};
+use crate::services::texts::{gzip, gzip_well, refuse_plaintext};
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
@@ -87,7 +87,7 @@ pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -
 /// A batch as it is kept: see decision 12.
 fn kept(body: Body) -> Bytes {
     let shorter = std::str::from_utf8(&body.text).ok().and_then(without_unchanged);
-    shorter.map_or_else(|| body.into_gzip(), |text| gzip(text.as_bytes()))
+    shorter.map_or_else(|| body.into_gzip(), |text| gzip_well(text.as_bytes()))
 }
 
 /// One event, from clients of before there were batches.
