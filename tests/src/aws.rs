@@ -355,7 +355,8 @@ impl Shared {
     }
 
     fn remember_wrapped(&self, operation: &str, request: &Bytes, response: &Bytes) {
-        if let Some(known) = lock(&self.wrapped).as_mut().filter(|_| operation == "GenerateDataKey")
+        if let Some(known) =
+            lock(&self.wrapped).as_mut().filter(|_| matches!(operation, "GenerateDataKey" | "Encrypt"))
             && let (Ok(mut asked), Ok(mut answered)) =
                 (serde_json::from_slice::<Value>(request), serde_json::from_slice::<Value>(response))
         {

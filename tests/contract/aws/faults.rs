@@ -347,7 +347,7 @@ async fn a_blob_that_breaks_off_or_is_altered_on_its_way_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_key_that_kms_cannot_use_is_not_done_and_one_that_does_not_fit_is_a_mismatch() {
+async fn a_key_that_kms_cannot_use_is_unusable_and_one_that_does_not_fit_is_a_mismatch() {
     let world = World::new().await;
     let keys = &world.store.keys;
     let context = KeyContext { name: "stack", value: "one".to_owned() };
@@ -359,10 +359,13 @@ async fn a_key_that_kms_cannot_use_is_not_done_and_one_that_does_not_fit_is_a_mi
             world.gateway.play(operation, 1, Play::json_error(400, code));
         }
         let unwrapped = keys.unwrap(&wrapped, &context).await;
-        assert!(matches!(unwrapped, Err(KeysError::Port(PortError::NotDone { .. }))), "{code}");
+        assert!(matches!(unwrapped, Err(KeysError::Unusable(_))), "{code}");
         let made = keys.generate(&context).await;
-        assert!(matches!(made, Err(KeysError::Port(PortError::NotDone { .. }))), "{code}");
+        assert!(matches!(made, Err(KeysError::Unusable(_))), "{code}");
     }
+    world.gateway.play("Decrypt", 1, Play::json_error(500, "KeyUnavailableException"));
+    let away = keys.unwrap(&wrapped, &context).await;
+    assert!(matches!(away, Err(KeysError::Port(PortError::NotDone { .. }))), "{away:?}");
     for code in ["InvalidCiphertextException", "IncorrectKeyException"] {
         world.gateway.play("Decrypt", 1, Play::json_error(400, code));
         assert!(matches!(keys.unwrap(&wrapped, &context).await, Err(KeysError::Mismatch)), "{code}");
