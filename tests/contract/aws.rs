@@ -11,6 +11,7 @@ use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 use statewright_tests::aws::{self, Gateway, StandIn};
 
+mod doctor;
 mod faults;
 mod model;
 mod set_up;

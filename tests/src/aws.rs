@@ -83,6 +83,48 @@ impl StandIn {
         ]
     }
 
+    /// Calls a service of JSON as nobody of ours does, such as `TrentService.DisableKey`, and returns what it answers.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub async fn call(&self, target: &str, body: &Value) -> Value {
+        let service = if target.starts_with("DynamoDB") { "dynamodb" } else { "kms" };
+        let scope = format!("stand-in/20260101/us-east-1/{service}/aws4_request");
+        let answer = reqwest::Client::new()
+            .post(&self.url)
+            .header("x-amz-target", target)
+            .header("content-type", "application/x-amz-json-1.1")
+            .header(
+                "authorization",
+                format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"),
+            )
+            .body(body.to_string())
+            .send()
+            .await
+            .expect("the stand-in answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("the answer is whole"));
+        assert!(status.is_success(), "{target}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Sets something of a bucket, such as `versioning`, with this body, or with a DELETE where there is none.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub async fn set_bucket(&self, bucket: &str, what: &str, body: Option<&str>) {
+        let url = format!("{}/{bucket}?{what}", self.url);
+        let client = reqwest::Client::new();
+        let request = match body {
+            Some(body) => client.put(url).body(body.to_owned()),
+            None => client.delete(url),
+        };
+        let scope = "stand-in/20260101/us-east-1/s3/aws4_request";
+        let authorization = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
+        let answer =
+            request.header("authorization", authorization).send().await.expect("the stand-in answers");
+        assert!(answer.status().is_success(), "{what}: {:?}", answer.text().await);
+    }
+
     /// A table, a bucket and a key of one's own.
     ///
     /// # Panics
@@ -231,6 +273,12 @@ impl Gateway {
     pub fn play(&self, operation: &str, times: usize, play: Play) {
         let operation = Some(operation.to_owned());
         lock(&self.shared.script).push(Scene { operation, before: 0, left: times, play });
+    }
+
+    /// Plays this at the `nth` request for an operation from now on; 1 is the next.
+    pub fn play_at_nth(&self, operation: &str, nth: usize, play: Play) {
+        let (operation, before) = (Some(operation.to_owned()), nth.saturating_sub(1));
+        lock(&self.shared.script).push(Scene { operation, before, left: 1, play });
     }
 
     /// Plays this at the `nth` request from now on, whatever it asks for; 1 is the next.

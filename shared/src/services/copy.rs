@@ -154,7 +154,7 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
     match running {
         0 => Ok(()),
         count => Err(Error::Invalid(format!(
-            "{count} updates run on the source. Let them end (`statewright stack list` shows them), stop its servers, and \
+            "updates run on the source ({count}). Let them end (`statewright stack list` shows them), stop its servers, and \
              run this again"
         ))),
     }
