@@ -127,9 +127,10 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // A 5xx would be repeated for seven seconds, and change nothing.
         Error::MasterKey(_) => (
             StatusCode::FAILED_DEPENDENCY,
-            "Failed Dependency: secrets cannot be encrypted or opened, since the server's master key is disabled, gone or \
-             not allowed to it. Nothing is lost: they open again once whoever runs the server has put that right \
-             (`statewright doctor` says what it is). Reads, and updates without secrets, go on"
+            "Failed Dependency: the server's master key is disabled, gone or not allowed to it, so secrets cannot be \
+             encrypted or opened, nor can a server that was started since then begin updates. Nothing is lost: all of it works \
+             again once whoever runs the server has put that right (`statewright doctor` says what it is). Reads, and \
+             updates without secrets that others begin, go on"
                 .to_owned(),
         ),
         Error::Broken(_) | Error::TooNew(_) => (

@@ -344,6 +344,11 @@ async fn a_blob_that_breaks_off_or_is_altered_on_its_way_ends_with_an_error() {
     }
     let whole = blobs.get(&blob()).await.unwrap().unwrap().into_bytes().await.unwrap();
     assert_eq!(whole, vec![7; 300_000]);
+    // One that comes in one piece is judged at its end too.
+    blobs.put(&blob(), Bytes::from_static(b"small")).await.unwrap();
+    world.gateway.play("GET", 1, Play::GarbleTheAnswer);
+    let outcome = blobs.get(&blob()).await.unwrap().unwrap().into_bytes().await;
+    assert!(matches!(outcome, Err(PortError::NotDone { .. })), "{outcome:?}");
 }
 
 #[tokio::test]
