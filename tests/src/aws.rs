@@ -70,17 +70,7 @@ impl StandIn {
 
     /// The environment of a `statewright` whose store has these names here.
     pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
-        vec![
-            ("STATEWRIGHT_STORE", "aws".to_owned()),
-            ("STATEWRIGHT_TABLE", names.table.clone()),
-            ("STATEWRIGHT_BUCKET", names.bucket.clone()),
-            ("STATEWRIGHT_KMS_KEY", names.key.clone()),
-            ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
-            ("AWS_ENDPOINT_URL", self.url.clone()),
-            ("AWS_REGION", "us-east-1".to_owned()),
-            ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
-        ]
+        environment(&self.url, names)
     }
 
     /// Calls a service of JSON as nobody of ours does, such as `TrentService.DisableKey`, and returns what it answers.
@@ -135,6 +125,20 @@ impl StandIn {
         set_up(&clients, &names, &SystemClock).await.unwrap_or_else(|error| panic!("{error:?}"));
         (AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds)), names)
     }
+}
+
+fn environment(url: &str, names: &Names) -> Vec<(&'static str, String)> {
+    vec![
+        ("STATEWRIGHT_STORE", "aws".to_owned()),
+        ("STATEWRIGHT_TABLE", names.table.clone()),
+        ("STATEWRIGHT_BUCKET", names.bucket.clone()),
+        ("STATEWRIGHT_KMS_KEY", names.key.clone()),
+        ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
+        ("AWS_ENDPOINT_URL", url.to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
+    ]
 }
 
 /// Clients of what listens there, with so much time for an attempt that a busy machine fails none.
@@ -266,6 +270,16 @@ impl Gateway {
             }
         });
         Self { url, shared, server }
+    }
+
+    /// The environment of a `statewright` whose store has these names behind this.
+    pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
+        environment(&self.url, names)
+    }
+
+    /// Ends what was to be played.
+    pub fn play_no_more(&self) {
+        lock(&self.shared.script).clear();
     }
 
     /// Plays this at the next `times` requests for an operation: its name in the API for DynamoDB and KMS, such as `PutItem`,

@@ -1,6 +1,6 @@
 //! `statewright copy`.
 
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 
 use anyhow::bail;
 use serde::Serialize;
@@ -138,7 +138,8 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
 }
 
 fn is_same(from: &Place, to: &Place) -> bool {
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let real =
+        |path: &PathBuf| path.canonicalize().or_else(|_| absolute(path)).unwrap_or_else(|_| path.clone());
     match (from, to) {
         (Place::Aws, Place::Aws) => true,
         (Place::Folder(from), Place::Folder(to)) => real(from) == real(to),
