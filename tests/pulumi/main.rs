@@ -17,6 +17,7 @@ mod large;
 mod login;
 mod looks;
 mod main_job;
+mod moving;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;
