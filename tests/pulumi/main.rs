@@ -9,6 +9,8 @@ mod both;
 mod conflicts;
 mod crashes;
 mod failures;
+#[cfg(target_os = "linux")]
+mod heavy;
 mod history;
 mod interruptions;
 mod keeping;
