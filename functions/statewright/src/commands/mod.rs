@@ -62,7 +62,8 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
-        Command::Serve(args) => serve::run(args, audit).await,
+        // These hold much at once, which would be taken from every other command's stack.
+        Command::Serve(args) => Box::pin(serve::run(args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
@@ -70,9 +71,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,
-        Command::Copy(copy) => copy::run(copy, out).await,
+        Command::Copy(copy) => Box::pin(copy::run(copy, out)).await,
         Command::Check(check) => check::run(check, out).await,
-        Command::Doctor(doctor) => doctor::run(doctor, out).await,
+        Command::Doctor(doctor) => Box::pin(doctor::run(doctor, out)).await,
         Command::Key(key) => key::run(key, out).await,
         Command::Aws(aws) => aws::run(aws, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
