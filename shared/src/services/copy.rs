@@ -6,7 +6,9 @@
 //! apart; data keys, and the seed of the key that signs update tokens, are opened with the keys of the one store and
 //! wrapped with those of the other.
 //!
-//! Until then the target is marked, and whoever opens it asks [`refuse_unfinished`] first.
+//! Until then the target is marked, and whoever opens it asks [`refuse_unfinished`] first. Every write is on the condition that
+//! the mark is still the one of this attempt: a process that was taken for dead writes nothing once another one has gone on, or a
+//! server has begun.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Error, health, secrets, store, update_tokens};
 use crate::context::Context;
-use crate::layout::record::{Record, delete, put};
+use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::{Signer, Unfinished, WrappedDataKey};
 use crate::layout::{ItemKeys, named_blobs};
 use crate::ports::{
@@ -23,8 +25,9 @@ use crate::ports::{
     WriteAction,
 };
 
-/// Items that are put at once.
-const ITEMS_AT_ONCE: usize = 16;
+/// Writes of one commit, beside the check of the mark, and their bytes: what every store takes.
+const WRITES_MAX: usize = 99;
+const WRITES_BYTES_MAX: usize = 3_000_000;
 
 /// Blobs that are copied or compared at once: each is in memory as a whole.
 const BLOBS_AT_ONCE: usize = 4;
@@ -73,7 +76,8 @@ pub struct Copied {
     pub blobs_copied: u64,
     /// The bytes of these.
     pub bytes_copied: u64,
-    /// What the target had and the source does not, and was removed: the source has changed since an earlier attempt.
+    /// Items that the target had and the source does not, and that were removed: the source has changed since an earlier
+    /// attempt. Blobs stay: nothing names them, and deleting has no condition that would keep it from being late.
     pub removed: u64,
     /// Blobs that an item names and the source does not have.
     pub missing: BTreeSet<BlobKey>,
@@ -129,15 +133,15 @@ pub async fn copy(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Copied, Error> {
     refuse_running(source).await?;
-    let resumed = begin(source, target).await?;
+    let (mark, resumed) = begin(source, target).await?;
+    let copying = Copying { source, target, mark, progress };
     let mut done = Copied { resumed, ..Copied::default() };
-    pass(source, target, Depth::Names, &mut done, progress).await?;
+    copying.pass(Depth::Names, &mut done).await?;
     for _ in 0..PASSES_MAX {
-        if pass(source, target, Depth::Bytes, &mut done, progress).await? {
+        if copying.pass(Depth::Bytes, &mut done).await? {
             refuse_running(source).await?;
             if done.is_whole() || despite_damage {
-                let mark = delete(ItemKeys::unfinished(), Expect::Any);
-                done.finished = store::commit(target.ctx, vec![mark]).await?.is_ok();
+                done.finished = copying.finish().await?;
             }
             return Ok(done);
         }
@@ -160,8 +164,8 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
     }
 }
 
-/// Marks the target; `true` where it was by an earlier attempt.
-async fn begin(source: Source<'_>, target: Target<'_>) -> Result<bool, Error> {
+/// Marks the target for this attempt alone, and tells whether an earlier one had marked it.
+async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool), Error> {
     let Some(signer) = store::read::<Signer>(source.ctx, &ItemKeys::signer()).await? else {
         return Err(Error::Invalid(
             "there is nothing to copy: no server has run on the source yet".to_owned(),
@@ -169,8 +173,9 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<bool, Error> {
     };
     let source = signer.value.key;
     let ctx = target.ctx;
-    match store::read::<Unfinished>(ctx, &ItemKeys::unfinished()).await? {
-        Some(mark) if mark.value.source == source => return Ok(true),
+    let found = store::read::<Unfinished>(ctx, &ItemKeys::unfinished()).await?;
+    let expect = match &found {
+        Some(mark) if mark.value.source == source => mark.unchanged(),
         Some(_) => {
             return Err(Error::Invalid(
                 "the target holds an unfinished copy of another store. Nothing was changed. Finish that one, or choose \
@@ -178,21 +183,25 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<bool, Error> {
                     .to_owned(),
             ));
         }
-        None => {}
+        None if is_empty(target).await? => Expect::Absent,
+        None => {
+            return Err(Error::Invalid(
+                "the target is not empty. Nothing was changed. A copy goes into a new folder, or into a table and a bucket \
+                 that nothing has used"
+                    .to_owned(),
+            ));
+        }
+    };
+    let begun = found.as_ref().map_or_else(|| ctx.now(), |mark| mark.value.begun);
+    let (revision, mark) = (ctx.ids.revision(), Unfinished { source, begun }.encode());
+    match store::commit(ctx, vec![put(ItemKeys::unfinished(), expect, revision, mark)]).await? {
+        Ok(()) => Ok((revision, found.is_some())),
+        Err(_) => Err(taken()),
     }
-    if !is_empty(target).await? {
-        return Err(Error::Invalid(
-            "the target is not empty. Nothing was changed. A copy goes into a new folder, or into a table and a bucket \
-             that nothing has used"
-                .to_owned(),
-        ));
-    }
-    let mark = Unfinished { source, begun: ctx.now() }.encode();
-    let mark = put(ItemKeys::unfinished(), Expect::Absent, ctx.ids.revision(), mark);
-    match store::commit(ctx, vec![mark]).await? {
-        Ok(()) => Ok(false),
-        Err(_) => Err(Error::Contended("the target")),
-    }
+}
+
+fn taken() -> Error {
+    Error::Invalid("another copy into this target was begun meanwhile: this one has ended".to_owned())
 }
 
 async fn is_empty(target: Target<'_>) -> Result<bool, Error> {
@@ -232,83 +241,157 @@ fn digest(item: &Item) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Puts right what differs; `true` where nothing did.
-async fn pass(
-    source: Source<'_>,
-    target: Target<'_>,
-    depth: Depth,
-    done: &mut Copied,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<bool, Error> {
-    (done.items, done.keys) = (0, 0);
-    done.missing.clear();
-    done.damaged.clear();
-    done.unreadable.clear();
-    let before = (done.items_written, done.blobs_copied, done.removed);
-    let named = items(source, target, depth, done, progress).await?;
-    blobs(source, target, depth, named, done, progress).await?;
-    Ok(before == (done.items_written, done.blobs_copied, done.removed))
+/// One attempt.
+struct Copying<'a> {
+    source: Source<'a>,
+    target: Target<'a>,
+    /// The mark of this attempt.
+    mark: Revision,
+    progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// The items; gives the blobs that they name, with their hashes where these are known.
-async fn items(
-    source: Source<'_>,
-    target: Target<'_>,
-    depth: Depth,
-    done: &mut Copied,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<BTreeMap<BlobKey, Option<String>>, Error> {
-    let mut there = index(target).await?;
-    let mut named: BTreeMap<BlobKey, Option<String>> = BTreeMap::new();
-    let mut from = None;
-    loop {
-        let part = store::inventory_items(source.ctx, source.inventory, "", from.as_ref()).await?;
-        let mut puts = Vec::new();
-        for item in part.found.into_iter().filter(|item| !ItemKeys::is_of_the_place(&item.key)) {
-            done.items += 1;
-            match named_blobs(&item) {
-                Ok(blobs) => {
-                    for blob in blobs {
-                        let known = named.entry(blob.key).or_default();
-                        *known = known.take().or(blob.sha256);
+impl Copying<'_> {
+    /// Puts right what differs; `true` where nothing did.
+    async fn pass(&self, depth: Depth, done: &mut Copied) -> Result<bool, Error> {
+        (done.items, done.keys) = (0, 0);
+        done.missing.clear();
+        done.damaged.clear();
+        done.unreadable.clear();
+        let before = (done.items_written, done.blobs_copied, done.removed);
+        let named = self.items(depth, done).await?;
+        self.blobs(depth, &named, done).await?;
+        Ok(before == (done.items_written, done.blobs_copied, done.removed))
+    }
+
+    /// The items; gives the blobs that they name, with their hashes where these are known.
+    async fn items(
+        &self,
+        depth: Depth,
+        done: &mut Copied,
+    ) -> Result<BTreeMap<BlobKey, Option<String>>, Error> {
+        let Source { ctx, inventory, .. } = self.source;
+        let mut there = index(self.target).await?;
+        let mut named: BTreeMap<BlobKey, Option<String>> = BTreeMap::new();
+        let mut from = None;
+        loop {
+            let part = store::inventory_items(ctx, inventory, "", from.as_ref()).await?;
+            let mut puts = Vec::new();
+            for item in part.found.into_iter().filter(|item| !ItemKeys::is_of_the_place(&item.key)) {
+                done.items += 1;
+                match named_blobs(&item) {
+                    Ok(blobs) => {
+                        for blob in blobs {
+                            let known = named.entry(blob.key).or_default();
+                            *known = known.take().or(blob.sha256);
+                        }
                     }
+                    Err(_) => drop(done.unreadable.insert(item.key.clone())),
                 }
-                Err(_) => drop(done.unreadable.insert(item.key.clone())),
+                let found = there.remove(&item.key);
+                let expect = found.as_ref().map_or(Expect::Absent, |found| Expect::Revision(found.revision));
+                let differing = differing(self.source, self.target, depth, item, found, done).await?;
+                if let Some(Item { key, revision, value, expires }) = differing {
+                    let action = WriteAction::Put { revision, value, expires };
+                    puts.push(Write { key, expect, action });
+                }
             }
-            let found = there.remove(&item.key);
-            let expect = found.as_ref().map_or(Expect::Absent, |found| Expect::Revision(found.revision));
-            if let Some(item) = differing(source, target, depth, item, found, done).await? {
-                let Item { key, revision, value, expires } = item;
-                puts.push(Write { key, expect, action: WriteAction::Put { revision, value, expires } });
+            done.items_written += puts.len() as u64;
+            self.write(puts).await?;
+            (self.progress)(Progress::Items(done.items));
+            from = part.next;
+            if from.is_none() {
+                break;
             }
         }
-        done.items_written += puts.len() as u64;
-        write(target.ctx, puts).await?;
-        progress(Progress::Items(done.items));
-        from = part.next;
-        if from.is_none() {
-            break;
+        done.removed += there.len() as u64;
+        let gone = there.into_iter().map(|(key, found)| delete(key, Expect::Revision(found.revision)));
+        self.write(gone.collect()).await?;
+        Ok(named)
+    }
+
+    /// Commits the writes, as many at once as may be, each time on the condition that this attempt is the last.
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
+        let mut writes = writes.into_iter().peekable();
+        while writes.peek().is_some() {
+            let mut commit = vec![check(ItemKeys::unfinished(), Expect::Revision(self.mark))];
+            let mut bytes = 0;
+            while let Some(write) = writes.next_if(|write| {
+                bytes += bytes_of(write);
+                commit.len() <= WRITES_MAX && (commit.len() == 1 || bytes <= WRITES_BYTES_MAX)
+            }) {
+                commit.push(write);
+            }
+            let keys: Vec<ItemKey> = commit.iter().map(|write| write.key.clone()).collect();
+            if let Err(refusal) = store::commit(self.target.ctx, commit).await? {
+                return Err(match keys.get(refusal.index) {
+                    Some(key) if refusal.index > 0 => Error::Invalid(format!(
+                        "something else writes to the target: {} {} changed while it was copied. Stop it, and run this \
+                         again",
+                        key.partition, key.sort
+                    )),
+                    _ => taken(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the mark.
+    async fn finish(&self) -> Result<bool, Error> {
+        let mark = delete(ItemKeys::unfinished(), Expect::Revision(self.mark));
+        match store::commit(self.target.ctx, vec![mark]).await? {
+            Ok(()) => Ok(true),
+            // The answer to an attempt that did it may be lost; or another copy of the same did it, since all was compared.
+            Err(refusal) if refusal.current.is_none() => Ok(true),
+            Err(_) => Err(taken()),
         }
     }
-    done.removed += there.len() as u64;
-    let gone = there.into_iter().map(|(key, found)| delete(key, Expect::Revision(found.revision)));
-    write(target.ctx, gone.collect()).await?;
-    Ok(named)
+
+    async fn blobs(
+        &self,
+        depth: Depth,
+        named: &BTreeMap<BlobKey, Option<String>>,
+        done: &mut Copied,
+    ) -> Result<(), Error> {
+        let there = store::inventory_blobs(self.target.ctx, self.target.inventory).await?;
+        done.blobs = named.len() as u64;
+        let copies = named.iter().map(|(key, sha256)| {
+            let is_there = there.contains(key);
+            async move {
+                let sha = sha256.as_deref();
+                let copied = one_blob(self.source, self.target, depth, key, sha, is_there).await?;
+                Ok::<_, Error>((key, sha256, copied))
+            }
+        });
+        let mut copies = stream::iter(copies).buffer_unordered(BLOBS_AT_ONCE);
+        let mut looked_at = 0;
+        while let Some((key, sha256, (outcome, is_damaged))) = copies.try_next().await? {
+            match outcome {
+                Outcome::Same => {}
+                Outcome::Copied(bytes) => {
+                    done.blobs_copied += 1;
+                    done.bytes_copied += bytes;
+                }
+                // Of one that is only to go nobody says that it is there.
+                Outcome::Missing if sha256.is_none() => {}
+                Outcome::Missing => drop(done.missing.insert(key.clone())),
+            }
+            if is_damaged {
+                done.damaged.insert(key.clone());
+            }
+            looked_at += 1;
+            (self.progress)(Progress::Blobs(looked_at, done.blobs));
+        }
+        Ok(())
+    }
 }
 
-/// Commits each write for itself: together they would be dearer, and are done again in any case.
-async fn write(ctx: &Context, writes: Vec<Write>) -> Result<(), Error> {
-    let commits = writes.into_iter().map(|write| async move {
-        let key = write.key.clone();
-        match store::commit(ctx, vec![write]).await? {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Error::Invalid(format!(
-                "something else writes to the target: {} {} changed while it was copied. Stop it, and run this again",
-                key.partition, key.sort
-            ))),
-        }
-    });
-    stream::iter(commits).buffer_unordered(ITEMS_AT_ONCE).try_collect().await
+fn bytes_of(write: &Write) -> usize {
+    let value = match &write.action {
+        WriteAction::Put { value, .. } => value.len(),
+        WriteAction::Delete | WriteAction::Check => 0,
+    };
+    write.key.partition.len() + write.key.sort.len() + value
 }
 
 async fn index(target: Target<'_>) -> Result<HashMap<ItemKey, There>, Error> {
@@ -429,49 +512,6 @@ enum Outcome {
     Same,
     Copied(u64),
     Missing,
-}
-
-async fn blobs(
-    source: Source<'_>,
-    target: Target<'_>,
-    depth: Depth,
-    named: BTreeMap<BlobKey, Option<String>>,
-    done: &mut Copied,
-    progress: &(dyn Fn(Progress) + Sync),
-) -> Result<(), Error> {
-    let there = store::inventory_blobs(target.ctx, target.inventory).await?;
-    done.blobs = named.len() as u64;
-    let copies = named.iter().map(|(key, sha256)| {
-        let is_there = there.contains(key);
-        async move {
-            let copied = one_blob(source, target, depth, key, sha256.as_deref(), is_there).await?;
-            Ok::<_, Error>((key, sha256, copied))
-        }
-    });
-    let mut copies = stream::iter(copies).buffer_unordered(BLOBS_AT_ONCE);
-    let mut looked_at = 0;
-    while let Some((key, sha256, (outcome, is_damaged))) = copies.try_next().await? {
-        match outcome {
-            Outcome::Same => {}
-            Outcome::Copied(bytes) => {
-                done.blobs_copied += 1;
-                done.bytes_copied += bytes;
-            }
-            // Of one that is only to go nobody says that it is there.
-            Outcome::Missing if sha256.is_none() => {}
-            Outcome::Missing => drop(done.missing.insert(key.clone())),
-        }
-        if is_damaged {
-            done.damaged.insert(key.clone());
-        }
-        looked_at += 1;
-        progress(Progress::Blobs(looked_at, done.blobs));
-    }
-    for key in there.iter().filter(|key| !named.contains_key(*key)) {
-        store::delete_blob(target.ctx, key).await?;
-        done.removed += 1;
-    }
-    Ok(())
 }
 
 /// Copies a blob unless the right one is there; and tells whether the source's is not what its item says.
