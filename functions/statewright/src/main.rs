@@ -22,10 +22,6 @@ use crate::audit::AuditFile;
 use crate::commands::Command;
 use crate::output::Output;
 
-/// A server's requests are short, many, and freed on other threads than those that began them.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
 /// only wake each other up.
 const THREADS_MIN: usize = 2;
