@@ -11,6 +11,8 @@ mod system_clock;
 mod system_ids;
 
 #[cfg(feature = "aws")]
+mod absent;
+#[cfg(feature = "aws")]
 pub mod aws;
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -28,6 +30,8 @@ mod seeded_ids;
 #[cfg(feature = "testing")]
 mod stepping_clock;
 
+#[cfg(feature = "aws")]
+pub use absent::Absent;
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;
 

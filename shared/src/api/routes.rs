@@ -43,6 +43,25 @@ pub enum Group {
     Admin,
 }
 
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin];
+
+    /// The group that answers what is in no row of the table.
+    pub const DEFAULT: Self = Self::Read;
+
+    /// The function's name: of its folder, and in templates.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Secrets => "secrets",
+            Self::Head => "head",
+            Self::Log => "log",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// One route.
 pub struct Route {
     /// The method.

@@ -16,7 +16,7 @@ use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
 use crate::layout::records::{Due, Head, Name, Outputs, Removed};
-use crate::ports::{Expect, Order, Query};
+use crate::ports::{Expect, Order, Query, SignedUrl};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
 pub const TAG_VALUE_BYTES_MAX: usize = 256;
@@ -319,8 +319,18 @@ pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
     Ok(())
 }
 
+/// A deployment on its way to who asked for it.
+#[derive(Debug)]
+pub enum Exported {
+    /// The gzip of its text.
+    Gzip(Bytes),
+    /// Where the store itself hands out the gzip.
+    At(SignedUrl),
+}
+
 /// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
-/// runs, the current deployment is what that update has saved so far.
+/// runs, the current deployment is what that update has saved so far. One whose gzip is longer than `bytes_max` is to be had
+/// from the store itself, where the store has such a thing.
 ///
 /// # Errors
 /// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
@@ -329,7 +339,8 @@ pub async fn export(
     caller: &Caller,
     address: &StackAddress,
     version: Option<u64>,
-) -> Result<Option<Bytes>, Error> {
+    bytes_max: u64,
+) -> Result<Option<Exported>, Error> {
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let snapshot = match (version, head.value.running) {
         (Some(version), _) => Some(read_version(ctx, id, address, version).await?.snapshot),
@@ -337,15 +348,18 @@ pub async fn export(
         (None, Some(update)) => {
             let progress = publish::progress(ctx, update, head.value.snapshot.as_ref()).await?;
             if progress.is_some() {
-                return Ok(progress);
+                return Ok(progress.map(Exported::Gzip));
             }
             head.value.snapshot
         }
     };
-    match snapshot {
-        Some(snapshot) => Ok(Some(fetch_snapshot(ctx, &snapshot).await?)),
-        None => Ok(None),
+    let Some(snapshot) = snapshot else { return Ok(None) };
+    if snapshot.bytes_gzip > bytes_max
+        && let Some(url) = store::signed_url(ctx, &snapshot.blob).await?
+    {
+        return Ok(Some(Exported::At(url)));
     }
+    Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot).await?)))
 }
 
 /// The JSON text of the current outputs; `None` for a stack without a version.

@@ -10,6 +10,7 @@ use super::Error;
 use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
+use crate::limits::SIGNED_URL_VALID;
 use crate::ports::{
     BlobKey, CommitError, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page, PortError,
     Query, Refusal, WrappedKey, Write, WriteAction,
@@ -214,6 +215,12 @@ pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Resu
         Payload::Inline => Ok(tail),
         Payload::Blob { key, sha256 } => fetch_blob(ctx, key, sha256).await,
     }
+}
+
+/// A URL at which the store itself hands out a blob, where it has such a thing.
+pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
+    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
+    Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
 }
 
 /// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.

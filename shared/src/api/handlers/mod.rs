@@ -49,7 +49,8 @@ fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
     Ok((headers, gzip).into_response())
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether the client takes what is compressed.
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
         .iter()
