@@ -101,7 +101,10 @@ impl Doorway {
         if answer.len() > self.bytes_max() {
             return self.failed();
         }
-        serde_json::from_slice(answer).ok().and_then(|answer| decoded(&answer)).unwrap_or_else(|| self.failed())
+        serde_json::from_slice(answer)
+            .ok()
+            .and_then(|answer| decoded(&answer))
+            .unwrap_or_else(|| self.failed())
     }
 
     /// What the client sees of a request that is longer than an event may be. No client knows these words.

@@ -65,7 +65,9 @@ impl Gateway {
     /// # Errors
     /// When the function fails, or there is none of that name.
     pub async fn invoke(&self, function: &str, event: &Value) -> Result<Value, InvokeError> {
-        let answer = Arc::clone(&self.runtime).invoke(function.to_owned(), event.to_string().into(), EVENT_WITHIN).await?;
+        let answer = Arc::clone(&self.runtime)
+            .invoke(function.to_owned(), event.to_string().into(), EVENT_WITHIN)
+            .await?;
         Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
     }
 

@@ -195,10 +195,7 @@ impl Runtime {
             ended,
             between: self.between,
         });
-        asking
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(asks_as.clone(), Arc::clone(&process));
+        asking.lock().unwrap_or_else(PoisonError::into_inner).insert(asks_as.clone(), Arc::clone(&process));
         tokio::spawn(async move {
             // However it ended, it is gone.
             let _ = child.wait().await;
@@ -296,7 +293,11 @@ async fn response(
     finish(&asking, &name, &id, body, Ok).await
 }
 
-async fn error(State(asking): State<Asking>, Path((name, id)): Path<(String, String)>, body: Body) -> StatusCode {
+async fn error(
+    State(asking): State<Asking>,
+    Path((name, id)): Path<(String, String)>,
+    body: Body,
+) -> StatusCode {
     let failed = |body: Bytes| Err(InvokeError::Failed(String::from_utf8_lossy(&body).into_owned()));
     finish(&asking, &name, &id, body, failed).await
 }

@@ -1,5 +1,6 @@
 //! The stand-in for AWS, and what stands between it and a client where AWS would answer otherwise.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use futures::future::pending;
 use futures::{StreamExt, stream};
@@ -19,6 +21,7 @@ use statewright_shared::adapters::aws::{AwsStore, Clients, Names, Options, set_u
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::ports::{Clock, Ids};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::tools;
@@ -173,6 +176,8 @@ struct Shared {
     http: reqwest::Client,
     script: Mutex<Vec<Scene>>,
     seen: Mutex<Vec<String>>,
+    rights: Mutex<BTreeSet<Right>>,
+    arrived: Notify,
     /// See [`Gateway::keep_kms_strict`].
     wrapped: Mutex<Option<Vec<Wrapped>>>,
 }
@@ -213,6 +218,8 @@ impl Gateway {
             http: reqwest::Client::new(),
             script: Mutex::default(),
             seen: Mutex::default(),
+            rights: Mutex::default(),
+            arrived: Notify::new(),
             wrapped: Mutex::default(),
         });
         let serving = Arc::clone(&shared);
@@ -245,10 +252,81 @@ impl Gateway {
         *lock(&self.shared.wrapped) = Some(Vec::new());
     }
 
+    /// Returns when so many requests for an operation were made.
+    pub async fn asked_for(&self, operation: &str, times: usize) {
+        loop {
+            let arrived = self.shared.arrived.notified();
+            if self.seen().iter().filter(|seen| *seen == operation).count() >= times {
+                return;
+            }
+            arrived.await;
+        }
+    }
+
+    /// The rights that the requests so far needed.
+    pub fn rights(&self) -> BTreeSet<Right> {
+        lock(&self.shared.rights).clone()
+    }
+
     /// The operations that were asked for so far, the lost ones included, in order.
     pub fn seen(&self) -> Vec<String> {
         lock(&self.shared.seen).clone()
     }
+}
+
+/// A right that a call needs: an action of IAM, and what it is taken on. For DynamoDB that is the class of the partition, such as
+/// `STACK#`; for S3 the class of the blob, such as `snap/`; for KMS the name in the encryption context.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// The action, such as `dynamodb:GetItem`.
+    pub action: String,
+    /// On what.
+    pub on: String,
+}
+
+/// The rights that a request needs.
+fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
+    let right = |action: &str, on: &str| Right { action: action.to_owned(), on: on.to_owned() };
+    let Ok(asked) = serde_json::from_slice::<Value>(body) else {
+        let path = parts.uri.path().trim_start_matches('/');
+        let key = path.split_once('/').map_or("", |(_bucket, key)| key);
+        let class = key.split_inclusive('/').next().unwrap_or_default();
+        return vec![right(&format!("s3:{}Object", capitalized(operation)), class)];
+    };
+    let partition = |key: &Value| {
+        let partition = key["partition"]["S"].as_str().unwrap_or_default();
+        // A partition that stands for itself has no number sign.
+        partition.split_inclusive('#').next().unwrap_or_default().to_owned()
+    };
+    let dynamodb = |action: &str, key: &Value| right(&format!("dynamodb:{action}"), &partition(key));
+    match operation {
+        "GenerateDataKey" | "Decrypt" => {
+            let context = asked["EncryptionContext"].as_object();
+            let name = context.and_then(|context| context.keys().next()).map_or("", String::as_str);
+            vec![right(&format!("kms:{operation}"), name)]
+        }
+        "Query" => {
+            let key = json!({ "partition": asked["ExpressionAttributeValues"][":p"] });
+            vec![dynamodb("Query", &key)]
+        }
+        "PutItem" => vec![dynamodb("PutItem", &asked["Item"])],
+        // What a transaction needs are the rights of its parts. Source: Amazon DynamoDB, "Using IAM with transactions".
+        "TransactWriteItems" => {
+            let writes = asked["TransactItems"].as_array().into_iter().flatten();
+            let right_of = |write: &Value| match () {
+                () if write["Put"].is_object() => dynamodb("PutItem", &write["Put"]["Item"]),
+                () if write["Delete"].is_object() => dynamodb("DeleteItem", &write["Delete"]["Key"]),
+                () => dynamodb("ConditionCheckItem", &write["ConditionCheck"]["Key"]),
+            };
+            writes.map(right_of).collect()
+        }
+        _ => vec![dynamodb(operation, &asked["Key"])],
+    }
+}
+
+fn capitalized(method: &str) -> String {
+    let (first, rest) = method.split_at(method.len().min(1));
+    format!("{}{}", first.to_uppercase(), rest.to_lowercase())
 }
 
 /// Breaks the connection: that is what the server does when its service fails.
@@ -261,6 +339,8 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Broken)?;
     let operation = operation(&parts.method, &parts.headers);
     lock(&shared.seen).push(operation.clone());
+    lock(&shared.rights).extend(rights(&operation, &parts, &body));
+    shared.arrived.notify_waiters();
     let play = shared.next(&operation);
     match &play {
         Some(Play::Answer { status, body }) => return Ok(answer(*status, body.clone())),

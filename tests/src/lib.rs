@@ -2,13 +2,14 @@
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
 //! differs from run to run. [`commands`] runs the operator's. [`oracle`] puts our journal replayer beside the real
-//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS.
+//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, and [`functions`] are ours over it.
 
 pub mod app;
 pub mod aws;
 pub mod cli;
 pub mod commands;
 pub mod filters;
+pub mod functions;
 pub mod fuzz;
 pub mod oracle;
 mod running;

@@ -97,12 +97,14 @@ mod tests {
 
     #[test]
     fn what_is_said_is_read_or_named_as_wrong() {
-        let said = read(&[(TABLE, "t"), (KEEP_VERSIONS, "10"), (KEEP_LOGS, "7d"), (ATTEMPT_MS, "250")]).unwrap();
+        let said =
+            read(&[(TABLE, "t"), (KEEP_VERSIONS, "10"), (KEEP_LOGS, "7d"), (ATTEMPT_MS, "250")]).unwrap();
         assert_eq!(said.settings.retention.versions, NonZeroU64::new(10));
         assert_eq!(said.settings.retention.logs, Duration::from_secs(7 * 86_400));
         assert_eq!(said.attempt_timeout, Duration::from_millis(250));
         for (name, value) in [(KEEP_VERSIONS, "0"), (KEEP_LOGS, "week"), (ATTEMPT_MS, "-1"), (TABLE, "")] {
-            let variables = if name == TABLE { vec![(TABLE, value)] } else { vec![(TABLE, "t"), (name, value)] };
+            let variables =
+                if name == TABLE { vec![(TABLE, value)] } else { vec![(TABLE, "t"), (name, value)] };
             assert_eq!(read(&variables).unwrap_err().0, name);
         }
     }

@@ -23,7 +23,7 @@ use statewright_shared::adapters::aws::{Clients, DynamoLedger, KmsKeys, Options,
 use statewright_shared::adapters::{Absent, SystemClock, SystemIds};
 use statewright_shared::api::{self, App, Limits};
 use statewright_shared::context::{Context, Rights};
-use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Timestamp};
+use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp};
 use statewright_shared::services::sweep::{self, Swept};
 use tower::ServiceExt as _;
 
@@ -66,7 +66,8 @@ impl Function {
     #[must_use]
     pub fn with_blobs(mut self) -> Self {
         let bucket = self.environment.bucket.clone();
-        self.blobs = Arc::new(S3Blobs::new(&self.clients, bucket, Arc::new(SystemClock), Arc::new(SystemIds)));
+        self.blobs =
+            Arc::new(S3Blobs::new(&self.clients, bucket, Arc::new(SystemClock), Arc::new(SystemIds)));
         self
     }
 
@@ -125,7 +126,8 @@ impl Function {
         let (log, context) = (&log, &context);
         let handle = move |event: LambdaEvent<Value>| async move {
             log.begin(&event.context.request_id);
-            let deadline = Timestamp::from_seconds(i64::try_from(event.context.deadline / 1000).unwrap_or(i64::MAX));
+            let deadline =
+                Timestamp::from_seconds(i64::try_from(event.context.deadline / 1000).unwrap_or(i64::MAX));
             let swept = sweep_until(context, deadline).await;
             let swept = swept.inspect_err(|error| {
                 tracing::error!(error = error as &dyn std::error::Error, "cannot sweep");
@@ -137,7 +139,9 @@ impl Function {
                 Metric::count("SweepFailures", swept.failed),
                 Metric::seconds("Overdue", swept.overdue_seconds),
             ]);
-            Ok::<_, Error>(serde_json::json!({ "ended": swept.ended, "failed": swept.failed, "more": swept.more }))
+            Ok::<_, Error>(
+                serde_json::json!({ "ended": swept.ended, "failed": swept.failed, "more": swept.more }),
+            )
         };
         lambda_runtime::run(service_fn(handle)).await
     }
@@ -146,7 +150,10 @@ impl Function {
 /// What is left of an event's time when no more is begun: a publish of a large state takes some of it.
 const LAST_MOMENT: Duration = Duration::from_secs(120);
 
-async fn sweep_until(ctx: &Context, deadline: Timestamp) -> Result<Swept, statewright_shared::services::Error> {
+async fn sweep_until(
+    ctx: &Context,
+    deadline: Timestamp,
+) -> Result<Swept, statewright_shared::services::Error> {
     let mut all = Swept::default();
     loop {
         let swept = sweep::sweep(ctx).await?;

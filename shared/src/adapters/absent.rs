@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::ports::{
-    Blob, BlobKey, Blobs, DataKey, KeyContext, Keys, KeysError, PortError, WrappedKey,
-};
+use crate::ports::{Blob, BlobKey, Blobs, DataKey, KeyContext, Keys, KeysError, PortError, WrappedKey};
 
 /// Does nothing, and says so. A program that has it links no client of the service.
 #[derive(Debug, Clone, Copy)]
@@ -38,5 +36,9 @@ impl Keys for Absent {
 
     async fn unwrap(&self, _: &WrappedKey, _: &KeyContext) -> Result<DataKey, KeysError> {
         Err(absent("opening a data key").into())
+    }
+
+    async fn rewrap(&self, _: &WrappedKey, _: &KeyContext) -> Result<Option<WrappedKey>, KeysError> {
+        Err(absent("wrapping a data key anew").into())
     }
 }

@@ -91,7 +91,9 @@ async fn compressed(response: Response) -> Response {
             parts.headers.remove(CONTENT_LENGTH);
             Response::from_parts(parts, Body::from(gzip(&text)))
         }
-        Err(_) => Failure::from(Error::Broken("an answer could not be read to its end".to_owned())).into_response(),
+        Err(_) => {
+            Failure::from(Error::Broken("an answer could not be read to its end".to_owned())).into_response()
+        }
     }
 }
 

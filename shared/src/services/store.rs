@@ -13,7 +13,7 @@ use crate::layout::records::Payload;
 use crate::limits::SIGNED_URL_VALID;
 use crate::ports::{
     BlobKey, CommitError, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page, PortError,
-    Query, Refusal, WrappedKey, Write, WriteAction,
+    Query, Refusal, SignedUrl, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].

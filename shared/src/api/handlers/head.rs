@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
-use crate::api::door::Door;
 use crate::api::body::{Body, JsonBody};
+use crate::api::door::Door;
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
 use crate::api::trail::Trail;

@@ -5,6 +5,7 @@ pub(super) mod head;
 pub(super) mod history;
 pub(super) mod log;
 pub(super) mod nothing;
+pub(super) mod openapi;
 pub(super) mod read;
 pub(super) mod secrets;
 
