@@ -4,6 +4,7 @@ use serde_json::json;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{SECRET_PROGRAM, UP, assert_says, client, export};
 
 /// Asserts that the stack's secrets are the user's to see, and that nothing is left to be done.
@@ -18,7 +19,7 @@ async fn assert_same(cli: &PulumiCli) {
 
 #[tokio::test]
 async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     // The client asks for the new passphrase at its standard input, which is empty, and knows it from here later.
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "");
     cli.yaml_project("shop", SECRET_PROGRAM);
@@ -36,7 +37,7 @@ async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
 
 #[tokio::test]
 async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let local = PulumiCli::new().diy("of the folder");
     local.yaml_project("shop", SECRET_PROGRAM);
     local.run(["stack", "init", "dev"]).await.assert_success();
@@ -69,7 +70,7 @@ async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
 /// As `pulumi stack export | pulumi stack import` does it, for a client whose source is encrypted under a passphrase.
 #[tokio::test]
 async fn an_export_of_a_local_folder_is_imported() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let local = PulumiCli::new().diy("of the folder");
     local.yaml_project("shop", SECRET_PROGRAM);
     local.run(["stack", "init", "dev"]).await.assert_success();

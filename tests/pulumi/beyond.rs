@@ -2,11 +2,12 @@
 
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{assert_says, bench};
 
 #[tokio::test]
 async fn commands_for_what_is_not_there_say_so_and_fail() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "beyond", &[("count", "1")]).await;
     for (command, words) in [
         (&["env", "ls"][..], "Pulumi ESC (environments) is not supported by this backend"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state, state_once};
 
 /// Slow enough to be met in the middle.
@@ -20,7 +21,7 @@ async fn colleague(app: &TestApp, project: &str, settings: &[(&str, &str)]) -> P
 
 #[tokio::test]
 async fn a_second_up_is_told_who_holds_the_stack_and_a_preview_is_let_through() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "busy", SLOW).await;
     let colleague = colleague(&app, "busy", &[("count", "3"), ("chain", "true")]).await;
 
@@ -71,7 +72,7 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
 /// A laptop that sleeps through its lease must not overwrite what was done meanwhile.
 #[tokio::test]
 async fn a_client_that_slept_past_its_lease_is_stopped() {
-    let app = TestApp::embedded_on_manual_clock().await;
+    let app = TestApp::on_manual_clock(BACKEND).await;
     let cli = bench(&app, "sleepy", SLOW).await;
     let colleague = colleague(&app, "sleepy", &[("count", "4"), ("chain", "true"), ("value", "awake")]).await;
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state_once, yaml};
 
 /// Two quick resources, then one that takes as long as this says, each after the one before.
@@ -75,7 +76,7 @@ fn assert_made(state: &Value, project: &str, items: &[&str]) {
 
 #[tokio::test]
 async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = killed_in_the_middle(&app, "cancelled", None).await;
     let held = cli.run(UP).await.assert_failure();
     assert_says(&held, &["Another update is currently in progress: alice"]);
@@ -85,7 +86,7 @@ async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
 
 #[tokio::test]
 async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
-    let app = TestApp::embedded_on_manual_clock().await;
+    let app = TestApp::on_manual_clock(BACKEND).await;
     let cli = killed_in_the_middle(&app, "expired", None).await;
     app.advance(Duration::from_secs(300));
     let held = cli.run(UP).await.assert_failure();
@@ -96,7 +97,7 @@ async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
 
 #[tokio::test]
 async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = killed_in_the_middle(&app, "whole", Some("PULUMI_DISABLE_JOURNALING")).await;
     cli.run(["cancel", "--yes"]).await.assert_success();
     goes_on(&app, &cli, "whole").await;
@@ -105,7 +106,7 @@ async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() 
 /// Ctrl-C: what was begun is ended and kept, and the stack is free at once.
 #[tokio::test]
 async fn an_interrupted_client_leaves_nothing_open() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "halted", &[("count", "4"), ("chain", "true"), ("delayMs", "1200")]).await;
     let up = cli.spawn(UP);
     up.says("item-00001 creating").await;

@@ -2,11 +2,12 @@
 
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{DESTROY, UP, assert_says, bench, export, names, stack};
 
 #[tokio::test]
 async fn what_was_made_before_a_failure_is_kept() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let failing = [("count", "6"), ("chain", "true"), ("failAt", "5")];
     let cli = bench(&app, "halfway", &failing).await;
     let failed = cli.run(UP).await.assert_failure();
@@ -30,7 +31,7 @@ async fn what_was_made_before_a_failure_is_kept() {
 
 #[tokio::test]
 async fn a_replacement_that_cannot_delete_the_old_keeps_both() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let stuck = [("count", "1"), ("replaceKey", "a"), ("failAt", "0"), ("failOn", "delete")];
     let cli = bench(&app, "stuck", &stuck).await;
     cli.run(UP).await.assert_success();

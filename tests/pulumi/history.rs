@@ -6,6 +6,7 @@ use serde_json::Value;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{DESTROY, REFRESH, assert_says, bench};
 
 /// Makes the project folder a git repository with one commit, whose hash is returned.
@@ -37,7 +38,7 @@ fn commit(cli: &PulumiCli) -> String {
 
 #[tokio::test]
 async fn history_tells_what_was_done_and_leaves_previews_out() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "past", &[]).await;
     cli.run(["config", "set", "count", "2"]).await.assert_success();
     let hash = commit(&cli);
@@ -82,7 +83,7 @@ async fn history_tells_what_was_done_and_leaves_previews_out() {
 
 #[tokio::test]
 async fn what_an_update_said_can_be_read_afterwards() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "said", &[("count", "2"), ("chain", "true"), ("failAt", "1")]).await;
     cli.run(crate::support::UP).await.assert_failure();
     let update = crate::support::stack(&app, "said").await["activeUpdate"].as_str().unwrap().to_owned();
@@ -98,7 +99,7 @@ async fn what_an_update_said_can_be_read_afterwards() {
 
 #[tokio::test]
 async fn there_is_nothing_to_cancel_unless_something_runs() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "calm", &[]).await;
     let never = cli.run(["cancel", "--yes"]).await.assert_failure();
     assert_says(&never, &["has never been updated"]);

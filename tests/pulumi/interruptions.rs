@@ -3,6 +3,7 @@
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, history, names, pending, state, state_once};
 
 /// Items one after the other, each of which takes as long as a test could wait.
@@ -14,7 +15,7 @@ const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "
 /// A client that is told twice to stop leaves at once, and what it had begun stays begun.
 #[tokio::test]
 async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "twice", ENDLESS).await;
     let up = cli.spawn(UP);
     up.says("item-00000 creating").await;
@@ -41,7 +42,7 @@ async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
 #[tokio::test]
 async fn an_update_is_cancelled_by_another_member_only() {
     for (project, setting) in [("journaled", None), ("saved", Some("PULUMI_DISABLE_JOURNALING"))] {
-        let app = TestApp::embedded().await;
+        let app = TestApp::on(BACKEND).await;
         let mut cli = bench(&app, project, SLOW).await;
         if let Some(setting) = setting {
             cli = cli.env(setting, "true");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, item, names, resources, stack};
 
 const COUNT: usize = 500;
@@ -23,7 +24,7 @@ fn payload(seed: usize) -> String {
 
 #[tokio::test]
 async fn a_state_of_fifty_megabytes_is_imported_exported_and_changed() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let bytes = PAYLOAD_BYTES.to_string();
     let settings = |count: &'static str, change: &'static str| {
         [("count", count), ("payloadBytes", bytes.as_str()), ("changeEvery", "500"), ("change", change)]

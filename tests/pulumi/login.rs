@@ -7,11 +7,12 @@ use statewright_shared::services::tokens;
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{assert_says, client};
 
 #[tokio::test]
 async fn a_user_logs_in_looks_and_logs_out() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = PulumiCli::new();
     let login = cli.clone().token(&app.token).run(["login", &app.url]).await.assert_success();
     assert_says(&login, &["Logged in to", "as alice"]);
@@ -28,7 +29,7 @@ async fn a_user_logs_in_looks_and_logs_out() {
 
 #[tokio::test]
 async fn a_wrong_or_missing_token_is_refused() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let wrong = PulumiCli::new().token("swt_0000000000000000000000000000000000000000000");
     let refused = wrong.run(["login", &app.url]).await.assert_failure();
     assert_says(&refused, &["Unauthorized: No credentials provided or are invalid."]);
@@ -45,7 +46,7 @@ async fn a_wrong_or_missing_token_is_refused() {
 /// As in CI: two variables, and no `pulumi login` at all.
 #[tokio::test]
 async fn the_environment_is_enough() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     let whoami = cli.run(["whoami"]).await.assert_success();
     assert_eq!(whoami.stdout.trim(), "alice");
@@ -54,7 +55,7 @@ async fn the_environment_is_enough() {
 
 #[tokio::test]
 async fn an_expired_token_is_refused() {
-    let app = TestApp::embedded_on_manual_clock().await;
+    let app = TestApp::on_manual_clock(BACKEND).await;
     let (login, name) = (Login::parse(USER).unwrap(), TokenName::parse("ci").unwrap());
     let hour = Duration::from_secs(3600);
     let token = tokens::create_token(&app.context, &login, &name, Some(hour)).await.unwrap();

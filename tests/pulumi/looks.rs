@@ -3,6 +3,7 @@
 use serde_json::json;
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, stack, urn, yaml};
 
 const PROGRAM: &str = "resources:
@@ -24,7 +25,7 @@ outputs:
 
 #[tokio::test]
 async fn outputs_and_resources_are_shown_in_every_form() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "shown", PROGRAM).await;
     cli.run(UP).await.assert_success();
     let before = stack(&app, "shown").await;
@@ -64,7 +65,7 @@ async fn outputs_and_resources_are_shown_in_every_form() {
 /// The client keeps logs of what it did on its machine, under a key that only the server can open.
 #[tokio::test]
 async fn the_log_of_a_client_is_read_with_the_key_of_its_stack() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "logged", PROGRAM).await;
     cli.run(UP).await.assert_success();
     let listed = cli.run(["logs", "list"]).await.assert_success();
@@ -83,7 +84,7 @@ async fn the_log_of_a_client_is_read_with_the_key_of_its_stack() {
 /// There are no pages to be opened, and the client says so instead of failing.
 #[tokio::test]
 async fn there_is_no_console_to_open() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "console", PROGRAM).await;
     let opened = cli.run(["console"]).await.assert_success();
     assert_says(&opened, &["Please visit:"]);

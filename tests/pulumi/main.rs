@@ -1,6 +1,8 @@
-//! What a user does, with the real `pulumi` client: one file for each family of journeys.
+//! What a user does, with the real `pulumi` client: one file for each family of journeys. `on_aws.rs` runs them once more.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+use statewright_tests::app::Backend;
 
 mod aws;
 mod backends;
@@ -33,3 +35,6 @@ mod targets;
 mod updates;
 mod values;
 mod watch;
+
+/// What the journeys of this target run on.
+const BACKEND: Backend = Backend::Embedded;

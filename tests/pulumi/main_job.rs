@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, REFRESH, UP, assert_says, export, export_version, names, pending, resources, stack, yaml,
 };
@@ -35,7 +36,7 @@ fn items(state: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn two_hundred_resources_with_secrets_go_all_the_way() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "big", &program("one", COUNT)).await.patience(Duration::from_secs(300));
 
     let up = cli.run(UP).await.assert_success();

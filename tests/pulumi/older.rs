@@ -5,6 +5,7 @@ use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, REFRESH, SECRET_PROGRAM, UP, assert_says, export, history, names, outputs, stack,
 };
@@ -21,7 +22,7 @@ async fn an_older_client_that_is_told_to_journal_goes_all_the_way() {
 
 /// From login to the removal of the stack, with this way of saving.
 async fn goes_all_the_way(cli: PulumiCli, saves: &str) {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let version = cli.run(["version"]).await.assert_success();
     assert_eq!(version.stdout.trim(), format!("v{}", tools::OLDER_PULUMI_VERSION));
     cli.clone().token(&app.token).run(["login", &app.url]).await.assert_success();

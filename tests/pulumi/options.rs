@@ -5,12 +5,13 @@
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::both::Both;
 use crate::support::{DESTROY, REFRESH, UP, assert_says, item, names, resources, urn};
 
 #[tokio::test]
 async fn a_resource_is_replaced_with_and_deleted_with_another() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "tied").await;
     let program = |key: &str| {
         json!([
@@ -37,7 +38,7 @@ async fn a_resource_is_replaced_with_and_deleted_with_another() {
 
 #[tokio::test]
 async fn a_renamed_parent_is_known_by_its_alias_and_so_are_its_children() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "alias").await;
     let program = |parent: &str, leaf: &str, alias: &Value| {
         let group = format!("urn:pulumi:dev::alias::bench:index:Group::{parent}");
@@ -67,7 +68,7 @@ async fn a_renamed_parent_is_known_by_its_alias_and_so_are_its_children() {
 /// An alias of a parent whose child fails: the state holds both names for a while.
 #[tokio::test]
 async fn a_failure_in_the_middle_of_a_renaming_leaves_a_state_to_go_on_from() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "midway").await;
     let program = |parent: &str, failing: &str| {
         let group = format!("urn:pulumi:dev::midway::bench:index:Group::{parent}");
@@ -91,7 +92,7 @@ async fn a_failure_in_the_middle_of_a_renaming_leaves_a_state_to_go_on_from() {
 
 #[tokio::test]
 async fn changes_are_ignored_and_protection_holds_until_it_is_lifted() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "held").await;
     let program = |value: &str, protect: bool| {
         json!([
@@ -116,7 +117,7 @@ async fn changes_are_ignored_and_protection_holds_until_it_is_lifted() {
 
 #[tokio::test]
 async fn views_and_hooks_are_kept() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "seen").await;
     let program = |value: &str, views: u32| {
         json!([
@@ -145,7 +146,7 @@ async fn views_and_hooks_are_kept() {
 
 #[tokio::test]
 async fn a_program_migrates_the_states_of_its_resources() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "migrated").await;
     let program = |value: &str, migrate: &Value| {
         let group = "urn:pulumi:dev::migrated::bench:index:Group::group";

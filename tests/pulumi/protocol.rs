@@ -15,6 +15,7 @@ use statewright_tests::tools;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, UP, assert_says, bench, client, export, names, pending, resources, stack, state,
 };
@@ -53,7 +54,7 @@ async fn last_update(app: &TestApp, project: &str) -> (Update, Vec<&'static str>
 
 #[tokio::test]
 async fn a_modern_client_begins_in_one_call_and_sends_a_journal() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "modern", SETTINGS).await;
     app.take_requests();
     cli.run(["up", "--yes"]).await.assert_success();
@@ -91,7 +92,7 @@ async fn asking_for_journal(version: &str, app: &TestApp) -> (Child, String) {
 /// Clients before 3.274 ask for version 1: what they journal is the same but for state migrations.
 #[tokio::test]
 async fn a_client_that_asks_for_journal_version_1_gets_it_and_sends_a_journal() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let (_proxy, url) = asking_for_journal("1", &app).await;
     let cli = client(&app).backend(url);
     cli.bench_project("first", SETTINGS);
@@ -109,7 +110,7 @@ async fn a_client_that_asks_for_journal_version_1_gets_it_and_sends_a_journal() 
 
 #[tokio::test]
 async fn an_older_client_begins_in_separate_calls() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "older", SETTINGS).await.env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
     app.take_requests();
     cli.run(["up", "--yes"]).await.assert_success();
@@ -131,7 +132,7 @@ async fn an_older_client_begins_in_separate_calls() {
 
 #[tokio::test]
 async fn a_client_without_a_journal_sends_whole_checkpoints() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "whole", SETTINGS).await.env("PULUMI_DISABLE_JOURNALING", "true");
     cli.run(UP).await.assert_success();
     let (update, mut log) = last_update(&app, "whole").await;
@@ -150,7 +151,7 @@ async fn a_client_without_a_journal_sends_whole_checkpoints() {
 #[tokio::test]
 async fn a_client_that_is_offered_deltas_sends_them() {
     let settings = Settings { delta_cutoff_bytes: Some(2_000), ..Settings::default() };
-    let app = TestApp::embedded_with(settings).await;
+    let app = TestApp::on_with(BACKEND, settings).await;
     let unicode = [("count", "6"), ("chain", "true"), ("value", "日本 naïve 🦀"), ("secretEvery", "2")];
     let cli = bench(&app, "deltas", &unicode).await.env("PULUMI_DISABLE_JOURNALING", "true");
     app.take_requests();

@@ -2,11 +2,12 @@
 
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{UP, export, resources, yaml};
 
 #[tokio::test]
 async fn a_stack_reads_the_outputs_of_another() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let producer = yaml(
         &app,
         "producer",

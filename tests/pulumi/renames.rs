@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
 
+use crate::BACKEND;
 use crate::support::{
     REFRESH, UP, assert_says, client, export, export_version, history, outputs, resources, yaml,
 };
@@ -31,7 +32,7 @@ fn urns(state: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_renamed_stack_goes_on_with_its_secrets_and_its_past() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "shop", PROGRAM).await;
     cli.run(["config", "set", "--secret", "password", "correct-horse"]).await.assert_success();
     cli.run(UP).await.assert_success();
@@ -83,7 +84,7 @@ async fn a_renamed_stack_goes_on_with_its_secrets_and_its_past() {
 
 #[tokio::test]
 async fn a_stack_moves_to_another_project_and_one_without_updates_too() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "shop", PROGRAM).await;
     cli.run(UP).await.assert_success();
     cli.run(["stack", "rename", "acme/store/prod"]).await.assert_success();
@@ -111,7 +112,7 @@ async fn a_stack_moves_to_another_project_and_one_without_updates_too() {
 
 #[tokio::test]
 async fn another_stack_reads_the_outputs_under_the_new_name() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let producer = yaml(&app, "producer", PROGRAM).await;
     producer.run(UP).await.assert_success();
     let program = |name: &str| {
@@ -133,7 +134,7 @@ async fn another_stack_reads_the_outputs_under_the_new_name() {
 
 #[tokio::test]
 async fn a_stack_of_another_organization_goes_on_with_its_secrets() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let token = app.member_of(&[ORG, "beta"], "carol", "laptop").await;
     let cli = client(&app).token(&token);
     cli.yaml_project("shop", PROGRAM);

@@ -1,12 +1,12 @@
-//! Secrets: what is hidden, from whom, and what lies on the disk.
+//! Secrets: what is hidden, from whom, and what lies in the store.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use serde_json::{Map, json};
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, REFRESH, SECRET_PROGRAM, UP, assert_says, client, export, item, resources, secret,
     write_program, yaml,
@@ -16,7 +16,7 @@ const PLAINTEXT: &str = "correct-horse-battery-staple";
 
 #[tokio::test]
 async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "hidden", SECRET_PROGRAM).await;
     cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
     let config = std::fs::read_to_string(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
@@ -41,10 +41,10 @@ async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
     assert!(shown.stdout.contains(PLAINTEXT), "{shown}");
 
     // What is in the open is found in the ledger and among the blobs, so the search would find the secret there.
-    let open = files_with(app.folder(), b"in-the-open");
-    let in_blobs = |file: &PathBuf| file.starts_with(app.folder().join("blobs"));
+    let open = at_rest_with(&app, "in-the-open").await;
+    let in_blobs = |place: &String| place.contains("blobs/");
     assert!(open.iter().any(in_blobs) && !open.iter().all(in_blobs), "{open:?}");
-    assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
+    assert_eq!(at_rest_with(&app, PLAINTEXT).await, Vec::<String>::new());
     let encoded = app.get("/api/stacks/acme/hidden/dev/export").send().await.text();
     assert!(!encoded.contains(PLAINTEXT));
 }
@@ -52,7 +52,7 @@ async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
 /// Who does not want to leave secrets to the server need not: then it never sees one, and is not asked.
 #[tokio::test]
 async fn secrets_may_be_kept_under_a_passphrase() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the user alone");
     cli.yaml_project("own", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev", "--secrets-provider", "passphrase"]).await.assert_success();
@@ -72,7 +72,7 @@ async fn secrets_may_be_kept_under_a_passphrase() {
 /// What a provider is configured with lies in the state like the inputs of any resource.
 #[tokio::test]
 async fn a_secret_of_a_provider_lies_nowhere_in_the_open() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let program = "resources:
   own:
     type: pulumi:providers:bench
@@ -106,13 +106,13 @@ async fn a_secret_of_a_provider_lies_nowhere_in_the_open() {
     for command in [REFRESH, DESTROY] {
         cli.run(command).await.assert_success();
     }
-    assert_ne!(files_with(app.folder(), b"in-the-open"), Vec::<PathBuf>::new());
-    assert_eq!(files_with(app.folder(), PLAINTEXT.as_bytes()), Vec::<PathBuf>::new());
+    assert_ne!(at_rest_with(&app, "in-the-open").await, Vec::<String>::new());
+    assert_eq!(at_rest_with(&app, PLAINTEXT).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_thousand_secrets_are_sealed_and_opened_in_few_calls() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     let many = |from: usize, to: usize| {
         (from..to).map(|at| (format!("key-{at}"), secret(&format!("plain-secret-{at}"))))
@@ -137,7 +137,7 @@ async fn a_thousand_secrets_are_sealed_and_opened_in_few_calls() {
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["3 unchanged"]);
     cli.run(DESTROY).await.assert_success();
-    assert_eq!(files_with(app.folder(), b"plain-secret-7"), Vec::<PathBuf>::new());
+    assert_eq!(at_rest_with(&app, "plain-secret-7").await, Vec::<String>::new());
 }
 
 /// How many calls for secrets there were since the last look.
@@ -145,21 +145,13 @@ fn calls(app: &TestApp) -> usize {
     app.take_requests().iter().filter(|request| request.ends_with("crypt")).count()
 }
 
-/// The files below a folder in which this is: as they lie, or in what is compressed within them.
-fn files_with(folder: &Path, text: &[u8]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if entry.file_type().unwrap().is_dir() {
-            files.extend(files_with(&path, text));
-            continue;
-        }
-        let bytes = std::fs::read(&path).unwrap();
-        if contains(&bytes, text) || streams(&bytes).any(|inflated| contains(&inflated, text)) {
-            files.push(path);
-        }
-    }
-    files
+/// The places of a store in which this is: as it lies there, or in what is compressed within it.
+async fn at_rest_with(app: &TestApp, text: &str) -> Vec<String> {
+    let text = text.as_bytes();
+    let has =
+        |bytes: &[u8]| contains(bytes, text) || streams(bytes).any(|inflated| contains(&inflated, text));
+    let all = app.at_rest().await.into_iter();
+    all.filter(|(_, bytes)| has(bytes)).map(|(place, _)| place).collect()
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {

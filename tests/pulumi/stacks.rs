@@ -2,11 +2,12 @@
 
 use statewright_tests::app::{ORG, TestApp};
 
+use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, client, export, names};
 
 #[tokio::test]
 async fn stacks_are_made_listed_and_selected() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "stacks", &[("count", "1")]).await;
     cli.run(["stack", "init", "acme/prod"]).await.assert_success();
 
@@ -32,7 +33,7 @@ async fn stacks_are_made_listed_and_selected() {
 
 #[tokio::test]
 async fn tags_are_set_listed_and_removed() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "tagged", &[]).await;
     cli.run(["stack", "tag", "set", "team", "storage"]).await.assert_success();
     let tags = cli.run(["stack", "tag", "ls", "--json"]).await.assert_success().json();
@@ -58,7 +59,7 @@ async fn tags_are_set_listed_and_removed() {
 
 #[tokio::test]
 async fn a_tag_that_breaks_a_limit_is_refused_and_changes_nothing() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "tagged", &[]).await;
     let longest = "x".repeat(256);
     cli.run(["stack", "tag", "set", "a.b-c_d:e", &longest]).await.assert_success();
@@ -73,7 +74,7 @@ async fn a_tag_that_breaks_a_limit_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn lists_are_narrowed_to_organization_project_and_tag() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let token = app.member_of(&[ORG, "beta"], "carol", "laptop").await;
     let cli = client(&app).token(&token);
     for (org, project, stack) in [("acme", "one", "dev"), ("beta", "one", "dev"), ("acme", "two", "prod")] {
@@ -99,7 +100,7 @@ async fn lists_are_narrowed_to_organization_project_and_tag() {
 
 #[tokio::test]
 async fn a_stack_with_resources_is_removed_only_by_force() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "removal", &[("count", "1")]).await;
     cli.run(UP).await.assert_success();
 
@@ -119,7 +120,7 @@ async fn a_stack_with_resources_is_removed_only_by_force() {
 
 #[tokio::test]
 async fn a_stack_without_resources_is_removed() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     cli.bench_project("removal", &[]);
     cli.run(["stack", "init", "dev"]).await.assert_success();

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, UP, assert_says, export, history, item, outputs, resources, sorted, stack, state, urn, yaml,
 };
@@ -40,7 +41,7 @@ async fn family(app: &TestApp, project: &str) -> PulumiCli {
 
 #[tokio::test]
 async fn resources_are_deleted_from_a_state_when_nothing_needs_or_protects_them() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "deletion").await;
     let base = urn("deletion", "base");
     let child = "urn:pulumi:dev::deletion::bench:index:Item$bench:index:Item::child";
@@ -71,7 +72,7 @@ async fn resources_are_deleted_from_a_state_when_nothing_needs_or_protects_them(
 
 #[tokio::test]
 async fn a_renamed_resource_goes_on_and_a_tainted_one_is_replaced() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "edited").await;
     cli.run(["state", "rename", "--yes", &urn("edited", "base"), "root"]).await.assert_success();
     let state = export(&cli).await;
@@ -100,7 +101,7 @@ async fn a_renamed_resource_goes_on_and_a_tainted_one_is_replaced() {
 /// A secret that moves is encrypted anew: the other stack has a key of its own.
 #[tokio::test]
 async fn resources_move_to_another_stack_with_their_secrets() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "moving").await;
     cli.run(["stack", "init", "next"]).await.assert_success();
     let before = export_of(&cli, "dev").await;
@@ -133,7 +134,7 @@ async fn export_of(cli: &PulumiCli, stack: &str) -> Value {
 
 #[tokio::test]
 async fn a_broken_state_is_repaired() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "broken").await;
     let mut broken = export(&cli).await;
     let list = broken["deployment"]["resources"].as_array_mut().unwrap();
@@ -160,7 +161,7 @@ async fn a_broken_state_is_repaired() {
 /// The only edit that needs somebody at a terminal.
 #[tokio::test]
 async fn a_state_is_edited_in_an_editor() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "typed").await;
     let editor = cli.project_dir().join("editor");
     cli.write("editor", "#!/bin/sh\nexec /bin/sed -i 's/\"value\": \"open\"/\"value\": \"typed\"/' \"$1\"\n");

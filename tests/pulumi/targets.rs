@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, export, history, item, names, resources, sorted, stack, urn,
 };
@@ -15,7 +16,7 @@ fn items(state: &Value) -> Vec<(Value, Value)> {
 
 #[tokio::test]
 async fn only_what_is_targeted_is_changed_replaced_and_destroyed() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "parts", &[("count", "4"), ("chain", "true"), ("value", "a")]).await;
     cli.run(UP).await.assert_success();
     let first = items(&export(&cli).await);
@@ -59,7 +60,7 @@ async fn only_what_is_targeted_is_changed_replaced_and_destroyed() {
 
 #[tokio::test]
 async fn a_refresh_and_a_destroy_ask_the_program() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let gone = [("count", "4"), ("chain", "true"), ("failAt", "1"), ("failOn", "gone")];
     let cli = bench(&app, "asked", &gone).await;
     cli.run(UP).await.assert_success();
@@ -89,7 +90,7 @@ async fn a_refresh_and_a_destroy_ask_the_program() {
 
 #[tokio::test]
 async fn a_refresh_that_is_only_previewed_changes_nothing() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "looked", &[("count", "2"), ("failAt", "1"), ("failOn", "gone")]).await;
     cli.run(UP).await.assert_success();
     let before = (stack(&app, "looked").await, export(&cli).await);
@@ -107,7 +108,7 @@ async fn a_refresh_that_is_only_previewed_changes_nothing() {
 
 #[tokio::test]
 async fn many_resources_are_taken_in_from_a_file() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "taken", &[("count", "2"), ("chain", "true")]).await;
     let entry =
         |name: &str| json!({ "type": "bench:index:Item", "name": name, "id": format!("found-{name}") });

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, export, export_version, names, pending, resources, stack,
 };
@@ -15,7 +16,7 @@ fn values(state: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_stack_lives_from_its_preview_to_its_destruction() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "life", &[("count", "2"), ("chain", "true"), ("value", "a")]).await;
 
     let before = stack(&app, "life").await;
@@ -102,7 +103,7 @@ Duration: [TIME]
 /// way is refused by every later command.
 #[tokio::test]
 async fn a_resource_that_vanished_is_made_again_and_the_state_stays_sound() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let gone = [("count", "5"), ("chain", "true"), ("failAt", "1"), ("failOn", "gone")];
     let cli = bench(&app, "vanish", &gone).await;
     cli.run(UP).await.assert_success();
@@ -122,7 +123,7 @@ async fn a_resource_that_vanished_is_made_again_and_the_state_stays_sound() {
 
 #[tokio::test]
 async fn a_refresh_drops_what_vanished() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "gone", &[("count", "3"), ("failAt", "2"), ("failOn", "gone")]).await;
     cli.run(UP).await.assert_success();
     let refresh = cli.run(REFRESH).await.assert_success();
@@ -134,7 +135,7 @@ async fn a_refresh_drops_what_vanished() {
 
 #[tokio::test]
 async fn replacements_in_both_orders_leave_only_the_new() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "replace", &[("count", "2"), ("chain", "true"), ("replaceKey", "a")]).await;
     cli.run(UP).await.assert_success();
 
@@ -156,7 +157,7 @@ async fn replacements_in_both_orders_leave_only_the_new() {
 
 #[tokio::test]
 async fn an_exported_state_is_imported() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "moved", &[("count", "2"), ("chain", "true")]).await;
     cli.run(UP).await.assert_success();
     let mut state = export(&cli).await;
@@ -183,7 +184,7 @@ async fn an_exported_state_is_imported() {
 /// Who insists on a state that cannot be worked with gets it, marked as what it is; the one before it is not lost.
 #[tokio::test]
 async fn a_broken_import_is_undone_by_another() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "broken", &[("count", "1")]).await;
     cli.run(UP).await.assert_success();
     let sound = export(&cli).await;
@@ -214,7 +215,7 @@ async fn a_broken_import_is_undone_by_another() {
 
 #[tokio::test]
 async fn what_exists_is_taken_in_and_a_single_resource_is_destroyed() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "adopt", &[("count", "2"), ("chain", "true")]).await;
     let import = [
         "import",

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
 
+use crate::BACKEND;
 use crate::both::Both;
 use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, client, export, item, resources, secret, urn, write_program,
@@ -36,7 +37,7 @@ fn texts() -> Vec<String> {
 
 #[tokio::test]
 async fn odd_texts_numbers_and_shapes_are_kept() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "odd").await;
     let mut object = serde_json::Map::new();
     for (at, text) in texts().into_iter().enumerate() {
@@ -77,7 +78,7 @@ async fn odd_texts_numbers_and_shapes_are_kept() {
 /// The names of resources stand in URNs, and a stack that is renamed rewrites them.
 #[tokio::test]
 async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "named").await;
     let names: Vec<String> = texts().into_iter().filter(|text| (2..1000).contains(&text.len())).collect();
     let program = |stack: &str| {
@@ -116,7 +117,7 @@ async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
 #[tokio::test]
 async fn bytes_that_are_no_text_are_kept() {
     const BYTES: &[u8] = b"\xff\x00\xfe\x80\xed\xa0\x80";
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "bytes").await;
     let bytes = json!({
         "4dabf18193072939515e22adb298388d": "803fd3297a5875dc03ca845dda5d2a98", "value": STANDARD.encode(BYTES) });
@@ -147,7 +148,7 @@ async fn bytes_that_are_no_text_are_kept() {
 
 #[tokio::test]
 async fn odd_messages_settings_tags_and_environments_are_kept() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     // Neither a command line nor an environment holds a zero.
     let odd: String = texts()[..8].concat().replace('\0', "");
     let cli = client(&app).env("CI", "true").env("JENKINS_URL", "http://127.0.0.1").env("BUILD_NUMBER", &odd);
@@ -179,7 +180,7 @@ async fn odd_messages_settings_tags_and_environments_are_kept() {
 /// Numbers that JSON has no words for: they come by import, and go through the provider and back.
 #[tokio::test]
 async fn numbers_that_are_none_are_kept() {
-    let app = TestApp::embedded().await;
+    let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "none", &[("count", "1")]).await;
     cli.run(UP).await.assert_success();
     let mut state = export(&cli).await;

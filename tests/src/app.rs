@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,8 +25,9 @@ use statewright_shared::services::{accounts, orgs, tokens, update_tokens, users}
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tower::ServiceExt;
 
-use crate::aws;
+use crate::aws::{self, StandIn};
 
 /// The organization of [`TestApp::token`]'s user.
 pub const ORG: &str = "acme";
@@ -38,6 +40,24 @@ const GROUPS: [Group; 5] = [Group::Read, Group::Secrets, Group::Head, Group::Log
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
 
+/// What the journeys of real clients run on. They see an address and a token, and nothing of what is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// One process on a folder.
+    Embedded,
+    /// Two processes, with nothing in common but a table, a bucket and a key on AWS. Requests go to each in turn, so that
+    /// two that follow each other never meet the same one.
+    Aws,
+}
+
+/// What a server keeps its data in.
+enum Data {
+    /// Somebody else has it.
+    Elsewhere,
+    Folder(TempDir),
+    Aws(Names),
+}
+
 /// A server of a test. Its data and its socket go when it is dropped.
 pub struct TestApp {
     /// Where it listens, such as `http://127.0.0.1:41234`.
@@ -46,14 +66,15 @@ pub struct TestApp {
     pub token: String,
     /// The clock of a server on a manual clock.
     pub clock: Option<ManualClock>,
-    /// What the server works with: for use cases that have no route, and for looking behind it.
+    /// What the server works with, or the first of its processes: for use cases that have no route, and for looking behind
+    /// it.
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
     requests: Arc<Mutex<Vec<String>>>,
     api: App,
     audit: Arc<Kept>,
-    folder: Option<TempDir>,
+    data: Data,
 }
 
 /// An audit log in memory.
@@ -74,43 +95,66 @@ impl Drop for TestApp {
 }
 
 impl TestApp {
-    /// On the embedded store with the system's clock: what a user has. For journeys of real clients.
-    pub async fn embedded() -> Self {
-        Self::embedded_with(Settings::default()).await
+    /// On this backend with the system's clock: what a user has. For journeys of real clients.
+    pub async fn on(backend: Backend) -> Self {
+        Self::on_with(backend, Settings::default()).await
     }
 
-    /// As [`TestApp::embedded`], with settings of an operator.
-    pub async fn embedded_with(settings: Settings) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data =
-            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
-        let mut context = Context::new(
-            Arc::new(data.ledger.clone()),
-            Arc::new(data.blobs.clone()),
-            Arc::new(data.keys.clone()),
-            Arc::new(SystemClock),
-            Arc::new(SystemIds),
-            "server".to_owned(),
-        );
-        context.settings = settings;
-        Self::start(context, None, Some(folder)).await
+    /// As [`TestApp::on`], with settings of an operator.
+    pub async fn on_with(backend: Backend, settings: Settings) -> Self {
+        Self::on_clock(backend, settings, Arc::new(SystemClock), None).await
     }
 
-    /// On the embedded store with a clock that the test holds. Beware: the CLI has its own clock.
-    pub async fn embedded_on_manual_clock() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let data =
-            DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.expect("a fresh folder opens");
+    /// On this backend with a clock that the test holds. Beware: the CLI has its own clock.
+    pub async fn on_manual_clock(backend: Backend) -> Self {
         let clock = ManualClock::new(START);
-        let context = Context::new(
-            Arc::new(data.ledger.clone()),
-            Arc::new(data.blobs.clone()),
-            Arc::new(data.keys.clone()),
-            Arc::new(clock.clone()),
-            Arc::new(SystemIds),
-            "server".to_owned(),
-        );
-        Self::start(context, Some(clock), Some(folder)).await
+        Self::on_clock(backend, Settings::default(), Arc::new(clock.clone()), Some(clock)).await
+    }
+
+    async fn on_clock(
+        backend: Backend,
+        settings: Settings,
+        port: Arc<dyn Clock>,
+        clock: Option<ManualClock>,
+    ) -> Self {
+        match backend {
+            Backend::Embedded => {
+                let folder = tempfile::tempdir().expect("a temporary folder can be made");
+                let opened = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await;
+                let data = opened.expect("a fresh folder opens");
+                let ledger = Arc::new(data.ledger.clone());
+                let (blobs, keys) = (Arc::new(data.blobs.clone()), Arc::new(data.keys.clone()));
+                let ids = Arc::new(SystemIds);
+                let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
+                context.settings = settings;
+                Self::start(vec![context], clock, Data::Folder(folder)).await
+            }
+            Backend::Aws => {
+                let stand_in = StandIn::of_this_process();
+                let (_, names) = stand_in.fresh_store().await;
+                let contexts = fleet(&stand_in.url, &names, 2, settings, port).await;
+                Self::start(contexts, clock, Data::Aws(names)).await
+            }
+        }
+    }
+
+    /// So many processes on the store on AWS behind this address, with the system's clock.
+    ///
+    /// # Panics
+    /// If the store is not there.
+    pub async fn aws_fleet(url: &str, names: &Names, processes: usize) -> Self {
+        let contexts = fleet(url, names, processes, Settings::default(), Arc::new(SystemClock)).await;
+        Self::start(contexts, None, Data::Elsewhere).await
+    }
+
+    /// [`TestApp::on`] the embedded store.
+    pub async fn embedded() -> Self {
+        Self::on(Backend::Embedded).await
+    }
+
+    /// [`TestApp::on_manual_clock`] and the embedded store.
+    pub async fn embedded_on_manual_clock() -> Self {
+        Self::on_manual_clock(Backend::Embedded).await
     }
 
     /// In memory, with a clock that the test holds and seeded randomness.
@@ -147,7 +191,7 @@ impl TestApp {
         let port: Arc<dyn Clock> = Arc::new(clock.clone());
         let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
         context.settings = settings;
-        Self::start(context, Some(clock), None).await
+        Self::start(vec![context], Some(clock), Data::Elsewhere).await
     }
 
     /// On the store on AWS behind this address, with a clock that goes on when somebody waits.
@@ -160,31 +204,32 @@ impl TestApp {
         let store = aws::store(url, names, Arc::clone(&clock), Arc::clone(&ids)).await;
         let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
         let context = Context::new(ledger, blobs, keys, clock, ids, "server".to_owned());
-        Self::start(context, None, None).await
+        Self::start(vec![context], None, Data::Elsewhere).await
     }
 
     /// As [`TestApp::memory`], with other limits on what may be under way at once.
     pub async fn memory_limited(limits: Limits) -> Self {
         let app = Self::memory().await;
         let (context, token, clock) = (Arc::clone(&app.context), app.token.clone(), app.clock.clone());
-        Self::serve(context, limits, token, clock, None).await
+        Self::serve(vec![context], limits, token, clock, Data::Elsewhere).await
     }
 
-    async fn start(context: Context, clock: Option<ManualClock>, folder: Option<TempDir>) -> Self {
-        let context = Arc::new(context);
+    async fn start(contexts: Vec<Context>, clock: Option<ManualClock>, data: Data) -> Self {
+        let contexts: Vec<_> = contexts.into_iter().map(Arc::new).collect();
+        let context = Arc::clone(contexts.first().expect("there is a process"));
         update_tokens::prepare(&context).await.expect("a fresh store takes a signing key");
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
         let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
         let token = first.expect("there was no user").token;
-        Self::serve(context, Limits::default(), token, clock, folder).await
+        Self::serve(contexts, Limits::default(), token, clock, data).await
     }
 
     async fn serve(
-        context: Arc<Context>,
+        contexts: Vec<Arc<Context>>,
         limits: Limits,
         token: String,
         clock: Option<ManualClock>,
-        folder: Option<TempDir>,
+        data: Data,
     ) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
@@ -195,9 +240,14 @@ impl TestApp {
         };
         let audit = Arc::new(Kept::default());
         let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
-        let api = App::new(Arc::clone(&context), limits, Some(log));
-        let router = api::router(api.clone(), &GROUPS).layer(middleware::from_fn(note));
-        let (address, server) = serve(router).await;
+        let processes: Vec<App> = contexts
+            .iter()
+            .map(|context| App::new(Arc::clone(context), limits, Some(Arc::clone(&log))))
+            .collect();
+        let routers = processes.iter().map(|api| api::router(api.clone(), &GROUPS)).collect();
+        let (address, server) = serve(in_turn(routers).layer(middleware::from_fn(note))).await;
+        let first = processes.into_iter().zip(contexts).next();
+        let (api, context) = first.expect("there is a process");
         Self {
             url: format!("http://{address}"),
             token,
@@ -208,16 +258,31 @@ impl TestApp {
             requests,
             api,
             audit,
-            folder,
+            data,
         }
     }
 
     /// The folder of a server on the embedded store.
     ///
     /// # Panics
-    /// When the server has its data in memory.
+    /// When the server has its data elsewhere.
     pub fn folder(&self) -> &Path {
-        self.folder.as_ref().expect("the server has a folder").path()
+        match &self.data {
+            Data::Folder(folder) => folder.path(),
+            Data::Aws(_) | Data::Elsewhere => panic!("the server has no folder"),
+        }
+    }
+
+    /// All that the server keeps, as it lies there: each file, item and blob, by its name.
+    ///
+    /// # Panics
+    /// When the server has its data in memory, or it does not read back.
+    pub async fn at_rest(&self) -> Vec<(String, Vec<u8>)> {
+        match &self.data {
+            Data::Folder(folder) => files(folder.path()),
+            Data::Aws(names) => StandIn::of_this_process().at_rest(names).await,
+            Data::Elsewhere => panic!("the server keeps nothing that could be looked at"),
+        }
     }
 
     /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
@@ -258,7 +323,8 @@ impl TestApp {
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
         let context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
-        Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
+        let (contexts, clock) = (vec![Arc::new(context)], self.clock.clone());
+        Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }
 
     /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
@@ -328,6 +394,52 @@ impl TestApp {
     pub fn patch(&self, path: &str, body: &Value) -> Call<'_> {
         self.request(Method::PATCH, path).json(body)
     }
+}
+
+/// Processes on one store that have nothing else in common.
+async fn fleet(
+    url: &str,
+    names: &Names,
+    processes: usize,
+    settings: Settings,
+    port: Arc<dyn Clock>,
+) -> Vec<Context> {
+    let mut contexts = Vec::new();
+    for number in 1..=processes {
+        // Nobody moves a clock that a test holds for an adapter that waits a moment.
+        let store = aws::store(url, names, Arc::new(SystemClock), Arc::new(SystemIds)).await;
+        let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
+        let (port, ids) = (Arc::clone(&port), Arc::new(SystemIds));
+        let mut context = Context::new(ledger, blobs, keys, port, ids, format!("process {number}"));
+        context.settings = settings;
+        contexts.push(context);
+    }
+    contexts
+}
+
+/// Each request goes to the next of these, as if a load balancer stood before them.
+fn in_turn(processes: Vec<Router>) -> Router {
+    let turn = Arc::new(AtomicUsize::new(0));
+    Router::new().fallback(move |request: Request| {
+        let turn = turn.fetch_add(1, Ordering::Relaxed) % processes.len();
+        let process = processes.get(turn).cloned().unwrap_or_default();
+        process.oneshot(request)
+    })
+}
+
+/// The files of a folder and of those in it.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let bytes = std::fs::read(&path).expect("the file can be read");
+            found.push((path.display().to_string(), bytes));
+        }
+    }
+    found
 }
 
 /// Listens on a free loopback port.

@@ -1,6 +1,6 @@
 //! The stand-in for AWS, and what stands between it and a client where AWS would answer otherwise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,8 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures::future::pending;
 use futures::{StreamExt, stream};
 use hyper::body::Incoming;
@@ -24,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::meter::{Meter, Usage};
 use crate::tools;
 
 /// The stand-in for DynamoDB, S3 and KMS: one for the process that asks, in memory, on 127.0.0.1. It ends when the process
@@ -86,6 +89,50 @@ impl StandIn {
         ]
     }
 
+    /// All that lies in this table and this bucket, byte by byte, by its name.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub async fn at_rest(&self, names: &Names) -> Vec<(String, Vec<u8>)> {
+        // Asked for without the adapters, which would show what they understand.
+        let http = reqwest::Client::new();
+        let mut found = Vec::new();
+        let mut scan = json!({ "TableName": names.table });
+        loop {
+            let asked = http
+                .post(&self.url)
+                .header("X-Amz-Target", "DynamoDB_20120810.Scan")
+                .header("Content-Type", "application/x-amz-json-1.0")
+                .header(
+                    "Authorization",
+                    "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request",
+                )
+                .body(scan.to_string());
+            let page: Value = text(asked).await.parse().expect("a page of items is JSON");
+            for item in page["Items"].as_array().expect("a page has items") {
+                let mut bytes = item.to_string().into_bytes();
+                let attributes = item.as_object().into_iter().flatten();
+                let binary = attributes.filter_map(|(_, value)| value["B"].as_str());
+                bytes
+                    .extend(binary.flat_map(|text| STANDARD.decode(text).expect("binary values are base64")));
+                found.push((format!("items/{item}"), bytes));
+            }
+            match page.get("LastEvaluatedKey") {
+                Some(last) => scan["ExclusiveStartKey"] = last.clone(),
+                None => break,
+            }
+        }
+        let bucket = format!("{}/{}", self.url, names.bucket);
+        let listed = text(http.get(format!("{bucket}?list-type=2"))).await;
+        assert!(!listed.contains("<IsTruncated>true"), "a test has no more than one page of blobs");
+        for part in listed.split("<Key>").skip(1) {
+            let key = part.split("</Key>").next().unwrap_or_default();
+            let blob = http.get(format!("{bucket}/{key}")).send().await.expect("the stand-in answers");
+            found.push((format!("blobs/{key}"), blob.bytes().await.expect("the answer is whole").to_vec()));
+        }
+        found
+    }
+
     /// A table, a bucket and a key of one's own.
     ///
     /// # Panics
@@ -96,6 +143,14 @@ impl StandIn {
         set_up(&clients, &names, &SystemClock).await.unwrap_or_else(|error| panic!("{error:?}"));
         (AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds)), names)
     }
+}
+
+/// What the stand-in answers.
+async fn text(request: reqwest::RequestBuilder) -> String {
+    let answer = request.send().await.expect("the stand-in answers");
+    let (status, text) = (answer.status(), answer.text().await.expect("the answer is whole"));
+    assert!(status.is_success(), "{text}");
+    text
 }
 
 /// Clients of what listens there, with so much time for an attempt that a busy machine fails none.
@@ -163,7 +218,7 @@ impl Play {
     }
 }
 
-/// Stands between clients and the stand-in, and plays what AWS does but the stand-in does not.
+/// Stands between clients and the stand-in, counts what it is asked, and plays what AWS does but the stand-in does not.
 pub struct Gateway {
     /// Where it listens.
     pub url: String,
@@ -178,6 +233,7 @@ struct Shared {
     seen: Mutex<Vec<String>>,
     rights: Mutex<BTreeSet<Right>>,
     arrived: Notify,
+    meter: Mutex<Meter>,
     /// See [`Gateway::keep_kms_strict`].
     wrapped: Mutex<Option<Vec<Wrapped>>>,
 }
@@ -220,6 +276,7 @@ impl Gateway {
             seen: Mutex::default(),
             rights: Mutex::default(),
             arrived: Notify::new(),
+            meter: Mutex::default(),
             wrapped: Mutex::default(),
         });
         let serving = Arc::clone(&shared);
@@ -266,6 +323,16 @@ impl Gateway {
     /// The rights that the requests so far needed.
     pub fn rights(&self) -> BTreeSet<Right> {
         lock(&self.shared.rights).clone()
+    }
+
+    /// What was done so far, in the units of the bill.
+    pub fn usage(&self) -> Usage {
+        lock(&self.shared.meter).usage()
+    }
+
+    /// The same by operation.
+    pub fn usage_by_operation(&self) -> HashMap<String, Usage> {
+        lock(&self.shared.meter).by_operation()
     }
 
     /// The operations that were asked for so far, the lost ones included, in order.
@@ -351,6 +418,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
         return Ok(refusal);
     }
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let query = parts.uri.query().unwrap_or_default();
     parts.headers.remove(header::EXPECT);
     let passed_on = shared
         .http
@@ -364,6 +432,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let asked = body;
     let mut body = passed_on.bytes().await.map_err(|_| Broken)?;
     shared.remember_wrapped(&operation, &asked, &body);
+    lock(&shared.meter).saw(&operation, query, &asked, &body, status.is_success());
     match play {
         Some(Play::LoseTheAnswer) => return Err(Broken),
         Some(Play::HoldTheAnswer) => return pending().await,

@@ -32,6 +32,19 @@ pub struct Calls {
     pub keys_generated: u64,
     /// `Keys::unwrap`.
     pub keys_unwrapped: u64,
+    /// How many of them had to wait for one another: calls that overlap count as one. That is the time which is waited for
+    /// a store over a network.
+    pub in_sequence: u64,
+}
+
+impl Calls {
+    /// All calls.
+    pub fn total(&self) -> u64 {
+        let ledger =
+            self.ledger_gets + self.ledger_queries + self.ledger_single_commits + self.ledger_joint_commits;
+        let blobs = self.blob_puts + self.blob_gets + self.blob_deletes;
+        ledger + blobs + self.keys_generated + self.keys_unwrapped
+    }
 }
 
 /// Where the wrappers count. Clones share the counts, so one of them can stand behind all three ports.
@@ -51,6 +64,8 @@ struct Counts {
     blob_deletes: AtomicU64,
     keys_generated: AtomicU64,
     keys_unwrapped: AtomicU64,
+    /// The longest sequence of calls that ended.
+    ended: AtomicU64,
 }
 
 impl Counter {
@@ -72,12 +87,18 @@ impl Counter {
             blob_deletes: take(&self.counts.blob_deletes),
             keys_generated: take(&self.counts.keys_generated),
             keys_unwrapped: take(&self.counts.keys_unwrapped),
+            in_sequence: take(&self.counts.ended),
         }
     }
-}
 
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+    /// Makes a call, which is one step later than the latest of those that had ended when it began.
+    async fn count<T>(&self, of: impl Fn(&Counts) -> &AtomicU64, call: impl Future<Output = T>) -> T {
+        of(&self.counts).fetch_add(1, Ordering::Relaxed);
+        let step = self.counts.ended.load(Ordering::Relaxed) + 1;
+        let answer = call.await;
+        self.counts.ended.fetch_max(step, Ordering::Relaxed);
+        answer
+    }
 }
 
 /// A port whose calls are counted.
@@ -97,19 +118,19 @@ impl<P> Counting<P> {
 #[async_trait]
 impl<L: Ledger> Ledger for Counting<L> {
     async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
-        count(&self.counter.counts.ledger_gets);
-        self.inner.get(key).await
+        self.counter.count(|counts| &counts.ledger_gets, self.inner.get(key)).await
     }
 
     async fn query(&self, query: &Query) -> Result<Page, PortError> {
-        count(&self.counter.counts.ledger_queries);
-        self.inner.query(query).await
+        self.counter.count(|counts| &counts.ledger_queries, self.inner.query(query)).await
     }
 
     async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
-        let counts = &self.counter.counts;
-        count(if writes.len() == 1 { &counts.ledger_single_commits } else { &counts.ledger_joint_commits });
-        self.inner.commit(writes).await
+        if writes.len() == 1 {
+            self.counter.count(|counts| &counts.ledger_single_commits, self.inner.commit(writes)).await
+        } else {
+            self.counter.count(|counts| &counts.ledger_joint_commits, self.inner.commit(writes)).await
+        }
     }
 
     fn inline_bytes_max(&self) -> usize {
@@ -120,31 +141,26 @@ impl<L: Ledger> Ledger for Counting<L> {
 #[async_trait]
 impl<B: Blobs> Blobs for Counting<B> {
     async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
-        count(&self.counter.counts.blob_puts);
-        self.inner.put(key, body).await
+        self.counter.count(|counts| &counts.blob_puts, self.inner.put(key, body)).await
     }
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
-        count(&self.counter.counts.blob_gets);
-        self.inner.get(key).await
+        self.counter.count(|counts| &counts.blob_gets, self.inner.get(key)).await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
-        count(&self.counter.counts.blob_deletes);
-        self.inner.delete(key).await
+        self.counter.count(|counts| &counts.blob_deletes, self.inner.delete(key)).await
     }
 }
 
 #[async_trait]
 impl<K: Keys> Keys for Counting<K> {
     async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
-        count(&self.counter.counts.keys_generated);
-        self.inner.generate(context).await
+        self.counter.count(|counts| &counts.keys_generated, self.inner.generate(context)).await
     }
 
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
-        count(&self.counter.counts.keys_unwrapped);
-        self.inner.unwrap(wrapped, context).await
+        self.counter.count(|counts| &counts.keys_unwrapped, self.inner.unwrap(wrapped, context)).await
     }
 
     async fn rewrap(
@@ -153,8 +169,7 @@ impl<K: Keys> Keys for Counting<K> {
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError> {
         // Opened and wrapped again, which a key service counts as one.
-        count(&self.counter.counts.keys_unwrapped);
-        self.inner.rewrap(wrapped, context).await
+        self.counter.count(|counts| &counts.keys_unwrapped, self.inner.rewrap(wrapped, context)).await
     }
 }
 
@@ -182,9 +197,28 @@ mod tests {
             ledger_single_commits: 1,
             ledger_joint_commits: 1,
             blob_deletes: 2,
+            in_sequence: 5,
             ..Calls::default()
         };
         assert_eq!(counter.take(), expected);
         assert_eq!(counter.take(), Calls::default());
+    }
+
+    #[tokio::test]
+    async fn calls_that_overlap_are_one_step_of_a_sequence() {
+        let counter = Counter::new();
+        let ask = |turns| {
+            counter.count(|counts| &counts.ledger_gets, async move {
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+            })
+        };
+        futures::join!(ask(3), ask(1), ask(2));
+        futures::join!(ask(2), ask(2));
+        ask(0).await;
+        assert_eq!(counter.take(), Calls { ledger_gets: 6, in_sequence: 3, ..Calls::default() });
+        ask(1).await;
+        assert_eq!(counter.take().in_sequence, 1);
     }
 }

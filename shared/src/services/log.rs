@@ -178,6 +178,15 @@ pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     }
 }
 
+/// Asks for the tail unless it is remembered, for whoever needs it in a moment.
+pub(crate) async fn learn_tail(ctx: &Context, id: UpdateId) -> Result<(), Error> {
+    if ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR).is_none() {
+        let tail = tail(ctx, id).await?;
+        ctx.memory.tails.put(id, ctx.now(), tail);
+    }
+    Ok(())
+}
+
 /// The last slot of a log.
 pub(crate) struct LastSlot {
     pub(crate) number: u64,

@@ -75,8 +75,10 @@ pub(super) async fn store_version(
                 pending_count: folded.pending_count,
                 secrets_url: folded.secrets_url,
             };
-            store::put_blob(ctx, &key, folded.gzip).await?;
-            let (payload, tail) = store::keep(ctx, || outputs_blob(stack, update), folded.outputs).await?;
+            let ((), (payload, tail)) = futures::try_join!(
+                store::put_blob(ctx, &key, folded.gzip),
+                store::keep(ctx, || outputs_blob(stack, update), folded.outputs),
+            )?;
             if let Payload::Blob { key, .. } = &payload {
                 let due = Due::Outputs { stack, key: key.clone() };
                 writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 
 use super::fold::{self, Folded};
 use super::next_version::{LeftOut, NewVersion, advance, store_version};
@@ -22,6 +23,9 @@ use crate::layout::record::{Record, Stored, put};
 use crate::layout::records::{Detail, Head, Snapshot, Summary};
 use crate::layout::slot::{Content, Slot};
 use crate::ports::{Expect, Timestamp};
+
+/// So many slots whose bytes lie in blobs are fetched beside each other. What is fetched is held anyway.
+const FETCHES_AT_ONCE: usize = 16;
 
 /// Between two looks at whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -128,21 +132,25 @@ pub(super) async fn publish_once(
     let stack = update.stack;
     let (head_key, summary_key, detail_key) =
         (ItemKeys::head(stack), ItemKeys::update_summary(id), ItemKeys::update_detail(id));
-    let (head, log, summary, detail) = futures::try_join!(
-        store::read::<Head>(ctx, &head_key),
+    let head_and_base = async {
+        let head = store::read::<Head>(ctx, &head_key).await?;
+        let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
+        let base = match head.value.snapshot.as_ref().filter(|_| head.value.running == Some(id)) {
+            Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
+            None => None,
+        };
+        Ok::<_, Error>((head, base))
+    };
+    let ((head, base), log, summary, detail) = futures::try_join!(
+        head_and_base,
         read_log(ctx, id, left_out.as_ref().map(|left_out| left_out.from)),
         store::read::<Summary>(ctx, &summary_key),
         store::read::<Detail>(ctx, &detail_key),
     )?;
-    let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
     if head.value.running != Some(id) {
         // It was published since the record was read; the next look at the record says so.
         return Ok(false);
     }
-    let base = match &head.value.snapshot {
-        Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
-        None => None,
-    };
     if left_out.is_none() && log.seal.as_ref() != Some(seal) {
         return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
     }
@@ -192,7 +200,7 @@ struct Log {
 async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, Error> {
     let (partition, prefix) = ItemKeys::slots(id);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    let mut log = Log { parts: Vec::with_capacity(items.len()), last: None, seal: None };
+    let mut log = Log { parts: Vec::new(), last: None, seal: None };
     let mut slots = Vec::with_capacity(items.len());
     for (expected, item) in (1..).zip(&items) {
         if Some(expected) == end {
@@ -214,22 +222,27 @@ async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, 
     let chain = last_chain(slots.iter().map(|(slot, _)| slot.content.save()));
     let made = slots.iter().enumerate().filter_map(|(index, (slot, _))| Some((slot.made?, index)));
     let last_made = made.max().map(|(_, index)| index);
-    for (index, (slot, tail)) in slots.into_iter().enumerate() {
+    let needed = slots.into_iter().enumerate().filter_map(|(index, (slot, tail))| {
         let (made, content) = (slot.made, slot.content);
         let is_old_text = content.save().is_some() && !chain.contains(&index);
-        if is_old_text || made.is_some() && last_made != Some(index) {
-            continue;
-        }
-        let Some(payload) = content.payload() else { continue };
-        let gzip = store::fetch(ctx, payload, tail).await?;
-        log.parts.push(match content {
-            Content::Checkpoint(_) => fold::LogPart::Checkpoint(gzip),
-            Content::Verbatim(_) => fold::LogPart::Save(saves::Kind::Whole, gzip),
-            Content::Delta(_) => fold::LogPart::Save(saves::Kind::Delta, gzip),
-            Content::Entries(_) | Content::Seal(_) => fold::LogPart::Entries(gzip),
-        });
-    }
+        (!is_old_text && (made.is_none() || last_made == Some(index))).then_some((content, tail))
+    });
+    let fetches = needed.map(|(content, tail)| fetch_part(ctx, content, tail));
+    let parts: Vec<_> = stream::iter(fetches).buffered(FETCHES_AT_ONCE).try_collect().await?;
+    log.parts = parts.into_iter().flatten().collect();
     Ok(log)
+}
+
+/// What one slot gives to a fold, from wherever its bytes lie.
+async fn fetch_part(ctx: &Context, content: Content, tail: Bytes) -> Result<Option<fold::LogPart>, Error> {
+    let Some(payload) = content.payload() else { return Ok(None) };
+    let gzip = store::fetch(ctx, payload, tail).await?;
+    Ok(Some(match content {
+        Content::Checkpoint(_) => fold::LogPart::Checkpoint(gzip),
+        Content::Verbatim(_) => fold::LogPart::Save(saves::Kind::Whole, gzip),
+        Content::Delta(_) => fold::LogPart::Save(saves::Kind::Delta, gzip),
+        Content::Entries(_) | Content::Seal(_) => fold::LogPart::Entries(gzip),
+    }))
 }
 
 /// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not

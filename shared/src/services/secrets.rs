@@ -157,9 +157,7 @@ async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Err
     for _ in 0..RACES_MAX {
         if let Some(item) = newest_item(ctx, stack).await? {
             let number = key_number(stack, &item)?;
-            let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-            let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
-            ctx.memory.data_keys.put((stack, number), now, key.clone());
+            let key = open(ctx, stack, number, &item).await?;
             ctx.memory.newest_keys.put(stack, now, number);
             return Ok((number, key));
         }
@@ -176,13 +174,25 @@ async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Err
 }
 
 async fn data_key(ctx: &Context, stack: StackId, number: u32) -> Result<Option<DataKey>, Error> {
-    let now = ctx.now();
-    if let Some(key) = ctx.memory.data_keys.get(&(stack, number), now, DATA_KEY_REMEMBERED_FOR) {
+    if let Some(key) = remembered(ctx, stack, number) {
         return Ok(Some(key));
     }
     let Some(item) = store::get(ctx, &ItemKeys::data_key(stack, number)).await? else { return Ok(None) };
+    open(ctx, stack, number, &item).await.map(Some)
+}
+
+fn remembered(ctx: &Context, stack: StackId, number: u32) -> Option<DataKey> {
+    ctx.memory.data_keys.get(&(stack, number), ctx.now(), DATA_KEY_REMEMBERED_FOR)
+}
+
+/// Opens a data key that was read, unless it is remembered: the master key is asked over a network, and each call is paid for.
+async fn open(ctx: &Context, stack: StackId, number: u32, item: &Item) -> Result<DataKey, Error> {
+    if let Some(key) = remembered(ctx, stack, number) {
+        return Ok(key);
+    }
+    let now = ctx.now();
     let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
     let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
     ctx.memory.data_keys.put((stack, number), now, key.clone());
-    Ok(Some(key))
+    Ok(key)
 }

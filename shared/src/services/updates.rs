@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::caller::Caller;
 use super::lookup::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
-use super::{Error, Holder, RACES_MAX, previews, publish, stacks, store, takeover, update_tokens};
+use super::{Error, Holder, RACES_MAX, log, previews, publish, stacks, store, takeover, update_tokens};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
@@ -103,9 +103,15 @@ pub async fn start(
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
         let expect = record.unchanged();
         check_takeable(ctx, &located, &next).await?;
-        if let Some(started) =
-            take(ctx, address, &located, id, next, expect, Vec::new(), tags.as_ref()).await?
-        {
+        // Signed after the commit; a signing key that does not open must not leave the stack held by an update that nobody
+        // has a token for.
+        update_tokens::prepare(ctx).await?;
+        let mut writes = Vec::new();
+        if let Some(tags) = tags.as_ref().filter(|_| !next.dry_run) {
+            let name = lookup::read_name(ctx, address).await?;
+            writes.extend(tags_write(ctx, address, &name, Some(tags)));
+        }
+        if let Some(started) = take(ctx, address, &located, id, next, expect, writes).await? {
             return Ok(started);
         }
     }
@@ -149,15 +155,16 @@ pub async fn begin(
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
         check_takeable(ctx, &located, &next).await?;
-        let base = small_base(ctx, &located).await?;
-        let writes = vec![detail_write(ctx, id, detail.clone())];
-        if let Some(started) =
-            take(ctx, address, &located, id, next, Expect::Absent, writes, tags.as_ref()).await?
-        {
-            let tags = match tags {
-                Some(tags) if !new.dry_run => tags,
-                _ => lookup::read_name(ctx, address).await?.value.tags,
-            };
+        let (base, name, ()) = futures::try_join!(
+            small_base(ctx, &located),
+            lookup::read_name(ctx, address),
+            update_tokens::prepare(ctx),
+        )?;
+        let mut writes = vec![detail_write(ctx, id, detail.clone())];
+        let tags = tags.as_ref().filter(|_| !new.dry_run);
+        writes.extend(tags_write(ctx, address, &name, tags));
+        if let Some(started) = take(ctx, address, &located, id, next, Expect::Absent, writes).await? {
+            let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
             if !new.dry_run {
                 (located.head.value.running, located.head.value.last) = (Some(id), Some(id));
@@ -207,8 +214,20 @@ async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Re
     if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
 }
 
-/// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed.
-#[expect(clippy::too_many_arguments, reason = "one call for both ways to start, each with its own writes")]
+/// Gives a stack these tags, if it has others.
+fn tags_write(
+    ctx: &Context,
+    address: &StackAddress,
+    name: &Stored<Name>,
+    tags: Option<&BTreeMap<String, String>>,
+) -> Option<Write> {
+    let tags = tags.filter(|tags| name.value.tags != **tags)?;
+    let next = Name { tags: tags.clone(), ..name.value.clone() };
+    Some(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode()))
+}
+
+/// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed. The
+/// caller has prepared for signing the token.
 async fn take(
     ctx: &Context,
     address: &StackAddress,
@@ -217,14 +236,10 @@ async fn take(
     update: Update,
     expect: Expect,
     mut writes: Vec<Write>,
-    tags: Option<&BTreeMap<String, String>>,
 ) -> Result<Option<Started>, Error> {
     let Status::Running { until, .. } = update.status else {
         return Err(Error::NotNow(NotNow::NotStarted));
     };
-    // The token is signed after the commit; a signing key that does not open must not leave the stack held by an update
-    // that nobody has a token for.
-    update_tokens::prepare(ctx).await?;
     writes.push(update_write(ctx, id, expect, &update));
     writes.extend(entry_writes(ctx, id, &update, until));
     if update.dry_run {
@@ -237,18 +252,6 @@ async fn take(
             ctx.ids.revision(),
             head.encode(),
         ));
-        if let Some(tags) = tags {
-            let name = lookup::read_name(ctx, address).await?;
-            if name.value.tags != *tags {
-                let next = Name { tags: tags.clone(), ..name.value.clone() };
-                writes.push(put(
-                    ItemKeys::name(address),
-                    name.unchanged(),
-                    ctx.ids.revision(),
-                    next.encode(),
-                ));
-            }
-        }
     }
     if store::commit(ctx, writes).await?.is_err() {
         return Ok(None);
@@ -304,7 +307,9 @@ pub async fn renew(
 /// # Errors
 /// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
 pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
-    let record = read_own(ctx, claims).await?;
+    // The seal's slot is asked for beside the record; what seals trusts neither.
+    let tail = async { if claims.dry_run { Ok(()) } else { log::learn_tail(ctx, claims.update).await } };
+    let (record, ()) = futures::try_join!(read_own(ctx, claims), tail)?;
     end(ctx, claims.update, record, outcome, SealedBy::Client).await.map_err(|error| match error {
         Error::NotNow(why) => fenced(why),
         other => other,

@@ -1,0 +1,260 @@
+//! What calls of AWS cost, in the units of the price lists, told from the calls themselves.
+
+use std::collections::HashMap;
+use std::ops::{Add, Sub};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+/// What was asked of AWS. Everything is counted as it is paid for: also what was refused, and each attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Requests to DynamoDB. They are not on the bill, but each takes its time.
+    pub dynamodb_requests: u64,
+    /// Write request units: one for each 1 KB of an item that is written, twice as many in a transaction.
+    pub write_units: u64,
+    /// Halves of read request units: two for each 4 KB that are read with strong consistency, one otherwise.
+    pub read_half_units: u64,
+    /// Requests to S3 of the dearer kind: PUT, COPY, POST, LIST.
+    pub s3_puts: u64,
+    /// Requests to S3 of the cheaper kind: GET and all others.
+    pub s3_gets: u64,
+    /// DELETE, which costs nothing.
+    pub s3_deletes: u64,
+    /// Requests to KMS.
+    pub kms_requests: u64,
+}
+
+impl Usage {
+    /// What is on the bill, by the names that a price list has for it.
+    pub fn billed(&self) -> [(&'static str, f64); 5] {
+        #[expect(clippy::cast_precision_loss, reason = "counts of a bench are far below 2^52")]
+        let count = |number: u64| number as f64;
+        [
+            ("dynamodb_write_unit", count(self.write_units)),
+            ("dynamodb_read_unit", count(self.read_half_units) / 2.0),
+            ("s3_put", count(self.s3_puts)),
+            ("s3_get", count(self.s3_gets)),
+            ("kms_request", count(self.kms_requests)),
+        ]
+    }
+
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.dynamodb_requests + self.s3_puts + self.s3_gets + self.s3_deletes + self.kms_requests
+    }
+
+    fn with(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            dynamodb_requests: with(self.dynamodb_requests, other.dynamodb_requests),
+            write_units: with(self.write_units, other.write_units),
+            read_half_units: with(self.read_half_units, other.read_half_units),
+            s3_puts: with(self.s3_puts, other.s3_puts),
+            s3_gets: with(self.s3_gets, other.s3_gets),
+            s3_deletes: with(self.s3_deletes, other.s3_deletes),
+            kms_requests: with(self.kms_requests, other.kms_requests),
+        }
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, |one, other| one + other)
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+}
+
+/// Counts what passes by. A write costs what the larger of the old and the new item does, and the answer does not tell the
+/// old one, so the sizes of all items are remembered.
+///
+/// Sources: "DynamoDB read and write operations", "Item sizes and formats" and "DynamoDB transactions" in the DynamoDB
+/// developer guide; the price lists of S3 and KMS.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    usage: Usage,
+    by_operation: HashMap<String, Usage>,
+    sizes: HashMap<String, u64>,
+}
+
+impl Meter {
+    /// What has passed so far.
+    pub(crate) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The same by operation, those of one kind of partition (`UPDATE`, `DUE`) apart.
+    pub(crate) fn by_operation(&self) -> HashMap<String, Usage> {
+        self.by_operation.clone()
+    }
+
+    /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3.
+    pub(crate) fn saw(&mut self, operation: &str, query: &str, asked: &[u8], answered: &[u8], is_done: bool) {
+        let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+        let mut usage = Usage::default();
+        let mut kind = String::new();
+        match operation {
+            "PUT" | "POST" => usage.s3_puts = 1,
+            "GET" if query.contains("list-type") => usage.s3_puts = 1,
+            "DELETE" => usage.s3_deletes = 1,
+            "GET" | "HEAD" => usage.s3_gets = 1,
+            "GetItem" | "Query" | "Scan" => {
+                let (asked, answered) = (json(asked), json(answered));
+                kind = kind_of(&asked["Key"]);
+                if operation == "Query" {
+                    let values = asked["ExpressionAttributeValues"].as_object().into_iter().flatten();
+                    let mut texts = values.filter_map(|(_, value)| value["S"].as_str());
+                    kind = texts
+                        .find_map(|text| text.split_once('#'))
+                        .map_or_else(String::new, |it| it.0.into());
+                }
+                let items = answered["Items"].as_array().into_iter().flatten();
+                let bytes: u64 = items.map(size).sum::<u64>() + size(&answered["Item"]);
+                usage.dynamodb_requests = 1;
+                let each = if asked["ConsistentRead"] == Value::Bool(true) { 2 } else { 1 };
+                usage.read_half_units = bytes.div_ceil(4096).max(1) * each;
+            }
+            "PutItem" | "DeleteItem" | "UpdateItem" => {
+                let asked = json(asked);
+                kind = kind_of(if operation == "PutItem" { &asked["Item"] } else { &asked["Key"] });
+                usage.dynamodb_requests = 1;
+                usage.write_units = self.write(operation, &asked, is_done);
+            }
+            "TransactWriteItems" => {
+                usage.dynamodb_requests = 1;
+                let asked = json(asked);
+                for write in asked["TransactItems"].as_array().into_iter().flatten() {
+                    for (kind, part) in write.as_object().into_iter().flatten() {
+                        // A check is paid for as a write.
+                        usage.write_units += 2 * self.write(kind, part, is_done);
+                    }
+                }
+            }
+            "GenerateDataKey" | "Decrypt" | "Encrypt" | "ReEncrypt" => usage.kms_requests = 1,
+            // Made and described for nothing.
+            _ => {}
+        }
+        self.usage = self.usage + usage;
+        let name = if kind.is_empty() { operation.to_owned() } else { format!("{operation} {kind}") };
+        let before = self.by_operation.entry(name).or_default();
+        *before = *before + usage;
+    }
+
+    /// The units of one write, which is done or not.
+    fn write(&mut self, kind: &str, write: &Value, is_done: bool) -> u64 {
+        let item = &write["Item"];
+        let key = if item.is_null() { &write["Key"] } else { item };
+        let place = format!("{} {} {}", write["TableName"], key["partition"]["S"], key["sort"]["S"]);
+        let old = self.sizes.get(&place).copied().unwrap_or(0);
+        let new = size(item);
+        if is_done && kind != "ConditionCheck" {
+            self.sizes.insert(place, new);
+        }
+        old.max(new).div_ceil(1024).max(1)
+    }
+}
+
+fn kind_of(key: &Value) -> String {
+    let partition = key["partition"]["S"].as_str().unwrap_or_default();
+    partition.split('#').next().unwrap_or_default().to_owned()
+}
+
+/// The bytes of an item: its names and its values.
+fn size(item: &Value) -> u64 {
+    let attributes = item.as_object().into_iter().flatten();
+    attributes.map(|(name, value)| name.len() as u64 + value.as_object().map_or(0, size_of_value)).sum()
+}
+
+fn size_of_value(value: &Map<String, Value>) -> u64 {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    value
+        .iter()
+        .map(|(kind, value)| match kind.as_str() {
+            "S" => text(value).len() as u64,
+            "B" => STANDARD.decode(text(value)).map_or(0, |bytes| bytes.len() as u64),
+            // A byte for two digits, and one.
+            "N" => text(value).trim_start_matches('-').len() as u64 / 2 + 2,
+            _ => 1,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn saw(meter: &mut Meter, operation: &str, asked: &Value, answered: &Value, is_done: bool) -> Usage {
+        let before = meter.usage();
+        meter.saw(operation, "", asked.to_string().as_bytes(), answered.to_string().as_bytes(), is_done);
+        meter.usage() - before
+    }
+
+    /// An item of so many bytes, names and all.
+    fn item(sort: &str, bytes: usize) -> Value {
+        let value =
+            STANDARD
+                .encode(vec![0; bytes - "partition".len() - 1 - "sort".len() - sort.len() - "value".len()]);
+        json!({ "partition": { "S": "P" }, "sort": { "S": sort }, "value": { "B": value } })
+    }
+
+    #[test]
+    fn a_write_costs_what_the_larger_of_both_items_does_and_twice_as_much_in_a_transaction() {
+        let mut meter = Meter::default();
+        let put = |bytes| json!({ "TableName": "t", "Item": item("s", bytes) });
+        let units = |usage: Usage| (usage.write_units, usage.dynamodb_requests);
+        assert_eq!(units(saw(&mut meter, "PutItem", &put(1024), &json!({}), true)), (1, 1));
+        assert_eq!(units(saw(&mut meter, "PutItem", &put(1025), &json!({}), false)), (2, 1), "a refused one");
+        assert_eq!(units(saw(&mut meter, "PutItem", &put(3000), &json!({}), true)), (3, 1));
+        assert_eq!(
+            units(saw(&mut meter, "PutItem", &put(100), &json!({}), true)),
+            (3, 1),
+            "the old one counts"
+        );
+        assert_eq!(units(saw(&mut meter, "PutItem", &put(100), &json!({}), true)), (1, 1));
+        let check = json!({ "TableName": "t", "Key": { "partition": { "S": "P" }, "sort": { "S": "s" } },
+            "ConditionExpression": "attribute_exists(#a)" });
+        let both = json!({ "TransactItems": [{ "Put": { "TableName": "t", "Item": item("other", 2000) } },
+            { "ConditionCheck": check }] });
+        assert_eq!(units(saw(&mut meter, "TransactWriteItems", &both, &json!({}), true)), (6, 1));
+    }
+
+    #[test]
+    fn a_read_costs_by_four_kilobytes_of_all_that_it_finds() {
+        let mut meter = Meter::default();
+        let get = json!({ "Key": {}, "ConsistentRead": true });
+        let half = |usage: Usage| usage.read_half_units;
+        assert_eq!(half(saw(&mut meter, "GetItem", &get, &json!({}), true)), 2);
+        assert_eq!(half(saw(&mut meter, "GetItem", &get, &json!({ "Item": item("s", 4097) }), true)), 4);
+        let found = json!({ "Items": [item("a", 2000), item("b", 2000), item("c", 2000)] });
+        assert_eq!(half(saw(&mut meter, "Query", &get, &found, true)), 4);
+        assert_eq!(half(saw(&mut meter, "Query", &json!({}), &found, true)), 2, "without consistency");
+    }
+
+    #[test]
+    fn other_services_count_requests() {
+        let mut meter = Meter::default();
+        for (operation, query) in [
+            ("PUT", ""),
+            ("GET", ""),
+            ("GET", "list-type=2"),
+            ("DELETE", ""),
+            ("Decrypt", ""),
+            ("ListTables", ""),
+        ] {
+            meter.saw(operation, query, b"", b"", true);
+        }
+        let expected = Usage { s3_puts: 2, s3_gets: 1, s3_deletes: 1, kms_requests: 1, ..Usage::default() };
+        assert_eq!(meter.usage(), expected);
+    }
+}
