@@ -172,7 +172,7 @@ impl Runtime {
         let mut child = Command::new(program)
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value)))
-            .env("AWS_LAMBDA_RUNTIME_API", format!("{}/{asks_as}", self.address))
+            .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}/{asks_as}", self.address))
             .env("AWS_LAMBDA_FUNCTION_NAME", name)
             .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")

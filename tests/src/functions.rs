@@ -147,3 +147,17 @@ impl Functions {
         &self.gateway
     }
 }
+
+impl Drop for Functions {
+    /// A test that failed shows what the functions said last.
+    #[expect(clippy::print_stderr, reason = "it is shown beside the failure")]
+    fn drop(&mut self) {
+        const LINES_SHOWN: usize = 40;
+        if std::thread::panicking() {
+            let lines = self.lines();
+            for (function, line) in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
+                eprintln!("{function}: {line}");
+            }
+        }
+    }
+}
