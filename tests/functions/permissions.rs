@@ -93,7 +93,8 @@ async fn past(app: &TestApp) {
 
     let left = format!("/api/stacks/{ORG}/left");
     app.post(&left, &serde_json::json!({ "stackName": "dev" })).send().await.expect(200);
-    let begin = serde_json::json!({ "updateKind": "update", "journalVersion": 1, "name": "left", "runtime": "yaml", "main": "", "description": "", "config": {}, "options": {}, "metadata": {} });
+    let program = serde_json::json!({ "name": "left", "runtime": "yaml", "main": "", "description": "", "options": {}, "config": {}, "metadata": {} });
+    let begin = serde_json::json!({ "updateKind": "update", "journalVersion": 1, "program": program });
     app.post(&format!("{left}/dev/begin-update"), &begin).send().await.expect(200);
 }
 

@@ -5,6 +5,7 @@
 """
 
 import json
+import os
 import sys
 
 import yaml
@@ -15,6 +16,9 @@ if kind == "yaml":
     with open(path, encoding="utf-8") as file:
         print(json.dumps(yaml.safe_load(file)))
     sys.exit()
+
+# It is asked for, and changes nothing that is looked at.
+os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
 
 from samtranslator.public.translator import ManagedPolicyLoader
 from samtranslator.translator.transform import transform
