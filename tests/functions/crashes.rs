@@ -38,7 +38,7 @@ async fn an_update_whose_publisher_and_client_died_is_finished_by_the_sweep() {
     let names = stand_in.fresh_store().await.1;
     let aws = Gateway::before(stand_in).await;
     // Its clock stands months before that of the functions, so that nobody has to wait for the end of a lease.
-    let app = TestApp::aws(&aws.url, &names).await;
+    let app = TestApp::aws_long_ago(&aws.url, &names).await;
     let cli = PulumiCli::new().backend(&app.url).token(&app.token);
     cli.bench_project("left", &[("count", "5")]);
     cli.run(["stack", "init", "dev"]).await.assert_success();

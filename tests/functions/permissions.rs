@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::Value;
+use statewright_gateway::Between;
 use statewright_shared::adapters::SystemIds;
-use statewright_shared::domain::ids::StackId;
-use statewright_shared::domain::ids::UpdateId;
+use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::keys::snapshot_blob;
+use statewright_shared::layout::keys::{events_blob, log_blob, snapshot_blob};
 use statewright_shared::layout::record::{Record as _, put};
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::{Expect, Ids as _};
@@ -23,10 +23,15 @@ use statewright_tests::functions::{Functions, Setting};
 use statewright_tests::tools;
 
 use crate::journeys;
-use crate::support::{UP, bench};
+use crate::support::{UP, bench, export};
 
 /// What a policy allows though no journey here needs it, with the reason.
-const UNUSED: &[(&str, &str, &str, &str)] = &[];
+const UNUSED: &[(&str, &str, &str, &str)] = &[(
+    "head",
+    "dynamodb:Query",
+    "STACK#",
+    "a version that is not kept any more is told from one that never was by the oldest that is",
+)];
 
 fn right(action: &str, on: &str) -> Right {
     Right { action: action.to_owned(), on: on.to_owned() }
@@ -84,44 +89,62 @@ fn policies() -> BTreeMap<&'static str, BTreeSet<Right>> {
 }
 
 /// A stack that was removed, and an update that nobody ended, both before the clock of the functions came to be.
-async fn past(app: &TestApp) {
+async fn past(app: TestApp) {
     let cli = PulumiCli::new().backend(&app.url).token(&app.token);
-    cli.bench_project("old", &[("count", "3"), ("secretEvery", "2")]);
+    cli.bench_project("old", &[("count", "3"), ("secretEvery", "2"), ("inputBytes", "20000")]);
     cli.run(["stack", "init", "dev"]).await.assert_success();
     cli.run(UP).await.assert_success();
     cli.run(["stack", "rm", "--yes", "--force"]).await.assert_success();
 
-    let left = format!("/api/stacks/{ORG}/left");
-    app.post(&left, &serde_json::json!({ "stackName": "dev" })).send().await.expect(200);
-    let program = serde_json::json!({ "name": "left", "runtime": "yaml", "main": "", "description": "", "options": {}, "config": {}, "metadata": {} });
-    let begin = serde_json::json!({ "updateKind": "update", "journalVersion": 1, "program": program });
-    app.post(&format!("{left}/dev/begin-update"), &begin).send().await.expect(200);
+    // Its journal has entries that are too long for items.
+    cli.bench_project("left", &[("count", "2")]);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    cli.run(UP).await.assert_success();
+    cli.bench_project(
+        "left",
+        &[("count", "3"), ("payloadBytes", "40000"), ("chain", "true"), ("delayMs", "2000")],
+    );
+    let up = cli.spawn(UP);
+    // The one before it is in the journal then.
+    up.says("item-00001 updating").await;
+    drop(app);
+    up.kill().await;
 }
 
 #[tokio::test]
 async fn policies_allow_what_functions_do_and_nothing_else() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
-    past(&TestApp::aws(&stand_in.url, &names).await).await;
+    past(TestApp::aws_long_ago(&stand_in.url, &names).await).await;
     let mut gateways = HashMap::new();
     for name in tools::function_names() {
         gateways.insert(name, Gateway::before(stand_in).await);
     }
     let urls: HashMap<&str, String> =
         gateways.iter().map(|(name, gateway)| (*name, gateway.url.clone())).collect();
-    let endpoint = move |name: &str| urls[name].clone();
+    let endpoints = urls.clone();
+    let endpoint = move |name: &str| endpoints[name].clone();
     let setting = Setting { names: Some(names), endpoint: Box::new(endpoint), ..Setting::default() };
     let functions = Functions::start_as(setting).await;
+    swept(&functions).await;
+    journeys::life(&functions).await;
+    said_nothing_secret(&functions);
 
-    everything(&functions).await;
+    // Where nothing is remembered, most is read.
+    let cold = Setting {
+        endpoint: Box::new(move |name: &str| urls[name].clone()),
+        between: Between::Killed,
+        environment: vec![("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", "1000")],
+        ..Setting::default()
+    };
+    everything_else(&Functions::start_as(cold).await).await;
 
     let policies = policies();
     let mut wrong = Vec::new();
     for (name, gateway) in &gateways {
         let (needed, allowed) = (gateway.rights(), &policies[name]);
-        wrong.extend(
-            needed.difference(allowed).map(|right| format!("{name} lacks {} on {}", right.action, right.on)),
-        );
+        let lacking = needed.difference(allowed);
+        wrong.extend(lacking.map(|right| format!("{name} lacks {} on {}", right.action, right.on)));
         for right in allowed.difference(&needed) {
             let is_known = UNUSED.iter().any(|(function, action, on, _)| {
                 function == name && *action == right.action && *on == right.on
@@ -133,23 +156,58 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     }
     wrong.sort();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    said_nothing_secret(&functions);
 }
 
-/// All that functions do.
-async fn everything(functions: &Functions) {
-    journeys::life(functions).await;
-    let cli =
-        bench(functions, "second", &[("count", "4"), ("payloadBytes", "30000"), ("secretEvery", "2")]).await;
-    cli.run(UP).await.assert_success();
-    let swept = functions.sweep().await.unwrap();
-    assert_eq!(swept["failed"], 0, "{swept}");
-    // A blob that nothing names is due 36 days after that; here it is due now.
+/// The sweep ends what was left, erases what was removed, and deletes a blob of each class that has been due for long.
+async fn swept(functions: &Functions) {
     let (stack, update) = (StackId::new(SystemIds.uuid()), UpdateId::new(SystemIds.uuid()));
-    let due = Due::Blob { key: snapshot_blob(stack, update).to_string(), stack: Some(stack) };
-    let write = put(ItemKeys::due(&due, START), Expect::Any, SystemIds.revision(), due.encode());
-    functions.context.ledger.commit(vec![write]).await.unwrap();
+    for key in [snapshot_blob(stack, update), log_blob(update, 1), events_blob(update, 1, 2)] {
+        let due = Due::Blob { key: key.to_string(), stack: Some(stack) };
+        let write = put(ItemKeys::due(&due, START), Expect::Any, SystemIds.revision(), due.encode());
+        functions.context.ledger.commit(vec![write]).await.unwrap();
+    }
+    let swept = functions.sweep().await.unwrap();
+    assert_eq!((&swept["ended"], &swept["failed"]), (&1.into(), &0.into()), "{swept}");
     functions.sweep().await.unwrap();
+}
+
+/// What a stack's life does not show: states saved whole and in deltas, an import, a cancelled update and its events, and lists.
+async fn everything_else(functions: &Functions) {
+    let cli =
+        bench(functions, "whole", &[("count", "3"), ("payloadBytes", "40000"), ("secretEvery", "2")]).await;
+    cli.clone().env("PULUMI_DISABLE_JOURNALING", "true").run(UP).await.assert_success();
+    let http = reqwest::Client::new();
+    let get = async |path: &str| {
+        let request = http.get(format!("{}{path}", functions.url));
+        let answer =
+            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.text().await.unwrap()
+    };
+    let look_at_update = async || {
+        let stack: Value = serde_json::from_str(&get(&format!("/api/stacks/{ORG}/whole/dev")).await).unwrap();
+        let update = stack["activeUpdate"].as_str().unwrap();
+        get(&format!("/api/stacks/{ORG}/whole/dev/update/{update}/events")).await;
+        get(&format!("/api/stacks/{ORG}/whole/dev/update/{update}")).await;
+    };
+    look_at_update().await;
+    cli.write("state.json", &export(&cli).await.to_string());
+    cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
+    cli.run(["stack", "ls"]).await.assert_success();
+    cli.run(["stack", "output", "--show-secrets"]).await.assert_success();
+
+    let project = [("count", "8"), ("payloadBytes", "40000"), ("chain", "true"), ("delayMs", "3000")];
+    cli.bench_project("whole", &project);
+    let up = cli.spawn(UP);
+    // The one before it is in the journal then.
+    up.says("item-00001 updating").await;
+    export(&cli).await;
+    cli.run(["cancel", "--yes"]).await.assert_success();
+    up.wait().await.assert_failure();
+
+    get("/readyz").await;
+    get(&format!("/api/stacks/{ORG}/whole/dev/updates/latest/timeline")).await;
+    look_at_update().await;
 }
 
 /// I7: what functions write is lines of JSON, and none holds a credential, a secret or a state.

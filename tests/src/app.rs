@@ -147,6 +147,16 @@ impl TestApp {
         Self::start(contexts, None, Data::Elsewhere).await
     }
 
+    /// One process on the store on AWS behind this address, with a clock that the test holds: one that stopped long ago.
+    ///
+    /// # Panics
+    /// If the store is not there.
+    pub async fn aws_long_ago(url: &str, names: &Names) -> Self {
+        let clock = ManualClock::new(START);
+        let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
+        Self::start(contexts, Some(clock), Data::Elsewhere).await
+    }
+
     /// [`TestApp::on`] the embedded store.
     pub async fn embedded() -> Self {
         Self::on(Backend::Embedded).await

@@ -38,6 +38,8 @@ pub struct Setting {
     pub names: Option<Names>,
     /// Where a function finds AWS: the stand-in, or what stands before it.
     pub endpoint: Box<dyn Fn(&str) -> String>,
+    /// What else the environment of every function says.
+    pub environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Default for Setting {
@@ -48,6 +50,7 @@ impl Default for Setting {
             between: Between::Waits,
             names: None,
             endpoint: Box::new(|_| StandIn::of_this_process().url.clone()),
+            environment: Vec::new(),
         }
     }
 }
@@ -99,6 +102,7 @@ impl Functions {
             let mut environment: Vec<(String, String)> = stand_in
                 .environment(&names)
                 .into_iter()
+                .chain(setting.environment.iter().map(|(name, value)| (*name, (*value).to_owned())))
                 .map(|(name, value)| (name.to_owned(), value))
                 // A busy machine fails no attempt.
                 .chain([("STATEWRIGHT_ATTEMPT_MS".to_owned(), "60000".to_owned())])
