@@ -31,6 +31,7 @@ const EVENT_WITHIN: Duration = Duration::from_secs(900);
 pub struct Gateway {
     /// Where it listens, such as `http://127.0.0.1:41234`, with the stage where that has a name.
     pub url: String,
+    router: Router,
     runtime: Arc<Runtime>,
     server: JoinHandle<()>,
 }
@@ -53,11 +54,17 @@ impl Gateway {
             }
             None => router,
         };
+        let served = router.clone();
         let server = tokio::spawn(async move {
             // An error of a connection is the client's; the listener has none that ends it.
-            let _ = axum::serve(listener, router).await;
+            let _ = axum::serve(listener, served).await;
         });
-        Ok(Self { url, runtime, server })
+        Ok(Self { url, router, runtime, server })
+    }
+
+    /// What the gateway does with requests, without the socket before it.
+    pub fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// Gives an event to a function, as a schedule does, and waits for its answer.

@@ -1,5 +1,6 @@
 //! Measures Statewright with the real client; `README.md` beside this file says how and why.
 
+mod bill;
 mod client;
 mod fold;
 mod idle;
@@ -39,6 +40,8 @@ enum Command {
     Lists(lists::Arguments),
     /// The program's size, its start, and its memory when nobody asks
     Idle(idle::Arguments),
+    /// What work costs in DynamoDB, S3 and KMS at public list prices, on a stand-in that counts
+    Bill(bill::Arguments),
     /// Measures what the log, the metrics and the limits cost each request, in this process
     Watch,
     /// Serves a backend that answers every call at once and stores nothing
@@ -59,6 +62,7 @@ async fn main() -> ExitCode {
         Command::Large(arguments) => large::run(arguments).await,
         Command::Lists(arguments) => lists::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
+        Command::Bill(arguments) => bill::run(arguments).await,
         Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };

@@ -11,13 +11,8 @@ use crate::support::{UP, bench, export, resources};
 /// I3: the snapshot is being stored when the function dies. The client asks again, and another process goes on at the seal.
 #[tokio::test]
 async fn a_function_that_is_killed_while_it_publishes_is_finished_by_the_clients_retry() {
-    let aws = Gateway::before(StandIn::of_this_process()).await;
-    let url = aws.url.clone();
-    let endpoint = move |name: &str| match name {
-        "head" => url.clone(),
-        _ => StandIn::of_this_process().url.clone(),
-    };
-    let functions = Functions::start_as(Setting { endpoint: Box::new(endpoint), ..Setting::default() }).await;
+    let functions = Functions::start().await;
+    let aws = functions.aws("head");
     let cli = bench(&functions, "killed", &[("count", "5")]).await;
     aws.play("PUT", 1, Play::HoldTheAnswer);
     let up = cli.spawn(UP);
@@ -61,19 +56,17 @@ async fn an_update_whose_publisher_and_client_died_is_finished_by_the_sweep() {
 
 #[tokio::test]
 async fn a_function_asks_for_nothing_after_its_answer() {
-    let aws = Gateway::before(StandIn::of_this_process()).await;
-    let url = aws.url.clone();
-    let setting =
-        Setting { endpoint: Box::new(move |_| url.clone()), between: Between::Frozen, ..Setting::default() };
+    let setting = Setting { between: Between::Frozen, ..Setting::default() };
     let functions = Functions::start_as(setting).await;
     let cli = bench(&functions, "frozen", &[("count", "3")]).await;
     cli.run(UP).await.assert_success();
     // Whatever a process had left to do when it was stopped would be done when it goes on, before the calls of the next event.
-    let asked = aws.seen().len();
+    let asked = || ["read", "admin"].map(|name| functions.aws(name).seen().len());
+    let before = asked();
     let http = reqwest::Client::new();
     for path in ["/api/capabilities", "/healthz"] {
         let answer = http.get(format!("{}{path}", functions.url)).send().await.unwrap();
         assert_eq!(answer.status(), 200);
     }
-    assert_eq!(aws.seen().len(), asked, "these two routes call no service");
+    assert_eq!(asked(), before, "these two routes call no service");
 }

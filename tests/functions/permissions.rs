@@ -1,15 +1,15 @@
 //! Each function's policy in the template beside the calls that the function makes.
 //!
 //! Goal: no function needs what its policy lacks, and no policy allows what no journey needs. Each function finds AWS at an
-//! address of its own, where its calls are noted as the rights that they take; the policies are those of the template after
-//! SAM made CloudFormation of it.
+//! address of its own, where its calls are noted as the rights that they take. That none lacks one is looked at after every
+//! journey through functions; that none is spare, here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use statewright_gateway::Between;
 use statewright_shared::adapters::SystemIds;
+use statewright_shared::context::Settings;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::keys::{events_blob, log_blob, snapshot_blob};
@@ -17,10 +17,10 @@ use statewright_shared::layout::record::{Record as _, put};
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::{Expect, Ids as _};
 use statewright_tests::app::{ORG, START, TestApp};
-use statewright_tests::aws::{Gateway, Right, StandIn};
+use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::{Functions, Setting};
-use statewright_tests::tools;
+use statewright_tests::policies::policies;
 
 use crate::journeys;
 use crate::support::{UP, bench, export};
@@ -32,61 +32,6 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[(
     "STACK#",
     "a version that is not kept any more is told from one that never was by the oldest that is",
 )];
-
-fn right(action: &str, on: &str) -> Right {
-    Right { action: action.to_owned(), on: on.to_owned() }
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::Array(all) => all.iter().flat_map(texts).collect(),
-        Value::Object(sub) => sub.get("Fn::Sub").map(texts).unwrap_or_default(),
-        Value::String(text) => vec![text.clone()],
-        _ => Vec::new(),
-    }
-}
-
-/// What a statement allows, in the words of [`Right`].
-fn allowed(statement: &Value) -> BTreeSet<Right> {
-    assert_eq!(statement["Effect"], "Allow", "{statement}");
-    let condition = &statement["Condition"];
-    let partitions = texts(&condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]);
-    let contexts = texts(&condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]);
-    let classes: Vec<String> = texts(&statement["Resource"])
-        .iter()
-        .filter_map(|text| text.strip_prefix("${Bucket.Arn}/"))
-        .map(str::to_owned)
-        .collect();
-    let mut allowed = BTreeSet::new();
-    for action in texts(&statement["Action"]) {
-        let on = match action.split(':').next() {
-            Some("dynamodb") => &partitions,
-            Some("kms") => &contexts,
-            Some("s3") if action == "s3:ListBucket" => continue,
-            Some("s3") => &classes,
-            _ => panic!("an action of another service: {action}"),
-        };
-        assert!(!on.is_empty(), "{action} without a bound: {statement}");
-        allowed.extend(on.iter().map(|on| right(&action, on.trim_end_matches('*'))));
-    }
-    allowed
-}
-
-/// What each function may do by the template.
-fn policies() -> BTreeMap<&'static str, BTreeSet<Right>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/sam/template.yaml");
-    let template = tools::template("sam", &file);
-    let of = |name: &str| {
-        let (first, rest) = name.split_at(1);
-        let role = &template["Resources"][format!("{}{rest}Role", first.to_uppercase())]["Properties"];
-        let documents = role["Policies"].as_array().into_iter().flatten();
-        let statements = documents.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
-        let all: BTreeSet<Right> = statements.flatten().flat_map(allowed).collect();
-        assert!(!all.is_empty(), "{name} has no policy: {role}");
-        all
-    };
-    tools::function_names().map(|name| (name, of(name))).collect()
-}
 
 /// A stack that was removed, and an update that nobody ended, both before the clock of the functions came to be.
 async fn past(app: TestApp) {
@@ -116,33 +61,25 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
     past(TestApp::aws_long_ago(&stand_in.url, &names).await).await;
-    let mut gateways = HashMap::new();
-    for name in tools::function_names() {
-        gateways.insert(name, Gateway::before(stand_in).await);
-    }
-    let urls: HashMap<&str, String> =
-        gateways.iter().map(|(name, gateway)| (*name, gateway.url.clone())).collect();
-    let endpoints = urls.clone();
-    let endpoint = move |name: &str| endpoints[name].clone();
-    let setting = Setting { names: Some(names), endpoint: Box::new(endpoint), ..Setting::default() };
+    let setting = Setting { names: Some(names), ..Setting::default() };
     let functions = Functions::start_as(setting).await;
     swept(&functions).await;
     journeys::life(&functions).await;
     said_nothing_secret(&functions);
 
     // Where nothing is remembered, most is read.
-    let cold = Setting {
-        endpoint: Box::new(move |name: &str| urls[name].clone()),
+    let cold = Functions::start_as(Setting {
         between: Between::Killed,
-        environment: vec![("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", "1000")],
+        settings: Settings { delta_cutoff_bytes: Some(1_000), ..Settings::DEFAULT },
         ..Setting::default()
-    };
-    everything_else(&Functions::start_as(cold).await).await;
+    })
+    .await;
+    everything_else(&cold).await;
 
-    let policies = policies();
     let mut wrong = Vec::new();
-    for (name, gateway) in &gateways {
-        let (needed, allowed) = (gateway.rights(), &policies[name]);
+    for (name, allowed) in policies() {
+        let needed: BTreeSet<Right> =
+            [&functions, &cold].iter().flat_map(|functions| functions.aws(name).rights()).collect();
         let lacking = needed.difference(allowed);
         wrong.extend(lacking.map(|right| format!("{name} lacks {} on {}", right.action, right.on)));
         for right in allowed.difference(&needed) {

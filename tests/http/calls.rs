@@ -314,7 +314,7 @@ async fn i10_cheap_a_process_that_remembers_nothing_waits_for_few_calls_more() {
     stack.publish(&["a"]).await;
     let [beginning, appending, completing] =
         [app.another_process("b").await, app.another_process("a").await, app.another_process("c").await];
-    let cold = Stack { app: &beginning, ..stack.clone() };
+    let cold = stack.at(&beginning);
     let mut table = String::new();
     let mut note = |what: &str| writeln!(table, "{what:20}{}", in_words(counter.take())).unwrap();
     counter.take();

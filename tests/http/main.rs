@@ -7,6 +7,7 @@ mod audit;
 mod aws;
 mod bad_input;
 mod beyond;
+mod busy;
 mod calls;
 mod cases;
 mod checking;

@@ -10,7 +10,6 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Head, Version};
-use statewright_shared::ports::BlobKey;
 use statewright_shared::services::takeover;
 
 use super::scene::{Scene, Step};
@@ -28,11 +27,11 @@ enum Successor {
 struct End {
     head: Head,
     version: Version,
-    snapshots: Vec<BlobKey>,
+    snapshots: Vec<String>,
 }
 
-async fn scene() -> (Scene, Faults, statewright_shared::context::Context) {
-    let scene = Scene::new(World::memory());
+async fn scene(world: World) -> (Scene, Faults, statewright_shared::context::Context) {
+    let scene = Scene::new(world);
     let faults = Faults::none();
     let process = scene.world.faulty("first", &faults);
     for step in [
@@ -54,9 +53,7 @@ async fn end(scene: &Scene) -> End {
     let stack = scene.claims().unwrap().stack;
     let head: Head = scene.world.read(&ItemKeys::head(stack)).await.unwrap();
     let version = scene.world.read(&ItemKeys::version(stack, head.version)).await.unwrap();
-    let snapshots =
-        scene.world.blobs.keys().into_iter().filter(|key| key.as_str().starts_with("snap/")).collect();
-    End { head, version, snapshots }
+    End { head, version, snapshots: scene.world.snapshots().await }
 }
 
 async fn status(scene: &Scene) -> Status {
@@ -64,9 +61,13 @@ async fn status(scene: &Scene) -> Status {
     scene.world.read::<Update>(&ItemKeys::update(id)).await.unwrap().status
 }
 
-#[tokio::test]
-async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_version() {
-    let (scene_whole, faults, process) = scene().await;
+/// Kills the publisher of an update at each of its calls, in a new world each time.
+async fn kill_at_each_call(
+    world: impl AsyncFn() -> World,
+    fates: &[Fault],
+    successors: impl Fn(u64) -> Vec<Successor>,
+) {
+    let (scene_whole, faults, process) = scene(world().await).await;
     let before = faults.calls();
     scene_whole.act(&process, Step::Complete).await.unwrap();
     let calls = faults.calls() - before;
@@ -74,9 +75,9 @@ async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_versio
     let (mut died_sealed, mut died_running, mut died_ended) = (0, 0, 0);
 
     for nth in 1..=calls {
-        for fault in [Fault::DeathBefore, Fault::DeathAfter, Fault::Before, Fault::Lost, Fault::After] {
-            for successor in [Successor::RepeatedComplete, Successor::Restarted, Successor::Another] {
-                let (scene, faults, process) = scene().await;
+        for &fault in fates {
+            for successor in successors(nth) {
+                let (scene, faults, process) = scene(world().await).await;
                 faults.fail_from(nth, 10_000, fault);
                 tokio::select! {
                     result = scene.act(&process, Step::Complete) => assert!(result.is_err()),
@@ -134,13 +135,33 @@ async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_versio
     );
 }
 
+#[tokio::test]
+async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_version() {
+    let fates = [Fault::DeathBefore, Fault::DeathAfter, Fault::Before, Fault::Lost, Fault::After];
+    let successors = |_| vec![Successor::RepeatedComplete, Successor::Restarted, Successor::Another];
+    kill_at_each_call(async || World::memory(), &fates, successors).await;
+}
+
+/// The store's own answers decide there, so one successor after each call is enough: which one, goes round.
+#[tokio::test]
+async fn i3_acked_kept_whoever_ends_an_update_on_aws_after_its_publishers_death_makes_the_same_version() {
+    let successors = |nth| {
+        vec![match nth % 3 {
+            0 => Successor::RepeatedComplete,
+            1 => Successor::Restarted,
+            _ => Successor::Another,
+        }]
+    };
+    kill_at_each_call(World::aws, &[Fault::DeathBefore, Fault::DeathAfter], successors).await;
+}
+
 /// Both found the update sealed, and both do all of the work.
 #[tokio::test]
 async fn two_that_publish_at_once_make_one_version() {
-    let (whole, _, process) = scene().await;
+    let (whole, _, process) = scene(World::memory()).await;
     whole.act(&process, Step::Complete).await.unwrap();
 
-    let (scene, faults, process) = scene().await;
+    let (scene, faults, process) = scene(World::memory()).await;
     let before = faults.calls();
     // The first call after the seal never ends, so the update stays sealed.
     for nth in 1.. {

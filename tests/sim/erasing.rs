@@ -63,7 +63,7 @@ fn end(scene: &Scene) -> (Vec<String>, Vec<String>) {
     let mut items: Vec<String> = scene.world.items().iter().filter_map(word).collect();
     items.sort();
     items.dedup();
-    (items, scene.world.blobs.keys().iter().map(ToString::to_string).collect())
+    (items, scene.world.blobs_in_memory().keys().iter().map(ToString::to_string).collect())
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@
 mod deaths;
 mod erasing;
 mod faults;
+mod fleet;
 mod model;
 mod races;
 mod rotation;

@@ -2,7 +2,8 @@
 //! nothing is written behind a seal.
 //!
 //! Method: tasks over two contexts. In memory all of them share a thread, and seeded pauses around every call of a port
-//! decide who goes on; over SQLite each process has a handle of its own onto one file, and threads decide.
+//! decide who goes on; over SQLite each process has a handle of its own onto one file, on AWS clients of its own, and threads
+//! decide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::{Error, accounts, secrets, stacks, tokens, update_tokens, updates};
+use statewright_tests::aws::StandIn;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -21,6 +23,9 @@ use super::scene::{Scene, Step, new_update};
 use super::world::{Dice, World};
 
 const SEEDS: u64 = 60;
+
+/// A race on AWS takes a second.
+const SEEDS_ON_AWS: u64 = 2;
 
 /// A scene with two processes.
 struct Ring {
@@ -46,6 +51,15 @@ impl Ring {
             scene.world.jittery("second", Some(other), &dice),
         ];
         Self { scene, processes, dice }
+    }
+
+    /// Each process has clients of its own.
+    async fn on_aws(seed: u64) -> Self {
+        let (scene, dice) = (Scene::new(World::aws().await), Arc::new(Dice::new(seed)));
+        let url = &StandIn::of_this_process().url;
+        let one = scene.world.process_behind("first", url).await;
+        let other = scene.world.process_behind("second", url).await;
+        Self { scene, processes: [one, other], dice }
     }
 }
 
@@ -303,7 +317,7 @@ async fn rename_and_remove_at_once(ring: Ring) {
 }
 
 macro_rules! races {
-    ($($name:ident, $name_on_disk:ident: $race:expr;)*) => {$(
+    ($($name:ident, $name_on_disk:ident, $name_on_aws:ident: $race:expr;)*) => {$(
         #[tokio::test]
         async fn $name() {
             for seed in 0..SEEDS {
@@ -319,17 +333,34 @@ macro_rules! races {
                 Box::pin($race(Ring::on_disk(seed, &folder))).await;
             }
         }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name_on_aws() {
+            for seed in 0..SEEDS_ON_AWS {
+                println!("seed {seed}");
+                Box::pin($race(Ring::on_aws(seed).await)).await;
+            }
+        }
     )*};
 }
 
 races! {
-    an_update_keeps_what_it_acknowledged, an_update_on_disk_keeps_what_it_acknowledged: race_for_one_update;
-    of_several_begins_one_wins, of_several_begins_on_disk_one_wins: begin_at_once;
-    two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one: start_at_once;
-    two_first_callers_agree, two_first_callers_on_disk_agree: make_at_once;
-    a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated: rename_and_begin_at_once;
-    two_renames_are_one, two_renames_on_disk_are_one: rename_twice_at_once;
-    tags_move_along, tags_on_disk_move_along: rename_and_tag_at_once;
-    a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed: rename_and_remove_at_once;
-    a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated: remove_and_begin_at_once;
+    an_update_keeps_what_it_acknowledged, an_update_on_disk_keeps_what_it_acknowledged,
+        an_update_on_aws_keeps_what_it_acknowledged: race_for_one_update;
+    of_several_begins_one_wins, of_several_begins_on_disk_one_wins,
+        of_several_begins_on_aws_one_wins: begin_at_once;
+    two_starts_of_one_update_are_one, two_starts_of_one_update_on_disk_are_one,
+        two_starts_of_one_update_on_aws_are_one: start_at_once;
+    two_first_callers_agree, two_first_callers_on_disk_agree,
+        two_first_callers_on_aws_agree: make_at_once;
+    a_stack_is_renamed_or_updated, a_stack_on_disk_is_renamed_or_updated,
+        a_stack_on_aws_is_renamed_or_updated: rename_and_begin_at_once;
+    two_renames_are_one, two_renames_on_disk_are_one,
+        two_renames_on_aws_are_one: rename_twice_at_once;
+    tags_move_along, tags_on_disk_move_along,
+        tags_on_aws_move_along: rename_and_tag_at_once;
+    a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed,
+        a_stack_on_aws_is_renamed_or_removed: rename_and_remove_at_once;
+    a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated,
+        a_stack_on_aws_is_removed_or_updated: remove_and_begin_at_once;
 }

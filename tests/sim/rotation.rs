@@ -15,12 +15,12 @@ async fn scene() -> Scene {
     for step in [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1)] {
         scene.act(&ctx, step).await.unwrap();
     }
-    scene.world.keys.add_master();
+    scene.world.keys_in_memory().add_master();
     scene
 }
 
 fn inventory(scene: &Scene) -> (MemoryLedger, MemoryBlobs) {
-    (scene.world.ledger_in_memory(), scene.world.blobs.clone())
+    (scene.world.ledger_in_memory(), scene.world.blobs_in_memory().clone())
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn keys_are_wrapped_anew_wherever_that_dies() {
                 scene.check_handed_out(&scene.world.process("between")).await;
                 let done = masters::rewrap(&scene.world.process("again"), &inventory, &|_| {}).await.unwrap();
                 assert_eq!(done.keys, 2);
-                scene.world.keys.forget_old_masters();
+                scene.world.keys_in_memory().forget_old_masters();
                 scene.finish().await;
             }
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{
     Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock,
 };
@@ -17,9 +18,10 @@ use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{
-    Blob, BlobKey, Blobs, Clock, CommitError, Item, ItemKey, Keys, Ledger, Order, Page, PortError, Query,
-    Timestamp, Write,
+    Blob, BlobKey, Blobs, Clock, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
+    Order, Page, PortError, Query, Timestamp, WrappedKey, Write,
 };
+use statewright_tests::aws::{self, StandIn};
 
 /// When every world begins: 2026-01-01T00:00:00Z.
 const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
@@ -44,6 +46,44 @@ impl Ledger for AnyLedger {
     }
     fn inline_bytes_max(&self) -> usize {
         INLINE_BYTES_MAX
+    }
+}
+
+/// Blobs behind a pointer.
+#[derive(Clone)]
+pub(crate) struct AnyBlobs(Arc<dyn Blobs>);
+
+#[async_trait]
+impl Blobs for AnyBlobs {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        self.0.put(key, body).await
+    }
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        self.0.get(key).await
+    }
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        self.0.delete(key).await
+    }
+}
+
+/// Keys behind a pointer.
+#[derive(Clone)]
+pub(crate) struct AnyKeys(Arc<dyn Keys>);
+
+#[async_trait]
+impl Keys for AnyKeys {
+    async fn generate(&self, context: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
+        self.0.generate(context).await
+    }
+    async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
+        self.0.unwrap(wrapped, context).await
+    }
+    async fn rewrap(
+        &self,
+        wrapped: &WrappedKey,
+        context: &KeyContext,
+    ) -> Result<Option<WrappedKey>, KeysError> {
+        self.0.rewrap(wrapped, context).await
     }
 }
 
@@ -207,34 +247,83 @@ impl Ledger for Belated {
 /// The stores of one installation, with its time.
 pub(crate) struct World {
     ledger: AnyLedger,
-    pub(crate) blobs: MemoryBlobs,
-    pub(crate) keys: MemoryKeys,
+    blobs: AnyBlobs,
+    keys: AnyKeys,
     pub(crate) clock: SteppingClock,
     ids: SeededIds,
-    items: Option<MemoryLedger>,
+    lies: Lies,
     pub(crate) settings: Settings,
     /// Every version that was seen, for I2: it never changes.
     versions: Mutex<HashMap<(StackId, u64), Version>>,
 }
 
+/// Where a world lies, for a look behind the ports.
+enum Lies {
+    InMemory(InMemory),
+    OnAws(Names),
+}
+
+/// The stores of a world in memory, and what of one lies there that has its ledger elsewhere.
+#[derive(Clone)]
+struct InMemory {
+    ledger: Option<MemoryLedger>,
+    blobs: MemoryBlobs,
+    keys: MemoryKeys,
+}
+
 impl World {
     pub(crate) fn memory() -> Self {
         let ledger = MemoryLedger::new();
-        Self { items: Some(ledger.clone()), ..Self::over(Arc::new(ledger)) }
+        Self::with(Arc::new(ledger.clone()), Some(ledger))
     }
 
     pub(crate) fn over(ledger: Arc<dyn Ledger>) -> Self {
+        Self::with(ledger, None)
+    }
+
+    fn with(ledger: Arc<dyn Ledger>, in_memory: Option<MemoryLedger>) -> Self {
         let ids = SeededIds::new(1);
+        let blobs = MemoryBlobs::new();
+        let keys = MemoryKeys::new(Arc::new(ids.clone()));
         Self {
             ledger: AnyLedger(ledger),
-            blobs: MemoryBlobs::new(),
-            keys: MemoryKeys::new(Arc::new(ids.clone())),
+            blobs: AnyBlobs(Arc::new(blobs.clone())),
+            keys: AnyKeys(Arc::new(keys.clone())),
             clock: SteppingClock::new(START),
             ids,
-            items: None,
+            lies: Lies::InMemory(InMemory { ledger: in_memory, blobs, keys }),
             settings: Settings::default(),
             versions: Mutex::default(),
         }
+    }
+
+    /// On a store of its own on AWS.
+    pub(crate) async fn aws() -> Self {
+        let stand_in = StandIn::of_this_process();
+        let (_, names) = stand_in.fresh_store().await;
+        let (ids, clock) = (SeededIds::new(1), SteppingClock::new(START));
+        // An adapter that waits a moment has a clock of its own: leases would run out while it does.
+        let patience = Arc::new(SteppingClock::new(START));
+        let store = aws::store(&stand_in.url, &names, patience, Arc::new(ids.clone())).await;
+        Self {
+            ledger: AnyLedger(Arc::new(store.ledger)),
+            blobs: AnyBlobs(Arc::new(store.blobs)),
+            keys: AnyKeys(Arc::new(store.keys)),
+            clock,
+            ids,
+            lies: Lies::OnAws(names),
+            settings: Settings::default(),
+            versions: Mutex::default(),
+        }
+    }
+
+    /// A process of a world on AWS with clients of its own, which ask there.
+    pub(crate) async fn process_behind(&self, name: &str, url: &str) -> Context {
+        let Lies::OnAws(names) = &self.lies else { panic!("the world is in memory") };
+        let patience = Arc::new(SteppingClock::new(START));
+        let store = aws::store(url, names, patience, Arc::new(self.ids.clone())).await;
+        let ledger = AnyLedger(Arc::new(store.ledger));
+        self.context(name, Arc::new(ledger), Arc::new(store.blobs), Arc::new(store.keys))
     }
 
     fn context(
@@ -315,9 +404,41 @@ impl World {
         }
     }
 
+    fn in_memory(&self) -> &InMemory {
+        match &self.lies {
+            Lies::InMemory(in_memory) => in_memory,
+            Lies::OnAws(_) => panic!("the world is on AWS"),
+        }
+    }
+
     /// The ledger of a world in memory.
     pub(crate) fn ledger_in_memory(&self) -> MemoryLedger {
-        self.items.clone().expect("the world is in memory")
+        self.in_memory().ledger.clone().expect("the world is in memory")
+    }
+
+    /// The blobs of a world in memory.
+    pub(crate) fn blobs_in_memory(&self) -> &MemoryBlobs {
+        &self.in_memory().blobs
+    }
+
+    /// The keys of a world in memory.
+    pub(crate) fn keys_in_memory(&self) -> &MemoryKeys {
+        &self.in_memory().keys
+    }
+
+    /// The keys of all snapshots, in their order.
+    pub(crate) async fn snapshots(&self) -> Vec<String> {
+        let all = match &self.lies {
+            Lies::InMemory(in_memory) => in_memory.blobs.keys().iter().map(ToString::to_string).collect(),
+            Lies::OnAws(names) => {
+                let all = StandIn::of_this_process().at_rest(names).await.into_iter();
+                all.filter_map(|(place, _)| place.strip_prefix("blobs/").map(str::to_owned)).collect()
+            }
+        };
+        let mut snapshots: Vec<String> = all;
+        snapshots.retain(|key| key.starts_with("snap/"));
+        snapshots.sort();
+        snapshots
     }
 
     /// All items of a world in memory.

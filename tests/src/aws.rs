@@ -23,8 +23,8 @@ use statewright_shared::adapters::aws::{AwsStore, Clients, Names, Options, set_u
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::ports::{Clock, Ids};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::meter::{Meter, Usage};
 use crate::tools;
@@ -190,6 +190,8 @@ pub enum Play {
     CutTheAnswer,
     /// The answer's body has one bit flipped.
     GarbleTheAnswer,
+    /// The connection breaks, and the request is done later: when so many others have come.
+    DoItLate(usize),
 }
 
 impl Play {
@@ -232,7 +234,10 @@ struct Shared {
     script: Mutex<Vec<Scene>>,
     seen: Mutex<Vec<String>>,
     rights: Mutex<BTreeSet<Right>>,
-    arrived: Notify,
+    /// How many were seen, for whoever waits for that.
+    count: watch::Sender<usize>,
+    chance: Mutex<Option<Chance>>,
+    late: Mutex<JoinSet<()>>,
     meter: Mutex<Meter>,
     /// See [`Gateway::keep_kms_strict`].
     wrapped: Mutex<Option<Vec<Wrapped>>>,
@@ -275,7 +280,9 @@ impl Gateway {
             script: Mutex::default(),
             seen: Mutex::default(),
             rights: Mutex::default(),
-            arrived: Notify::new(),
+            count: watch::Sender::new(0),
+            chance: Mutex::default(),
+            late: Mutex::default(),
             meter: Mutex::default(),
             wrapped: Mutex::default(),
         });
@@ -303,6 +310,29 @@ impl Gateway {
         lock(&self.shared.script).push(Scene { operation: None, before, left: 1, play });
     }
 
+    /// From now on some of the requests go wrong, about one in `one_in`, in any of the ways in which AWS does. Which ones, the
+    /// seed says, and the order in which they come.
+    pub fn play_by_chance(&self, seed: u64, one_in: u32) {
+        *lock(&self.shared.chance) = Some(Chance { random: fastrand::Rng::with_seed(seed), one_in });
+    }
+
+    /// From now on nothing goes wrong. Returns when what was late is done.
+    pub async fn calm(&self) {
+        *lock(&self.shared.chance) = None;
+        lock(&self.shared.script).clear();
+        let late = std::mem::take(&mut *lock(&self.shared.late));
+        if !late.is_empty() {
+            // More than any of them waits for.
+            self.shared.count.send_modify(|count| *count = count.saturating_add(usize::MAX / 2));
+            late.join_all().await;
+        }
+    }
+
+    /// Returns when so many more requests have come.
+    pub async fn sees_more(&self, requests: usize) {
+        self.shared.sees_more(requests).await;
+    }
+
     /// From now on KMS opens only what it has wrapped itself, under the master key that it was asked for, and says of anything
     /// else what AWS says. The stand-in does not authenticate what it decrypts, and does not compare the keys.
     pub fn keep_kms_strict(&self) {
@@ -311,13 +341,9 @@ impl Gateway {
 
     /// Returns when so many requests for an operation were made.
     pub async fn asked_for(&self, operation: &str, times: usize) {
-        loop {
-            let arrived = self.shared.arrived.notified();
-            if self.seen().iter().filter(|seen| *seen == operation).count() >= times {
-                return;
-            }
-            arrived.await;
-        }
+        let is_there = |_: &usize| self.seen().iter().filter(|seen| *seen == operation).count() >= times;
+        // The count lives as long as this.
+        let _ = self.shared.count.subscribe().wait_for(is_there).await;
     }
 
     /// The rights that the requests so far needed.
@@ -396,6 +422,30 @@ fn capitalized(method: &str) -> String {
     format!("{}{}", first.to_uppercase(), rest.to_lowercase())
 }
 
+/// Decides at random what goes wrong.
+struct Chance {
+    random: fastrand::Rng,
+    one_in: u32,
+}
+
+impl Chance {
+    fn play(&mut self, operation: &str) -> Option<Play> {
+        if self.random.u32(..self.one_in) > 0 {
+            return None;
+        }
+        Some(match (self.random.u32(..6), operation) {
+            (0, "PUT" | "GET" | "DELETE") => Play::xml_error(503, "SlowDown"),
+            (0, _) => Play::json_error(400, "ThrottlingException"),
+            (1, "PUT" | "GET" | "DELETE") => Play::xml_error(500, "InternalError"),
+            (1, _) => Play::json_error(500, "InternalServerError"),
+            (2, "TransactWriteItems") => Play::cancelled(&["TransactionConflict"]),
+            (2 | 3, _) => Play::LoseTheAnswer,
+            (4, _) => Play::LoseTheRequest,
+            (_, _) => Play::DoItLate(self.random.usize(1..12)),
+        })
+    }
+}
+
 /// Breaks the connection: that is what the server does when its service fails.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection breaks, by script")]
@@ -407,7 +457,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let operation = operation(&parts.method, &parts.headers);
     lock(&shared.seen).push(operation.clone());
     lock(&shared.rights).extend(rights(&operation, &parts, &body));
-    shared.arrived.notify_waiters();
+    shared.count.send_modify(|count| *count += 1);
     let play = shared.next(&operation);
     match &play {
         Some(Play::Answer { status, body }) => return Ok(answer(*status, body.clone())),
@@ -424,10 +474,17 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
         .http
         .request(parts.method, format!("{}{path}", shared.upstream))
         .headers(parts.headers)
-        .body(body.clone())
-        .send()
-        .await
-        .map_err(|_| Broken)?;
+        .body(body.clone());
+    if let Some(Play::DoItLate(later)) = play {
+        let waiting = Arc::clone(&shared);
+        lock(&shared.late).spawn(async move {
+            waiting.sees_more(later).await;
+            // Whoever sent it is not told.
+            let _ = passed_on.send().await;
+        });
+        return Err(Broken);
+    }
+    let passed_on = passed_on.send().await.map_err(|_| Broken)?;
     let (status, mut headers) = (passed_on.status(), passed_on.headers().clone());
     let asked = body;
     let mut body = passed_on.bytes().await.map_err(|_| Broken)?;
@@ -476,7 +533,17 @@ fn answer(status: u16, body: String) -> Response<Body> {
 }
 
 impl Shared {
+    async fn sees_more(&self, requests: usize) {
+        let mut count = self.count.subscribe();
+        let wanted = count.borrow().saturating_add(requests);
+        // An error would say that nobody counts any more.
+        let _ = count.wait_for(|count| *count >= wanted).await;
+    }
+
     fn next(&self, operation: &str) -> Option<Play> {
+        if let Some(chance) = lock(&self.chance).as_mut() {
+            return chance.play(operation);
+        }
         let mut script = lock(&self.script);
         let is_meant = |scene: &Scene| scene.operation.as_deref().is_none_or(|meant| meant == operation);
         let scene = script.iter_mut().find(|scene| scene.left > 0 && is_meant(scene))?;

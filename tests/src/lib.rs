@@ -14,6 +14,7 @@ pub mod functions;
 pub mod fuzz;
 pub mod meter;
 pub mod oracle;
+pub mod policies;
 mod running;
 pub mod stopwatch;
 pub mod tools;

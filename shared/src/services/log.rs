@@ -169,22 +169,14 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
 }
 
 /// The number of the last slot, 0 for an empty log: what this process remembers of the last second, or else asked for. Only
-/// a guess either way, which the condition on the next slot decides about.
+/// a guess either way, which the condition on the next slot decides about. What was asked for may be the seal, and is not
+/// remembered: an append trusts what it remembers, and the slot after a seal is free.
 pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
         Some(tail) => Ok(tail),
         // Only the number: a log is sealed even if its last slot does not read back.
         None => Ok(last_item(ctx, id).await?.as_ref().map(slot_number).transpose()?.unwrap_or(0)),
     }
-}
-
-/// Asks for the tail unless it is remembered, for whoever needs it in a moment.
-pub(crate) async fn learn_tail(ctx: &Context, id: UpdateId) -> Result<(), Error> {
-    if ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR).is_none() {
-        let tail = tail(ctx, id).await?;
-        ctx.memory.tails.put(id, ctx.now(), tail);
-    }
-    Ok(())
 }
 
 /// The last slot of a log.

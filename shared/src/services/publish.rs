@@ -31,7 +31,8 @@ const FETCHES_AT_ONCE: usize = 16;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads
-/// and decides again. Where this process appended a moment ago, the seal's slot is known without a question.
+/// and decides again. `tail` is the number of the last slot, as far as the caller knows it; where this process appended a
+/// moment ago, it is known without a question.
 ///
 /// # Errors
 /// [`Error::NotNow`] when the update cannot be sealed.
@@ -39,12 +40,17 @@ pub(crate) async fn seal(
     ctx: &Context,
     id: UpdateId,
     record: &Stored<Update>,
+    mut tail: Option<u64>,
     outcome: Outcome,
     by: SealedBy,
     command: impl Fn(Seal) -> Command,
 ) -> Result<Option<Stored<Update>>, Error> {
     for _ in 0..RACES_MAX {
-        let slot = log::tail(ctx, id).await? + 1;
+        let tail = match tail.take() {
+            Some(tail) => tail,
+            None => log::tail(ctx, id).await?,
+        };
+        let slot = tail + 1;
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
         let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;

@@ -7,6 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use futures::future::ready;
+use futures::{StreamExt, TryStreamExt, stream};
+
 use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use super::{Error, previews, store};
 use crate::context::Context;
@@ -28,6 +31,9 @@ const SCRAP_KEPT_FOR_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Items that one commit removes; each may leave a due item, and a commit has 100 writes.
 const PAGE: usize = 45;
+
+/// Items that are removed on their own beside each other.
+const DELETES_AT_ONCE: usize = 16;
 
 /// How long after the end of an update the first of its things goes.
 pub(super) fn kept_at_least(ctx: &Context) -> Duration {
@@ -165,20 +171,30 @@ pub(super) async fn erase_items(
         if !pages.take() {
             return Ok(false);
         }
-        let mut writes = Vec::with_capacity(2 * page.items.len());
+        let (mut writes, mut alone) = (Vec::new(), Vec::new());
         for item in &page.items {
+            let gone = delete(item.key.clone(), Expect::Any);
             match named(item) {
-                Ok(named) => writes.extend(named.iter().map(|due| due_write(ctx, due, blobs_at))),
+                Ok(named) if named.is_empty() => alone.push(gone),
+                Ok(named) => {
+                    writes.push(gone);
+                    writes.extend(named.iter().map(|due| due_write(ctx, due, blobs_at)));
+                }
                 // What cannot be read cannot be kept from going; its blob, if it has one, is left without a name.
                 Err(error) => {
                     let (partition, sort) = (&item.key.partition, &item.key.sort);
                     tracing::warn!(partition, sort, error = &error as &dyn std::error::Error, "damaged");
+                    alone.push(gone);
                 }
             }
-            writes.push(delete(item.key.clone(), Expect::Any));
         }
         // Nothing is expected, so nothing can be refused.
-        let _ = store::commit(ctx, writes).await?;
+        if !writes.is_empty() {
+            let _ = store::commit(ctx, writes).await?;
+        }
+        // What leaves nothing behind goes on its own, which costs half where commits are paid for.
+        let commits = alone.into_iter().map(|gone| store::commit(ctx, vec![gone]));
+        stream::iter(commits).buffered(DELETES_AT_ONCE).try_for_each(|_| ready(Ok(()))).await?;
         if !page.more {
             return Ok(true);
         }

@@ -8,6 +8,7 @@
 //!
 //! A sweep may run twice, late, or in several processes, and what it judges by is as it was chosen for that day.
 
+use std::iter;
 use std::time::Duration;
 
 pub use super::due::Swept;
@@ -28,6 +29,9 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// Due items of a shard that one sweep looks at.
 const PAGE: usize = 100;
 
+/// What is looked at first: most sweeps find nothing due, and so many items cost no more to read than one (4 KB).
+const FIRST_PAGE: usize = 20;
+
 /// Pages of a shard that one sweep looks at, as long as each holds something that cannot be done: that stays due, and must
 /// not stand before what can.
 const FAILING_PAGES_MAX: usize = 20;
@@ -41,9 +45,10 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
     for shard in 0..DUE_SHARDS {
         let partition = ItemKeys::due_partition(shard);
         let mut after = None;
-        for _ in 0..FAILING_PAGES_MAX {
+        let pages = iter::once(FIRST_PAGE).chain(iter::repeat_n(PAGE, FAILING_PAGES_MAX));
+        for limit in pages {
             let (partition, order) = (partition.clone(), Order::Ascending);
-            let query = Query { partition, prefix: String::new(), after, order, limit: PAGE };
+            let query = Query { partition, prefix: String::new(), after, order, limit };
             let page = store::query(ctx, &query).await?;
             let now = ctx.now();
             let due: Vec<&Item> = page
@@ -64,10 +69,10 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
                 }
             }
             after = due.last().map(|item| item.key.sort.clone());
-            if due.len() < PAGE {
+            if due.len() < limit {
                 break;
             }
-            if swept.failed == failed_before {
+            if limit == PAGE && swept.failed == failed_before {
                 swept.more = true;
                 break;
             }

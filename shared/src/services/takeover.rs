@@ -99,7 +99,7 @@ pub(crate) async fn finish(ctx: &Context, id: UpdateId, record: Stored<Update>) 
         Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
             tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
             let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
-            match seal(ctx, id, &record, outcome, by, Command::Expire).await? {
+            match seal(ctx, id, &record, None, outcome, by, Command::Expire).await? {
                 Some(sealed) => sealed,
                 None => return Ok(false),
             }

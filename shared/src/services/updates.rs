@@ -307,10 +307,11 @@ pub async fn renew(
 /// # Errors
 /// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
 pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
-    // The seal's slot is asked for beside the record; what seals trusts neither.
-    let tail = async { if claims.dry_run { Ok(()) } else { log::learn_tail(ctx, claims.update).await } };
-    let (record, ()) = futures::try_join!(read_own(ctx, claims), tail)?;
-    end(ctx, claims.update, record, outcome, SealedBy::Client).await.map_err(|error| match error {
+    // Asked for beside the record, for the seal.
+    let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
+    let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
+    let ended = end(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
+    ended.map_err(|error| match error {
         Error::NotNow(why) => fenced(why),
         other => other,
     })
@@ -337,13 +338,14 @@ pub async fn cancel(
     update: &str,
 ) -> Result<(), Error> {
     let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
-    end(ctx, id, record, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
+    end(ctx, id, record, None, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
 }
 
 async fn end(
     ctx: &Context,
     id: UpdateId,
     mut record: Stored<Update>,
+    tail: Option<u64>,
     outcome: Outcome,
     by: SealedBy,
 ) -> Result<(), Error> {
@@ -367,7 +369,7 @@ async fn end(
                 return Ok(());
             }
         } else if let Some(sealed) =
-            publish::seal(ctx, id, &record, outcome, by.clone(), Command::Seal).await?
+            publish::seal(ctx, id, &record, tail, outcome, by.clone(), Command::Seal).await?
         {
             return publish::publish(ctx, id, sealed).await;
         }

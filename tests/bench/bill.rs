@@ -1,0 +1,232 @@
+//! `bench bill`: what a user's work costs on AWS, at public list prices.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use statewright_shared::adapters::aws::Names;
+use statewright_shared::adapters::{ManualClock, SystemClock, SystemIds};
+use statewright_shared::context::Context;
+use statewright_shared::ports::Clock;
+use statewright_shared::services::sweep::sweep;
+use statewright_tests::app::TestApp;
+use statewright_tests::aws::{self, Gateway, StandIn};
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::meter::Usage;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How many resources; may be given several times
+    #[arg(long = "size", value_name = "RESOURCES", default_values = ["10", "100", "200", "1000"])]
+    sizes: Vec<usize>,
+    /// Bytes of output that each resource carries in the state
+    #[arg(long, default_value_t = 1024)]
+    payload_bytes: u32,
+    /// Every so-manyth resource has a secret
+    #[arg(long, default_value_t = 10)]
+    secret_every: u32,
+    /// So many processes share the store, and requests go to each in turn
+    #[arg(long, default_value_t = 1)]
+    processes: usize,
+    /// Shows what each kind of call comes to as well
+    #[arg(long)]
+    detail: bool,
+    /// Leaves out what comes after the first `up` and the one that changes nothing
+    #[arg(long)]
+    only_up: bool,
+}
+
+/// What we hold ourselves to, in dollars: the work, the resources, the limit.
+const LIMITS: [(&str, usize, f64); 3] =
+    [("up", 200, 0.0004), ("up", 1_000, 0.0015), ("up, no change", 10_000, 0.0035)];
+
+/// How often a server sweeps, in a month of 30 days.
+const SWEEPS_A_MONTH: u64 = 30 * 24 * 60;
+
+/// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in whatever else is counted.
+#[derive(Debug, Deserialize)]
+struct Prices {
+    region: String,
+    as_of: String,
+    per_million: BTreeMap<String, f64>,
+}
+
+impl Prices {
+    fn load() -> io::Result<Self> {
+        Ok(serde_json::from_str(include_str!("prices.json"))?)
+    }
+
+    /// The dollars for these things.
+    fn of(&self, things: &[(&'static str, f64)]) -> io::Result<f64> {
+        things.iter().try_fold(0.0, |sum, (name, count)| {
+            let unknown = || io::Error::other(format!("prices.json has no price for {name}"));
+            Ok(sum + self.per_million.get(*name).ok_or_else(unknown)? * count / 1e6)
+        })
+    }
+}
+
+/// A store with its meter, a server on it, and a client.
+struct Lane {
+    gateway: Gateway,
+    names: Names,
+    _app: TestApp,
+    cli: PulumiCli,
+    prices: Prices,
+    detail: bool,
+}
+
+/// Does all the work for each size, and prints what it came to.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
+    let lane = Lane::new(&arguments).await?;
+    println!(
+        "{} bytes of payload, every {}th resource with a secret; list prices of {} as of {}",
+        arguments.payload_bytes, arguments.secret_every, lane.prices.region, lane.prices.as_of
+    );
+    println!(
+        "{:>9}  {:30} {:>8} {:>8} {:>8} {:>6} {:>6} {:>4} {:>11} {:>9}",
+        "resources", "work", "requests", "written", "read", "put", "got", "key", "dollars", "limit"
+    );
+    for size in &arguments.sizes {
+        lane.life(*size, &arguments).await?;
+    }
+    lane.idle().await
+}
+
+impl Lane {
+    async fn new(arguments: &Arguments) -> io::Result<Self> {
+        let stand_in = StandIn::of_this_process();
+        let (_, names) = stand_in.fresh_store().await;
+        let gateway = Gateway::before(stand_in).await;
+        let app = TestApp::aws_fleet(&gateway.url, &names, arguments.processes).await;
+        let cli =
+            PulumiCli::new().backend(&app.url).token(&app.token).patience(Duration::from_secs(4 * 3600));
+        let (prices, detail) = (Prices::load()?, arguments.detail);
+        let lane = Self { gateway, names, _app: app, cli, prices, detail };
+        // The first command of a home asks who it is, and a server's first requests open what it remembers from then on.
+        lane.cli.bench_project("warm", &[("count", "1"), ("secretEvery", "1")]);
+        lane.cli.run(["stack", "init", "warm"]).await.assert_success();
+        lane.cli.run(["up", "--yes", "--stack", "warm"]).await.assert_success();
+        Ok(lane)
+    }
+
+    /// A stack of so many resources, from its first day to its last.
+    async fn life(&self, size: usize, arguments: &Arguments) -> io::Result<()> {
+        let settings =
+            [size.to_string(), arguments.payload_bytes.to_string(), arguments.secret_every.to_string()];
+        let [count, payload, secret_every] = &settings;
+        self.cli.bench_project(
+            "bill",
+            &[("count", count), ("payloadBytes", payload), ("secretEvery", secret_every)],
+        );
+        let stack = format!("n{size}");
+        self.work(size, "stack init", &["stack", "init", &stack]).await?;
+        self.work(size, "up", &["up", "--yes", "--stack", &stack]).await?;
+        let export = self.cli.run(["stack", "export", "--stack", &stack]).await.assert_success().json();
+        let kept = export["deployment"]["resources"].as_array().map_or(0, Vec::len);
+        if kept != size + 2 {
+            return Err(io::Error::other(format!("{kept} resources in the state, not {}", size + 2)));
+        }
+        self.work(size, "up, no change", &["up", "--yes", "--stack", &stack]).await?;
+        if arguments.only_up {
+            return Ok(());
+        }
+        self.work(size, "preview", &["preview", "--stack", &stack]).await?;
+        self.work(size, "refresh", &["refresh", "--yes", "--stack", &stack]).await?;
+        self.work(size, "destroy", &["destroy", "--yes", "--stack", &stack]).await?;
+        // What is kept for a while costs once more when it goes.
+        for (days, what) in [(1, "sweep, next day"), (91, "sweep, logs go"), (366, "sweep, events go")] {
+            let before = self.usage();
+            let clock = ManualClock::new(SystemClock.now().plus(Duration::from_secs(days * 24 * 3600)));
+            self.sweep(Arc::new(clock)).await?;
+            self.tell(size, what, &before, None)?;
+        }
+        Ok(())
+    }
+
+    /// What a server costs that nobody asks.
+    async fn idle(&self) -> io::Result<()> {
+        let before = self.usage();
+        self.sweep(Arc::new(SystemClock)).await?;
+        let usage =
+            (0..SWEEPS_A_MONTH).fold(Usage::default(), |sum, _| sum + (self.gateway.usage() - before.0));
+        self.print(0, "a month of sweeps, nothing due", usage, None)
+    }
+
+    /// Sweeps until nothing is due, as a process whose clock shows that.
+    async fn sweep(&self, clock: Arc<dyn Clock>) -> io::Result<()> {
+        let (chance, patience) = (Arc::new(SystemIds), Arc::new(SystemClock));
+        let store =
+            aws::store(&self.gateway.url, &self.names, patience, Arc::<SystemIds>::clone(&chance)).await;
+        let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
+        let context = Context::new(ledger, blobs, keys, clock, chance, "sweep".to_owned());
+        while sweep(&context).await.map_err(io::Error::other)?.more {}
+        Ok(())
+    }
+
+    async fn work(&self, size: usize, what: &str, command: &[&str]) -> io::Result<()> {
+        let before = self.usage();
+        self.cli.run(command).await.assert_success();
+        let limit = LIMITS.iter().find(|(work, resources, _)| *work == what && *resources == size);
+        self.tell(size, what, &before, limit.map(|(_, _, dollars)| *dollars))
+    }
+
+    fn usage(&self) -> (Usage, HashMap<String, Usage>) {
+        (self.gateway.usage(), self.gateway.usage_by_operation())
+    }
+
+    #[expect(clippy::print_stdout, reason = "a command's output")]
+    fn tell(
+        &self,
+        size: usize,
+        what: &str,
+        before: &(Usage, HashMap<String, Usage>),
+        limit: Option<f64>,
+    ) -> io::Result<()> {
+        let (usage, operations) = self.usage();
+        self.print(size, what, usage - before.0, limit)?;
+        if self.detail {
+            let operations: BTreeMap<_, _> = operations.into_iter().collect();
+            for (name, usage) in operations {
+                let usage = usage - before.1.get(&name).copied().unwrap_or_default();
+                if usage.requests() > 0 {
+                    let dollars = self.prices.of(&usage.billed())?;
+                    println!("{:>13}{name:30} {} {dollars:>11.7}", "", columns(&usage));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::print_stdout, reason = "a command's output")]
+    fn print(&self, size: usize, what: &str, usage: Usage, limit: Option<f64>) -> io::Result<()> {
+        let dollars = self.prices.of(&usage.billed())?;
+        let limit = limit.map_or_else(String::new, |limit| {
+            format!("{limit:.4}{}", if dollars < limit { "" } else { " OVER" })
+        });
+        println!("{size:>9}  {what:30} {} {dollars:>11.7} {limit:>9}", columns(&usage));
+        Ok(())
+    }
+}
+
+fn columns(usage: &Usage) -> String {
+    let [written, read, put, got, key] = usage.billed().map(|(_, count)| count);
+    format!("{:>8} {written:>8} {read:>8} {put:>6} {got:>6} {key:>4}", usage.requests())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_counted_has_a_price() {
+        let prices = Prices::load().unwrap();
+        let usage = Usage { write_units: 1_000_000, s3_puts: 200_000, ..Usage::default() };
+        let dollars = prices.of(&usage.billed()).unwrap();
+        assert!((dollars - 1.625).abs() < 1e-9, "{dollars}");
+        assert!(prices.of(&[("a thing that nobody sells", 1.0)]).is_err());
+    }
+}
