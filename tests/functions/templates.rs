@@ -1,10 +1,20 @@
 //! What is deployed, beside the one route table, and on the stand-in for AWS.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Names, Outcome, set_up};
 use statewright_shared::api::routes::{Group, ROUTES};
+use statewright_tests::aws::{Right, StandIn, clients};
+use statewright_tests::functions::{Functions, Setting};
+use statewright_tests::policies::{allowed, policies};
+use statewright_tests::tools;
+
+use crate::journeys;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra").join(name)
@@ -95,4 +105,116 @@ fn names_made_of_routes_tell_them_apart() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), ROUTES.len());
+}
+
+/// Runs a module of the linters' Python, without an account, credentials or a home.
+fn lint(arguments: &[&str]) {
+    let home = tempfile::tempdir().unwrap();
+    let linted = std::process::Command::new(tools::template_python())
+        .arg("-m")
+        .args(arguments)
+        .arg(file("sam/template.yaml"))
+        .env("AWS_DEFAULT_REGION", "us-east-1")
+        .env("SAM_CLI_TELEMETRY", "0")
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[linted.stdout, linted.stderr].concat()).into_owned();
+    assert!(linted.status.success(), "{arguments:?}:\n{said}");
+}
+
+#[test]
+fn linters_find_nothing_in_the_sam_template() {
+    lint(&["cfnlint", "-t"]);
+    lint(&["samcli", "validate", "--lint", "-t"]);
+}
+
+/// The table, the bucket and the key that the template makes are what functions work on.
+#[tokio::test]
+async fn functions_work_on_what_the_sam_template_makes() {
+    let stand_in = StandIn::of_this_process();
+    let mut template = tools::template("sam", &file("sam/template.yaml"));
+    let kept = ["Table", "Bucket", "BucketPolicy", "Key"];
+    template["Resources"].as_object_mut().unwrap().retain(|name, _| kept.contains(&name.as_str()));
+    template.as_object_mut().unwrap().remove("Outputs");
+    let cloudformation = async |action: &str, more: &[(&str, &str)]| {
+        let form = [("Action", action), ("StackName", "statewright"), ("Version", "2010-05-15")];
+        let form: Vec<_> = form.iter().chain(more).collect();
+        let answer = reqwest::Client::new().post(&stand_in.url).form(&form).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert_eq!(status, 200, "{action}: {text}");
+        text
+    };
+    cloudformation("CreateStack", &[("TemplateBody", &template.to_string())]).await;
+    let physical = async |resource: &str| loop {
+        let told = cloudformation("DescribeStackResources", &[("LogicalResourceId", resource)]).await;
+        assert!(!told.contains("FAILED"), "{told}");
+        let between = |name: &str| {
+            let (_, rest) = told.split_once(&format!("<{name}>"))?;
+            Some(rest.split_once('<')?.0.to_owned())
+        };
+        if between("ResourceStatus").as_deref() == Some("CREATE_COMPLETE") {
+            return between("PhysicalResourceId").unwrap();
+        }
+        tokio::task::yield_now().await;
+    };
+    let names = Names {
+        table: physical("Table").await,
+        bucket: physical("Bucket").await,
+        key: physical("Key").await,
+    };
+
+    // `aws setup` finds nothing that it would have made otherwise.
+    let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    for step in done {
+        assert_eq!(step.outcome, Outcome::Found, "{} of {}", step.what, step.name);
+    }
+    journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
+}
+
+/// What is in both is the same in both.
+#[test]
+fn the_pulumi_program_is_as_the_sam_template() {
+    let sam = tools::template("sam", &file("sam/template.yaml"));
+    let pulumi = tools::template("yaml", &file("pulumi/Pulumi.yaml"));
+    let resource = |name: &str| {
+        let resource = &pulumi["resources"][name]["properties"];
+        assert!(!resource.is_null(), "the program has no {name}");
+        resource
+    };
+    for (name, policy) in policies() {
+        let statements = &resource(&format!("{name}Policy"))["policy"]["fn::toJSON"]["Statement"];
+        let statements = statements.as_array().unwrap().iter();
+        let is_of_logs = |statement: &Value| statement["Action"].to_string().contains("logs:");
+        let here: BTreeSet<Right> =
+            statements.filter(|statement| !is_of_logs(statement)).flat_map(allowed).collect();
+        assert_eq!(&here, policy, "{name}");
+
+        let (first, rest) = name.split_at(1);
+        let there = &sam["Resources"][format!("{}{rest}", first.to_uppercase())]["Properties"];
+        assert_eq!(resource(name)["timeout"], there["Timeout"], "{name}");
+        let parameter = there["MemorySize"]["Ref"].as_str().unwrap();
+        let (first, rest) = parameter.split_at(1);
+        assert_eq!(resource(name)["memorySize"], format!("${{{}{rest}}}", first.to_lowercase()), "{name}");
+    }
+    for (parameter, config) in pulumi["config"].as_object().unwrap() {
+        let (first, rest) = parameter.split_at(1);
+        let there = &sam["Parameters"][format!("{}{rest}", first.to_uppercase())];
+        assert_eq!(config["default"], there["Default"], "{parameter}");
+    }
+    let variables = pulumi["variables"]["environment"].as_object().unwrap();
+    let there = sam["Resources"]["Read"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
+    assert!(variables.keys().eq(there.keys()), "{variables:?}");
+    assert_eq!(resource("table")["ttl"], json!({ "attributeName": "ttl", "enabled": true }));
+    let lifecycle =
+        sam["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"].as_array().unwrap();
+    let rules = resource("bucketLifecycle")["rules"].as_array().unwrap();
+    assert!(
+        rules.iter().map(|rule| &rule["id"]).eq(lifecycle.iter().map(|rule| &rule["Id"])),
+        "the bucket has other rules: {rules:?}"
+    );
+    let kept = ["table", "bucket", "key"];
+    for name in kept {
+        assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");
+    }
 }

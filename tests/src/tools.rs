@@ -537,7 +537,7 @@ fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> Res
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| binaries.iter().any(|binary| message["target"]["name"] == *binary))
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .last()
+        .next_back()
         .filter(|_| built.status.success())
         .ok_or_else(|| ToolError::Build {
             tool,

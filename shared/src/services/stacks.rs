@@ -329,12 +329,29 @@ pub enum Exported {
 }
 
 /// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
-/// runs, the current deployment is what that update has saved so far. One whose gzip is longer than `bytes_max` is to be had
-/// from the store itself, where the store has such a thing.
+/// runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
 /// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
 pub async fn export(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+) -> Result<Option<Bytes>, Error> {
+    match export_within(ctx, caller, address, version, u64::MAX).await? {
+        Some(Exported::Gzip(gzip)) => Ok(Some(gzip)),
+        // Nothing is that long.
+        Some(Exported::At(_)) | None => Ok(None),
+    }
+}
+
+/// As [`export`]; but what is published and has a gzip longer than `bytes_max` is to be had from the store itself, where the
+/// store has such a thing.
+///
+/// # Errors
+/// As [`export`].
+pub async fn export_within(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,

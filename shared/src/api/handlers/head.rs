@@ -145,8 +145,7 @@ pub(crate) async fn import(
     caller: Caller,
     trail: Trail,
     StackPath(address): StackPath,
-    host: AskedHost,
-    door: Door,
+    (host, door): (AskedHost, Door),
     body: Body,
 ) -> Answer {
     let sent_bytes = body.sent_bytes();
@@ -274,8 +273,7 @@ pub(crate) async fn begin_update(
     trail: Trail,
     StackPath(address): StackPath,
     headers: HeaderMap,
-    host: AskedHost,
-    door: Door,
+    (host, door): (AskedHost, Door),
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {

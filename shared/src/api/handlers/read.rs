@@ -216,7 +216,7 @@ pub(crate) async fn export(
     headers: HeaderMap,
     door: Door,
 ) -> Answer {
-    match (stacks::export(&app, &caller, &address, version, door.stored_bytes_max()).await?, version) {
+    match (stacks::export_within(&app, &caller, &address, version, door.stored_bytes_max()).await?, version) {
         (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
         (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
         (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
