@@ -107,11 +107,13 @@ fn names_made_of_routes_tell_them_apart() {
     assert_eq!(ids.len(), ROUTES.len());
 }
 
-/// Runs a module of the linters' Python, without an account, credentials or a home.
-fn lint(arguments: &[&str]) {
+/// Runs a linter, without an account, credentials or a home.
+fn lint(program: &str, arguments: &[&str]) {
     let home = tempfile::tempdir().unwrap();
-    let linted = std::process::Command::new(tools::template_python())
-        .arg("-m")
+    let python = tools::template_python();
+    // Through `python`: the first line of the program names a folder that was renamed.
+    let linted = std::process::Command::new(python)
+        .arg(python.with_file_name(program))
         .args(arguments)
         .arg(file("sam/template.yaml"))
         .env("AWS_DEFAULT_REGION", "us-east-1")
@@ -120,13 +122,13 @@ fn lint(arguments: &[&str]) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&[linted.stdout, linted.stderr].concat()).into_owned();
-    assert!(linted.status.success(), "{arguments:?}:\n{said}");
+    assert!(linted.status.success(), "{program}:\n{said}");
 }
 
 #[test]
 fn linters_find_nothing_in_the_sam_template() {
-    lint(&["cfnlint", "-t"]);
-    lint(&["samcli", "validate", "--lint", "-t"]);
+    lint("cfn-lint", &["-t"]);
+    lint("sam", &["validate", "--lint", "-t"]);
 }
 
 /// The table, the bucket and the key that the template makes are what functions work on.
@@ -134,6 +136,7 @@ fn linters_find_nothing_in_the_sam_template() {
 async fn functions_work_on_what_the_sam_template_makes() {
     let stand_in = StandIn::of_this_process();
     let mut template = tools::template("sam", &file("sam/template.yaml"));
+    let table = template["Resources"]["Table"]["Properties"].clone();
     let kept = ["Table", "Bucket", "BucketPolicy", "Key"];
     template["Resources"].as_object_mut().unwrap().retain(|name, _| kept.contains(&name.as_str()));
     template.as_object_mut().unwrap().remove("Outputs");
@@ -166,9 +169,12 @@ async fn functions_work_on_what_the_sam_template_makes() {
 
     // `aws setup` finds nothing that it would have made otherwise.
     let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
-    for step in done {
-        assert_eq!(step.outcome, Outcome::Found, "{} of {}", step.what, step.name);
-    }
+    let made: Vec<&str> =
+        done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
+    // The two that the stand-in's CloudFormation passes over.
+    assert_eq!(made, ["expiry of items", "recovery to any point of 35 days"]);
+    assert_eq!(table["TimeToLiveSpecification"], json!({ "AttributeName": "ttl", "Enabled": true }));
+    assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }));
     journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
 }
 

@@ -42,7 +42,8 @@ impl World {
         let router = api::router(Arc::clone(&self.context), &Group::ALL);
         let answer = move |event| crate::answer(router.clone(), Log::default(), event);
         let mut function = Adapter::from(service_fn(answer));
-        let context = LambdaContext { request_id: "id-of-the-event".to_owned(), ..LambdaContext::default() };
+        let mut context = LambdaContext::default();
+        context.request_id = "id-of-the-event".to_owned();
         serde_json::to_value(function.call(LambdaEvent::new(event, context)).await.unwrap()).unwrap()
     }
 }
