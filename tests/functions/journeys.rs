@@ -1,7 +1,14 @@
 //! Journeys of the real client through the functions.
 
+use std::process::Stdio;
+
+use serde_json::Value;
 use statewright_gateway::{Between, Doorway};
-use statewright_tests::functions::{Functions, Setting};
+use statewright_tests::aws::StandIn;
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::functions::Functions;
+use statewright_tests::functions::{Behind, Setting};
+use statewright_tests::tools;
 
 use crate::support::{DESTROY, UP, bench, export, resources};
 
@@ -53,4 +60,25 @@ async fn a_stack_lives_when_every_request_meets_a_cold_function() {
 #[tokio::test]
 async fn a_stack_lives_when_processes_are_frozen_between_requests() {
     life(&Functions::start_as(Setting { between: Between::Frozen, ..Setting::default() }).await).await;
+}
+
+#[tokio::test]
+async fn the_first_token_is_made_by_who_has_the_store() {
+    let functions = Behind::start(Setting::default()).await;
+    let environment = StandIn::of_this_process().environment(&functions.names);
+    let told = async |arguments: &[&str]| {
+        let mut command = tokio::process::Command::new(tools::statewright());
+        command.args(arguments).arg("--json").env_clear().stdin(Stdio::null()).envs(environment.clone());
+        let output = command.output().await.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let client = |token: &str| PulumiCli::new().backend(functions.url()).token(token);
+    client("swt_none").run(["whoami"]).await.assert_failure();
+    told(&["org", "create", "acme"]).await;
+    told(&["user", "create", "alice", "--org", "acme"]).await;
+    let token = told(&["token", "create", "laptop", "--user", "alice"]).await;
+    let token = token["token"].as_str().unwrap_or_else(|| panic!("{token}"));
+    let who = client(token).run(["whoami"]).await.assert_success();
+    assert_eq!(who.stdout.trim(), "alice");
 }

@@ -14,6 +14,8 @@ use statewright_tests::functions::{Functions, Setting};
 use statewright_tests::policies::{allowed, policies};
 use statewright_tests::tools;
 
+use statewright_tests::app::TestApp;
+
 use crate::journeys;
 
 fn file(name: &str) -> PathBuf {
@@ -223,4 +225,29 @@ fn the_pulumi_program_is_as_the_sam_template() {
     for name in kept {
         assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");
     }
+}
+
+#[tokio::test]
+async fn the_openapi_document_has_the_routes_of_the_table() {
+    let app = TestApp::memory().await;
+    let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    let paths = document["paths"].as_object().unwrap();
+    let described: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let routes: BTreeSet<(String, String)> =
+        ROUTES.iter().map(|route| (route.method.to_string(), route.path.to_owned())).collect();
+    assert_eq!(described, routes);
+    let export = &paths["/api/stacks/{org}/{project}/{stack}/export/{version}"]["get"];
+    let parameters: Vec<&str> = export["parameters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|parameter| parameter["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(parameters, ["org", "project", "stack", "version"]);
+    assert_eq!(export["security"], json!([{ "token": [] }]));
 }

@@ -175,6 +175,11 @@ impl Behind {
         Self { names, gateway: gateway.expect("a loopback port is free"), aws, lines }
     }
 
+    /// Where the gateway listens.
+    pub fn url(&self) -> &str {
+        &self.gateway.url
+    }
+
     /// The gateway, without the socket before it.
     pub fn router(&self) -> Router {
         self.gateway.router()
