@@ -11,6 +11,8 @@ mod both;
 mod conflicts;
 mod crashes;
 mod failures;
+#[cfg(target_os = "linux")]
+mod heavy;
 mod history;
 mod interruptions;
 mod keeping;
@@ -19,6 +21,7 @@ mod large;
 mod login;
 mod looks;
 mod main_job;
+mod moving;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;

@@ -274,15 +274,21 @@ struct InMemory {
 impl World {
     pub(crate) fn memory() -> Self {
         let ledger = MemoryLedger::new();
-        Self::with(Arc::new(ledger.clone()), Some(ledger))
+        Self::with(Arc::new(ledger.clone()), Some(ledger), SeededIds::new(1))
+    }
+
+    /// Another installation at the same time, with a master key and a chance of its own.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let ledger = MemoryLedger::new();
+        let world = Self::with(Arc::new(ledger.clone()), Some(ledger), SeededIds::new(2));
+        Self { clock: self.clock.clone(), ..world }
     }
 
     pub(crate) fn over(ledger: Arc<dyn Ledger>) -> Self {
-        Self::with(ledger, None)
+        Self::with(ledger, None, SeededIds::new(1))
     }
 
-    fn with(ledger: Arc<dyn Ledger>, in_memory: Option<MemoryLedger>) -> Self {
-        let ids = SeededIds::new(1);
+    fn with(ledger: Arc<dyn Ledger>, in_memory: Option<MemoryLedger>, ids: SeededIds) -> Self {
         let blobs = MemoryBlobs::new();
         let keys = MemoryKeys::new(Arc::new(ids.clone()));
         Self {

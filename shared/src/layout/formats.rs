@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
-    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry,
-    User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, Unfinished,
+    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, UpdateId};
@@ -214,6 +214,8 @@ fn read_all() -> Read {
     read.is("removed.v1", &Removed { at: LATER, by: login("alice"), name: name.clone() }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
+    let unfinished = Unfinished { source: "0123456789abcdef".to_owned(), begun: CREATED };
+    read.is("unfinished.v1", &unfinished, b"");
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);
     read
 }

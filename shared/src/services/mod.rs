@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod at_once;
 pub mod caller;
 pub mod check;
+pub mod copy;
 pub mod directory;
 mod due;
 pub mod error;
