@@ -33,8 +33,9 @@ pub const BEGIN_DEPLOYMENT_BYTES_MAX: u64 = 256 << 10;
 pub const SECRETS_PER_BATCH_MAX: usize = 1_000;
 
 /// What an update is created with and what its history entry shows: the message, the environment and the configuration,
-/// in bytes as they are kept. All of it is in the version that the update makes, which has to fit the ledger.
-pub const UPDATE_DETAIL_BYTES_MAX: usize = 1 << 20;
+/// in bytes as they are kept. All of it is in the version that the update makes, with more, and that has to fit an item
+/// of the ledger, which takes 400 KB.
+pub const UPDATE_DETAIL_BYTES_MAX: usize = 256 << 10;
 
 /// The totals of an update, in bytes as they are kept. The engine knows some ten kinds of operation.
 pub const SUMMARY_BYTES_MAX: usize = 16 << 10;

@@ -324,7 +324,12 @@ async fn i10_cheap_a_process_that_remembers_nothing_waits_for_few_calls_more() {
     note("append");
     run.at(&completing).complete("succeeded").await.expect(204);
     note("complete");
-    insta::assert_snapshot!(table, @"");
+    // Whose token it is, the stack's id, and the signing key are read once; and the key that verifies an update's token.
+    insta::assert_snapshot!(table, @r"
+    begin               6 get, 1 joint commit, 1 blob get, 1 key opened (7)
+    append              1 get, 1 query, 1 commit (2)
+    complete            6 get, 2 query, 2 joint commit, 1 blob get, 1 blob put (7)
+    ");
 }
 
 /// The units of one request, only those that there were, and the requests to AWS.

@@ -152,7 +152,7 @@ async fn i3_acked_kept_whoever_ends_an_update_on_aws_after_its_publishers_death_
             _ => Successor::Another,
         }]
     };
-    kill_at_each_call(World::aws, &[Fault::DeathBefore, Fault::DeathAfter], successors).await;
+    Box::pin(kill_at_each_call(World::aws, &[Fault::DeathBefore, Fault::DeathAfter], successors)).await;
 }
 
 /// Both found the update sealed, and both do all of the work.

@@ -6,6 +6,7 @@
 pub mod claims;
 pub mod deployment;
 pub mod durations;
+pub(crate) mod events;
 pub mod ids;
 pub mod integrity;
 pub(crate) mod json;

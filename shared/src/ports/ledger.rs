@@ -150,7 +150,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// One page of the items of a partition.
     async fn query(&self, query: &Query) -> Result<Page, PortError>;
 
-    /// All writes, or none: at least 1 and at most 100 of them, 4 MB in all, as [`verify_writes`] checks.
+    /// All writes, or none: at least 1 and at most 100 of them, 400 KB each and 4 MB in all, as [`verify_writes`] checks.
     ///
     /// # Errors
     /// [`PortError::NotDone`] when the writes break these bounds.
@@ -165,9 +165,15 @@ pub trait Ledger: Send + Sync + 'static {
     fn inline_bytes_max(&self) -> usize;
 }
 
+/// An item, key and value, has at most so many bytes. DynamoDB takes 400 KB with the names of the attributes, and with
+/// what we have beside the value.
+///
+/// Source: "Service, account, and table quotas in Amazon DynamoDB".
+pub const ITEM_BYTES_MAX: usize = 400_000;
+
 /// Checks the bounds of a commit, which are those of the strictest store: 1 to 100 writes, no two of one key, no empty
-/// part of a key, keys and values of 4,000,000 bytes at most in all. Every adapter asks this first, so that a caller
-/// who breaks a bound learns it from any of them.
+/// part of a key, items of [`ITEM_BYTES_MAX`] at most, and of 4,000,000 bytes in all. Every adapter asks this first, so
+/// that a caller who breaks a bound learns it from any of them.
 ///
 /// Source: `TransactWriteItems` in the DynamoDB API reference.
 ///
@@ -187,10 +193,14 @@ pub fn verify_writes(writes: &[Write]) -> Result<(), PortError> {
         if !keys.insert(key) {
             return refuse("no two writes of a commit name the same key");
         }
-        bytes_total += key.partition.len() + key.sort.len();
+        let mut bytes = key.partition.len() + key.sort.len();
         if let WriteAction::Put { value, .. } = action {
-            bytes_total += value.len();
+            bytes += value.len();
         }
+        if bytes > ITEM_BYTES_MAX {
+            return refuse("an item has at most 400,000 bytes");
+        }
+        bytes_total += bytes;
     }
     if bytes_total > 4_000_000 {
         return refuse("a commit has at most 4,000,000 bytes");

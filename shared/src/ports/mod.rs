@@ -18,8 +18,8 @@ pub use ids::Ids;
 pub use inventory::{Cursor, Inventory, Part};
 pub use keys::{DataKey, KeyContext, Keys, KeysError, Wrap, WrappedKey};
 pub use ledger::{
-    CommitError, Expect, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write, WriteAction,
-    verify_writes,
+    CommitError, Expect, ITEM_BYTES_MAX, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write,
+    WriteAction, verify_writes,
 };
 
 /// Why a port could not answer. The two cases differ in what the caller may do next.

@@ -27,7 +27,16 @@ pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
 
 /// Compresses. The header carries no time, so the same input gives the same bytes.
 pub fn gzip(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), Compression::fast());
+    compress(bytes, Compression::fast())
+}
+
+/// The same in more time and less space: for what is small and paid for by its size.
+pub(crate) fn gzip_well(bytes: &[u8]) -> Bytes {
+    compress(bytes, Compression::best())
+}
+
+fn compress(bytes: &[u8], level: Compression) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), level);
     encoder.write_all(bytes).expect("writing to memory does not fail");
     encoder.finish().expect("writing to memory does not fail").into()
 }

@@ -34,8 +34,9 @@ const SCANNING: &str = "reading all items";
 const COMMITTING: &str = "committing";
 
 /// A write of one kilobyte costs as much as an eighth of an object's put, and is waited for a few milliseconds instead of
-/// some twenty; and a partition takes a thousand kilobytes a second.
-const INLINE_BYTES_MAX: usize = 16 * 1024;
+/// some twenty; a partition takes a thousand kilobytes a second. At ten kilobytes an object, with its get and the item that
+/// points to it, is the cheaper one.
+const INLINE_BYTES_MAX: usize = 10 * 1024;
 
 /// A ledger in one DynamoDB table, whose items [`super::set_up`] describes. Clones share the client.
 ///

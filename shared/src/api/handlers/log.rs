@@ -1,14 +1,16 @@
 //! What a running update saves.
 
 use axum::extract::State;
+use bytes::Bytes;
 
 use super::{Answer, nothing};
 use crate::api::App;
 use crate::api::body::Body;
 use crate::domain::claims::Claims;
+use crate::domain::events::without_unchanged;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
-use crate::services::texts::{gzip, refuse_plaintext};
+use crate::services::texts::{gzip, gzip_well, refuse_plaintext};
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
@@ -76,10 +78,16 @@ pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -
         last: sequences().max().unwrap_or(0),
         count: events.len() as u64,
         summary: summary(&events),
-        gzip: body.into_gzip(),
+        gzip: kept(body),
     };
     event_service::append(&app, &claims, batch).await?;
     nothing()
+}
+
+/// A batch as it is kept: see decision 12.
+fn kept(body: Body) -> Bytes {
+    let shorter = std::str::from_utf8(&body.text).ok().and_then(without_unchanged);
+    shorter.map_or_else(|| body.into_gzip(), |text| gzip_well(text.as_bytes()))
 }
 
 /// One event, from clients of before there were batches.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ports::{
-    CommitError, Expect, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal, Revision, Timestamp,
-    Write, WriteAction,
+    CommitError, Expect, ITEM_BYTES_MAX, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal,
+    Revision, Timestamp, Write, WriteAction,
 };
 
 /// One test for each contract of [`Ledger`]; see [`crate::ports::contract`].
@@ -335,6 +335,10 @@ pub async fn a_commit_out_of_bounds_is_not_done(ledger: Arc<dyn Ledger>) {
         Vec::new(),
         (0..101).map(|n| put(&key(partition, &n.to_string()), Expect::Any, 1, "")).collect(),
         (0..14).map(|n| large(&n.to_string())).collect(),
+        vec![
+            put(&a, Expect::Any, 1, "one"),
+            put(&key(partition, "b"), Expect::Any, 1, vec![0; ITEM_BYTES_MAX]),
+        ],
         vec![put(&a, Expect::Any, 1, "one"), put(&a, Expect::Any, 2, "two")],
         vec![put(&a, Expect::Any, 1, "one"), put(&key(partition, ""), Expect::Any, 1, "")],
         vec![put(&a, Expect::Any, 1, "one"), put(&key("", "a"), Expect::Any, 1, "")],

@@ -1,0 +1,179 @@
+//! Engine events, as far as we look into them: what they say of resources that stay as they are.
+
+use std::ops::Range;
+
+use super::json::{Reader, Result};
+
+/// A batch of events without the properties of resources that stay as they are. Each of its two events shows such a resource
+/// whole, before and after: that is most of an update that changes little, and stands in the version before it and in the
+/// one after. What differs in the least is left as it is. `None` if there is nothing of that in it.
+///
+/// Source: pulumi v3.274.1, `sdk/go/common/apitype/events.go`.
+pub(crate) fn without_unchanged(batch: &str) -> Option<String> {
+    // Most batches of an update that makes or removes something: these need no closer look.
+    if !batch.contains("\"same\"") {
+        return None;
+    }
+    let mut cuts = Vec::new();
+    // One that does not read is not ours to judge.
+    find_unchanged(batch, &mut cuts).ok()?;
+    if cuts.is_empty() {
+        return None;
+    }
+    cuts.sort_by_key(|cut| cut.start);
+    let mut text = String::with_capacity(batch.len() / 2);
+    let mut from = 0;
+    for cut in cuts {
+        text.push_str(batch.get(from..cut.start)?);
+        text.push_str("{}");
+        from = cut.end;
+    }
+    text.push_str(batch.get(from..)?);
+    Some(text)
+}
+
+fn find_unchanged(batch: &str, cuts: &mut Vec<Range<usize>>) -> Result<()> {
+    Reader::new(batch).object(|reader, key| match &*key.name {
+        "events" => reader.optional(|reader| reader.array(|reader| event(reader, cuts))).map(drop),
+        _ => reader.raw().map(drop),
+    })
+}
+
+fn event(reader: &mut Reader<'_>, cuts: &mut Vec<Range<usize>>) -> Result<()> {
+    reader.object(|reader, key| match &*key.name {
+        "resourcePreEvent" | "resOutputsEvent" => reader
+            .optional(|reader| {
+                reader.object(|reader, key| match &*key.name {
+                    "metadata" => reader.optional(|reader| metadata(reader, cuts)).map(drop),
+                    _ => reader.raw().map(drop),
+                })
+            })
+            .map(drop),
+        _ => reader.raw().map(drop),
+    })
+}
+
+/// Where the properties of a resource stand, on one side of a step.
+#[derive(Default)]
+struct Side<'a> {
+    inputs: Option<Properties<'a>>,
+    outputs: Option<Properties<'a>>,
+}
+
+/// The text of an object, and its place.
+struct Properties<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+impl Properties<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self.text, "{}" | "null")
+    }
+
+    fn place(&self) -> Range<usize> {
+        self.start..self.start + self.text.len()
+    }
+}
+
+fn metadata(reader: &mut Reader<'_>, cuts: &mut Vec<Range<usize>>) -> Result<()> {
+    let (mut is_same, mut old, mut new) = (false, Side::default(), Side::default());
+    reader.object(|reader, key| match &*key.name {
+        "op" => reader.optional(Reader::string).map(|op| is_same = op.as_deref() == Some("same")),
+        "old" => reader.optional(side).map(|side| old = side.unwrap_or_default()),
+        "new" => reader.optional(side).map(|side| new = side.unwrap_or_default()),
+        _ => reader.raw().map(drop),
+    })?;
+    if is_same {
+        for (old, new) in [(old.inputs, new.inputs), (old.outputs, new.outputs)] {
+            let (Some(old), Some(new)) = (old, new) else { continue };
+            // Before a step its outputs are not known yet, and empty.
+            if old.text == new.text || new.is_empty() {
+                cuts.extend([old, new].iter().filter(|side| !side.is_empty()).map(Properties::place));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn side<'a>(reader: &mut Reader<'a>) -> Result<Side<'a>> {
+    let mut side = Side::default();
+    reader.object(|reader, key| {
+        let start = reader.start();
+        let text = reader.raw()?;
+        let properties = Some(Properties { text, start });
+        match &*key.name {
+            "inputs" => side.inputs = properties,
+            "outputs" => side.outputs = properties,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(side)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn batch(kind: &str, op: &str, old: &Value, new: &Value) -> Value {
+        let metadata = json!({ "op": op, "urn": "urn", "old": old, "new": new, "detailedDiff": null });
+        json!({ "events": [{ "sequence": 1, kind: { "metadata": metadata } }, { "sequence": 2, "cancelEvent": {} }] })
+    }
+
+    fn state(inputs: &Value, outputs: &Value) -> Value {
+        json!({ "urn": "urn", "inputs": inputs, "outputs": outputs, "provider": "p" })
+    }
+
+    fn kept(batch: &Value) -> Value {
+        let text = batch.to_string();
+        without_unchanged(&text).map_or_else(|| batch.clone(), |text| serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn what_stays_as_it_is_loses_its_properties_and_nothing_else() {
+        let (inputs, outputs, empty) =
+            (json!({ "a": "{\"}" }), json!({ "b": [1, { "c": 2.50 }] }), json!({}));
+        let bare = state(&empty, &empty);
+        let whole = state(&inputs, &outputs);
+        let after = batch("resOutputsEvent", "same", &whole, &whole);
+        assert_eq!(kept(&after), batch("resOutputsEvent", "same", &bare, &bare));
+        let before = batch("resourcePreEvent", "same", &whole, &state(&inputs, &empty));
+        assert_eq!(kept(&before), batch("resourcePreEvent", "same", &bare, &bare));
+    }
+
+    #[test]
+    fn what_differs_is_kept_whatever_it_is_called() {
+        let (one, other, empty) = (json!({ "a": 1 }), json!({ "a": 2 }), json!({}));
+        // The outputs of a stack or a component change in a step that is the same.
+        let changed = batch("resOutputsEvent", "same", &state(&one, &one), &state(&one, &other));
+        assert_eq!(
+            kept(&changed),
+            batch("resOutputsEvent", "same", &state(&empty, &one), &state(&empty, &other))
+        );
+        for unlike in [
+            batch("resOutputsEvent", "update", &state(&one, &one), &state(&one, &one)),
+            batch("diagnosticEvent", "same", &state(&one, &one), &state(&one, &one)),
+            batch("resOutputsEvent", "same", &Value::Null, &state(&one, &one)),
+            batch("resOutputsEvent", "same", &state(&empty, &empty), &state(&empty, &empty)),
+        ] {
+            assert_eq!(without_unchanged(&unlike.to_string()), None, "{unlike}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_batch_is_left_alone() {
+        for text in [
+            "",
+            "\"same\"",
+            "{\"events\":\"same\"}",
+            "{\"events\":[\"same\"]}",
+            "{\"events\":[{\"resOutputsEvent\":{\"metadata\":{\"op\":\"same\",\"old\":1,\"new\":{}}}}]}",
+            "{\"events\":[{\"resOutputsEvent\":{\"metadata\":{\"op\":\"same\"",
+        ] {
+            assert_eq!(without_unchanged(text), None, "{text}");
+        }
+    }
+}
