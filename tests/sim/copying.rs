@@ -37,7 +37,7 @@ async fn scene() -> Scene {
 }
 
 fn inventory(world: &World) -> (MemoryLedger, MemoryBlobs) {
-    (world.ledger_in_memory(), world.blobs.clone())
+    (world.ledger_in_memory(), world.blobs_in_memory().clone())
 }
 
 /// Copies through this process of the target.
@@ -45,7 +45,7 @@ async fn copy_to(scene: &Scene, target: &World, process: &Context) -> Result<Cop
     let ctx = scene.world.process("copy");
     let (from, to) = (inventory(&scene.world), inventory(target));
     let source = Source { ctx: &ctx, inventory: &from, is_shared: false };
-    copy(source, Target { ctx: process, inventory: &to, wrap: &target.keys }, false, &|_| {}).await
+    copy(source, Target { ctx: process, inventory: &to, wrap: target.keys_in_memory() }, false, &|_| {}).await
 }
 
 /// What both stores have to agree in: all items but for what wraps the keys, and all blobs that items name.
@@ -171,10 +171,10 @@ async fn what_was_altered_in_the_target_is_found_by_its_hash() {
 async fn a_target_that_holds_something_else_is_refused_and_stays_as_it_is() {
     let source = scene().await;
     let refused = async |target: &World, words: &str| {
-        let before = (target.items(), target.blobs.keys());
+        let before = (target.items(), target.blobs_in_memory().keys());
         let refusal = copy_to(&source, target, &target.process("copy")).await.unwrap_err();
         assert!(refusal.to_string().contains(words), "{refusal}");
-        assert_eq!((target.items(), target.blobs.keys()), before);
+        assert_eq!((target.items(), target.blobs_in_memory().keys()), before);
     };
     let other = scene().await;
     refused(&other.world, "the target is not empty").await;
@@ -209,7 +209,7 @@ async fn a_source_without_all_of_its_blobs_is_copied_to_an_end_only_when_that_is
     for despite_damage in [false, true] {
         let (from, to) = (inventory(&scene.world), inventory(&target));
         let source = Source { ctx: &ctx, inventory: &from, is_shared: false };
-        let to = Target { ctx: &process, inventory: &to, wrap: &target.keys };
+        let to = Target { ctx: &process, inventory: &to, wrap: target.keys_in_memory() };
         let done = copy(source, to, despite_damage, &|_| {}).await.unwrap();
         assert_eq!(done.finished, despite_damage);
         let found: Vec<&BlobKey> = done.missing.iter().chain(&done.damaged).collect();
@@ -226,7 +226,7 @@ async fn a_source_that_others_may_use_is_not_copied_while_updates_run() {
     let process = target.process("copy");
     let attempt = async || {
         let source = Source { ctx: &ctx, inventory: &from, is_shared: true };
-        let to = Target { ctx: &process, inventory: &to, wrap: &target.keys };
+        let to = Target { ctx: &process, inventory: &to, wrap: target.keys_in_memory() };
         copy(source, to, false, &|_| {}).await
     };
     let refusal = attempt().await.unwrap_err().to_string();
