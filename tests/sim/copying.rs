@@ -54,7 +54,7 @@ async fn content(world: &World) -> (BTreeMap<ItemKey, (Revision, Vec<u8>)>, BTre
     let mut blobs = BTreeMap::new();
     let items = world.items();
     for named in items.iter().flat_map(|item| named_blobs(item).unwrap()) {
-        if let Some(blob) = world.blobs.get(&named.key).await.unwrap() {
+        if let Some(blob) = world.blobs_in_memory().get(&named.key).await.unwrap() {
             blobs.insert(named.key, blob.into_bytes().await.unwrap().to_vec());
         }
     }
@@ -155,7 +155,7 @@ async fn what_was_altered_in_the_target_is_found_by_its_hash() {
     copy_to(&scene, &target, &target.faulty("copy", &faults)).await.unwrap_err();
 
     let blob = inventory(&target).blobs(None).await.unwrap().found.into_iter().next().unwrap();
-    target.blobs.put(&blob, "rotten".into()).await.unwrap();
+    target.blobs_in_memory().put(&blob, "rotten".into()).await.unwrap();
     let key = target.items().into_iter().find(|item| item.key.partition.starts_with("KEY#")).unwrap();
     let mut value = key.value.to_vec();
     *value.last_mut().unwrap() ^= 1;
@@ -184,7 +184,7 @@ async fn a_target_that_holds_something_else_is_refused_and_stays_as_it_is() {
     refused(&target, "the target is not empty").await;
 
     let target = source.world.elsewhere();
-    target.blobs.put(&BlobKey::parse("snap/a/b").unwrap(), "somebody's".into()).await.unwrap();
+    target.blobs_in_memory().put(&BlobKey::parse("snap/a/b").unwrap(), "somebody's".into()).await.unwrap();
     refused(&target, "the target is not empty").await;
 
     let another = Scene::new(source.world.elsewhere());
@@ -203,8 +203,8 @@ async fn a_source_without_all_of_its_blobs_is_copied_to_an_end_only_when_that_is
     let (target, ctx) = (scene.world.elsewhere(), scene.world.process("copy"));
     let blobs = inventory(&scene.world).blobs(None).await.unwrap().found;
     let [gone, rotten] = [&blobs[0], &blobs[1]];
-    scene.world.blobs.delete(gone).await.unwrap();
-    scene.world.blobs.put(rotten, "rotten".into()).await.unwrap();
+    scene.world.blobs_in_memory().delete(gone).await.unwrap();
+    scene.world.blobs_in_memory().put(rotten, "rotten".into()).await.unwrap();
     let process = target.process("copy");
     for despite_damage in [false, true] {
         let (from, to) = (inventory(&scene.world), inventory(&target));

@@ -363,7 +363,8 @@ impl TestApp {
         let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
         let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
         context.settings = settings;
-        Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
+        let (contexts, clock) = (vec![Arc::new(context)], self.clock.clone());
+        Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }
 
     /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
