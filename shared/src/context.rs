@@ -73,6 +73,23 @@ impl Retention {
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
+/// What this process may do beside reading and writing the ledger. A server may do all of it; a function no more than its role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    /// It may publish an update that is over. Where it may not, it shows a stack as its log stands, and leaves the rest to who
+    /// may.
+    pub publish: bool,
+    /// It has blobs to write.
+    pub blobs: bool,
+    /// It has keys to open.
+    pub keys: bool,
+}
+
+impl Rights {
+    /// Those of a server.
+    pub const ALL: Self = Self { publish: true, blobs: true, keys: true };
+}
+
 /// What every use case works with.
 pub struct Context {
     /// Small items.
@@ -90,11 +107,13 @@ pub struct Context {
     pub publisher: String,
     /// What the operator chose.
     pub settings: Settings,
+    /// What this process may do.
+    pub rights: Rights,
     pub(crate) memory: Memory,
 }
 
 impl Context {
-    /// A context over these ports, with the default settings.
+    /// A context over these ports, with the default settings and all rights.
     pub fn new(
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
@@ -111,6 +130,7 @@ impl Context {
             ids,
             publisher,
             settings: Settings::default(),
+            rights: Rights::ALL,
             memory: Memory::default(),
         }
     }

@@ -57,3 +57,15 @@ pub const REQUESTS_PER_TOKEN_MAX: usize = 256;
 /// Bytes of bodies that are received, inflated and parsed at once, of all requests, unless the operator says otherwise. One
 /// request may go over it.
 pub const BODIES_BYTES_MAX: usize = 1 << 30;
+
+/// What a function takes and answers through an HTTP API or a function URL, in bytes as sent. An event has 6 MB at most, and
+/// a body that is no text is a third longer in it; what is left is for headers.
+/// Source: AWS Lambda quotas, invocation payload (synchronous).
+pub const FUNCTION_BYTES_MAX: usize = 4 << 20;
+
+/// The same behind a load balancer, whose events have 1 MB at most.
+/// Source: Elastic Load Balancing, Lambda functions as targets, limits.
+pub const BALANCER_BYTES_MAX: usize = 700 << 10;
+
+/// A URL that leads to a stored state is good for so long: a client follows it at once.
+pub const SIGNED_URL_VALID: Duration = Duration::from_secs(60);

@@ -82,7 +82,7 @@ async fn sweep_all(ctx: &Context) -> Swept {
     let mut all = Swept::default();
     loop {
         let swept = sweep(ctx).await.unwrap();
-        let Swept { ended, running, over, erased, pruned, blobs, failed, more } = swept;
+        let Swept { ended, running, over, erased, pruned, blobs, failed, overdue_seconds: _, more } = swept;
         all.ended += ended;
         all.running += running;
         all.over += over;

@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
+use statewright_gateway::Between;
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{
@@ -28,6 +29,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use crate::aws::{self, StandIn};
+use crate::functions::{Behind, Setting};
 
 /// The organization of [`TestApp::token`]'s user.
 pub const ORG: &str = "acme";
@@ -48,6 +50,10 @@ pub enum Backend {
     /// Two processes, with nothing in common but a table, a bucket and a key on AWS. Requests go to each in turn, so that
     /// two that follow each other never meet the same one.
     Aws,
+    /// Functions behind an HTTP API, on such a store. They have the machine's clock: what needs another runs as on `Aws`.
+    Functions,
+    /// The same, each request meeting a cold function.
+    ColdFunctions,
 }
 
 /// What a server keeps its data in.
@@ -56,6 +62,7 @@ enum Data {
     Elsewhere,
     Folder(TempDir),
     Aws(Names),
+    Functions(Box<Behind>),
 }
 
 /// A server of a test. Its data and its socket go when it is dropped.
@@ -129,7 +136,15 @@ impl TestApp {
                 context.settings = settings;
                 Self::start(vec![context], clock, Data::Folder(folder)).await
             }
-            Backend::Aws => {
+            Backend::Functions | Backend::ColdFunctions if clock.is_none() => {
+                let cold = backend == Backend::ColdFunctions;
+                let between = if cold { Between::Killed } else { Between::Waits };
+                let functions = Behind::start(Setting { between, settings, ..Setting::default() }).await;
+                let url = &StandIn::of_this_process().url;
+                let contexts = fleet(url, &functions.names, 1, settings, port).await;
+                Self::start(contexts, None, Data::Functions(Box::new(functions))).await
+            }
+            Backend::Aws | Backend::Functions | Backend::ColdFunctions => {
                 let stand_in = StandIn::of_this_process();
                 let (_, names) = stand_in.fresh_store().await;
                 let contexts = fleet(&stand_in.url, &names, 2, settings, port).await;
@@ -145,6 +160,16 @@ impl TestApp {
     pub async fn aws_fleet(url: &str, names: &Names, processes: usize) -> Self {
         let contexts = fleet(url, names, processes, Settings::default(), Arc::new(SystemClock)).await;
         Self::start(contexts, None, Data::Elsewhere).await
+    }
+
+    /// One process on the store on AWS behind this address, with a clock that the test holds: one that stopped long ago.
+    ///
+    /// # Panics
+    /// If the store is not there.
+    pub async fn aws_long_ago(url: &str, names: &Names) -> Self {
+        let clock = ManualClock::new(START);
+        let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
+        Self::start(contexts, Some(clock), Data::Elsewhere).await
     }
 
     /// [`TestApp::on`] the embedded store.
@@ -244,7 +269,10 @@ impl TestApp {
             .iter()
             .map(|context| App::new(Arc::clone(context), limits, Some(Arc::clone(&log))))
             .collect();
-        let routers = processes.iter().map(|api| api::router(api.clone(), &GROUPS)).collect();
+        let routers = match &data {
+            Data::Functions(functions) => vec![functions.router()],
+            _ => processes.iter().map(|api| api::router(api.clone(), &GROUPS)).collect(),
+        };
         let (address, server) = serve(in_turn(routers).layer(middleware::from_fn(note))).await;
         let first = processes.into_iter().zip(contexts).next();
         let (api, context) = first.expect("there is a process");
@@ -269,7 +297,7 @@ impl TestApp {
     pub fn folder(&self) -> &Path {
         match &self.data {
             Data::Folder(folder) => folder.path(),
-            Data::Aws(_) | Data::Elsewhere => panic!("the server has no folder"),
+            Data::Aws(_) | Data::Functions(_) | Data::Elsewhere => panic!("the server has no folder"),
         }
     }
 
@@ -281,6 +309,7 @@ impl TestApp {
         match &self.data {
             Data::Folder(folder) => files(folder.path()),
             Data::Aws(names) => StandIn::of_this_process().at_rest(names).await,
+            Data::Functions(functions) => StandIn::of_this_process().at_rest(&functions.names).await,
             Data::Elsewhere => panic!("the server keeps nothing that could be looked at"),
         }
     }

@@ -1,6 +1,6 @@
 //! The stand-in for AWS, and what stands between it and a client where AWS would answer otherwise.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -269,6 +270,7 @@ struct Shared {
     http: reqwest::Client,
     script: Mutex<Vec<Scene>>,
     seen: Mutex<Vec<String>>,
+    rights: Mutex<BTreeSet<Right>>,
     /// How many were seen, for whoever waits for that.
     count: watch::Sender<usize>,
     chance: Mutex<Option<Chance>>,
@@ -314,6 +316,7 @@ impl Gateway {
             http: reqwest::Client::new(),
             script: Mutex::default(),
             seen: Mutex::default(),
+            rights: Mutex::default(),
             count: watch::Sender::new(0),
             chance: Mutex::default(),
             late: Mutex::default(),
@@ -389,6 +392,18 @@ impl Gateway {
         *lock(&self.shared.wrapped) = Some(Vec::new());
     }
 
+    /// Returns when so many requests for an operation were made.
+    pub async fn asked_for(&self, operation: &str, times: usize) {
+        let is_there = |_: &usize| self.seen().iter().filter(|seen| *seen == operation).count() >= times;
+        // The count lives as long as this.
+        let _ = self.shared.count.subscribe().wait_for(is_there).await;
+    }
+
+    /// The rights that the requests so far needed.
+    pub fn rights(&self) -> BTreeSet<Right> {
+        lock(&self.shared.rights).clone()
+    }
+
     /// What was done so far, in the units of the bill.
     pub fn usage(&self) -> Usage {
         lock(&self.shared.meter).usage()
@@ -403,6 +418,61 @@ impl Gateway {
     pub fn seen(&self) -> Vec<String> {
         lock(&self.shared.seen).clone()
     }
+}
+
+/// A right that a call needs: an action of IAM, and what it is taken on. For DynamoDB that is the class of the partition, such as
+/// `STACK#`; for S3 the class of the blob, such as `snap/`; for KMS the name in the encryption context.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// The action, such as `dynamodb:GetItem`.
+    pub action: String,
+    /// On what.
+    pub on: String,
+}
+
+/// The rights that a request needs.
+fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
+    let right = |action: &str, on: &str| Right { action: action.to_owned(), on: on.to_owned() };
+    let Ok(asked) = serde_json::from_slice::<Value>(body) else {
+        let path = parts.uri.path().trim_start_matches('/');
+        let key = path.split_once('/').map_or("", |(_bucket, key)| key);
+        let class = key.split_inclusive('/').next().unwrap_or_default();
+        return vec![right(&format!("s3:{}Object", capitalized(operation)), class)];
+    };
+    let partition = |key: &Value| {
+        let partition = key["partition"]["S"].as_str().unwrap_or_default();
+        // A partition that stands for itself has no number sign.
+        partition.split_inclusive('#').next().unwrap_or_default().to_owned()
+    };
+    let dynamodb = |action: &str, key: &Value| right(&format!("dynamodb:{action}"), &partition(key));
+    match operation {
+        "GenerateDataKey" | "Decrypt" => {
+            let context = asked["EncryptionContext"].as_object();
+            let name = context.and_then(|context| context.keys().next()).map_or("", String::as_str);
+            vec![right(&format!("kms:{operation}"), name)]
+        }
+        "Query" => {
+            let key = json!({ "partition": asked["ExpressionAttributeValues"][":p"] });
+            vec![dynamodb("Query", &key)]
+        }
+        "PutItem" => vec![dynamodb("PutItem", &asked["Item"])],
+        // What a transaction needs are the rights of its parts. Source: Amazon DynamoDB, "Using IAM with transactions".
+        "TransactWriteItems" => {
+            let writes = asked["TransactItems"].as_array().into_iter().flatten();
+            let right_of = |write: &Value| match () {
+                () if write["Put"].is_object() => dynamodb("PutItem", &write["Put"]["Item"]),
+                () if write["Delete"].is_object() => dynamodb("DeleteItem", &write["Delete"]["Key"]),
+                () => dynamodb("ConditionCheckItem", &write["ConditionCheck"]["Key"]),
+            };
+            writes.map(right_of).collect()
+        }
+        _ => vec![dynamodb(operation, &asked["Key"])],
+    }
+}
+
+fn capitalized(method: &str) -> String {
+    let (first, rest) = method.split_at(method.len().min(1));
+    format!("{}{}", first.to_uppercase(), rest.to_lowercase())
 }
 
 /// Decides at random what goes wrong.
@@ -439,6 +509,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Broken)?;
     let operation = operation(&parts.method, &parts.headers);
     lock(&shared.seen).push(operation.clone());
+    lock(&shared.rights).extend(rights(&operation, &parts, &body));
     shared.count.send_modify(|count| *count += 1);
     let play = shared.next(&operation);
     match &play {

@@ -2,7 +2,7 @@
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
 //! differs from run to run. [`commands`] runs the operator's. [`oracle`] puts our journal replayer beside the real
-//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, and
+//! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] are ours over it, and
 //! [`meter`] tells what calls of it would cost.
 
 pub mod app;
@@ -10,9 +10,11 @@ pub mod aws;
 pub mod cli;
 pub mod commands;
 pub mod filters;
+pub mod functions;
 pub mod fuzz;
 pub mod meter;
 pub mod oracle;
+pub mod policies;
 mod running;
 pub mod stopwatch;
 pub mod tools;

@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
+use statewright_shared::api::routes::Group;
 
 use crate::stopwatch::Stopwatch;
 
@@ -198,8 +199,8 @@ pub fn bench_tools() -> &'static Path {
 pub fn aws_stand_in() -> (&'static Path, &'static Path) {
     static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     let (python, program) = PATHS.get_or_init(|| {
-        let python = or_panic(install_aws_stand_in()).path.join("bin").join("python");
-        (python, aws_stand_in_sources().join("start.py"))
+        let python = or_panic(install_python(AWS_STAND_IN)).path.join("bin").join("python");
+        (python, python_sources(AWS_STAND_IN).join("start.py"))
     });
     (python, program)
 }
@@ -210,7 +211,26 @@ pub fn aws_stand_in() -> (&'static Path, &'static Path) {
 /// If it does not compile; the message is the compiler's.
 pub fn statewright() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--workspace"])))
+    PROGRAM.get_or_init(|| or_panic(cargo_build("statewright", &["statewright"], &["--workspace"])))
+}
+
+/// The folder with the programs of all functions of this tree, debug builds: `statewright-` and the function's name each.
+///
+/// # Panics
+/// If they do not compile; the message is the compiler's.
+pub fn functions() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let names: Vec<String> = function_names().map(|name| format!("statewright-{name}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let program = or_panic(cargo_build("functions", &names, &["--workspace"]));
+        program.parent().map_or_else(PathBuf::new, Path::to_owned)
+    })
+}
+
+/// All functions: a group of routes each, and the sweep.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    Group::ALL.into_iter().map(Group::name).chain(["sweep"])
 }
 
 /// The `statewright` binary of this tree, release build: the one to measure.
@@ -219,7 +239,9 @@ pub fn statewright() -> &'static Path {
 /// If it does not compile; the message is the compiler's.
 pub fn statewright_release() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| or_panic(cargo_build(&["--release", "--package", "statewright"])))
+    PROGRAM.get_or_init(|| {
+        or_panic(cargo_build("statewright", &["statewright"], &["--release", "--package", "statewright"]))
+    })
 }
 
 fn or_panic<T>(ready: Result<T, ToolError>) -> T {
@@ -300,32 +322,39 @@ fn build(tool: &GoTool) -> Result<Ready, ToolError> {
 
 const AWS_STAND_IN: &str = "aws-stand-in";
 
-fn aws_stand_in_sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(AWS_STAND_IN)
+const TEMPLATE_LINTERS: &str = "template-linters";
+
+/// The folder of what a tool in Python needs beside Python itself.
+fn python_sources(tool: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(tool)
 }
 
-/// Installs what `requirements.txt` of the stand-in names into an environment of its own, or finds it there.
-fn install_aws_stand_in() -> Result<Ready, ToolError> {
-    let requirements = aws_stand_in_sources().join("requirements.txt");
+/// Installs what `requirements.txt` of a tool names into an environment of its own, or finds it there.
+fn install_python(tool: &'static str) -> Result<Ready, ToolError> {
+    let requirements = python_sources(tool).join("requirements.txt");
     let mut key = Sha256::new();
     // What is installed is for one version of Python.
-    feed(&mut key, &run_python(Path::new("python3"), &["-VV"])?);
+    feed(&mut key, &run_python(tool, Path::new("python3"), &["-VV"])?);
     feed(&mut key, &fs::read(&requirements).map_err(ToolError::io("cannot read", &requirements))?);
-    in_cache(AWS_STAND_IN, &short_hex(key), |folder| {
-        run_python(Path::new("python3"), &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
+    in_cache(tool, &short_hex(key), |folder| {
+        run_python(tool, Path::new("python3"), &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
         // Through `python`, not through `pip`, whose first line names the folder that is about to be renamed.
         let pip =
             ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--requirement"];
         let arguments = pip.iter().map(OsStr::new).chain([requirements.as_os_str()]);
-        run_python(&folder.join("bin").join("python"), &arguments.collect::<Vec<_>>()).map(drop)
+        run_python(tool, &folder.join("bin").join("python"), &arguments.collect::<Vec<_>>()).map(drop)
     })
 }
 
 /// What Python printed.
-fn run_python(python: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, ToolError> {
+fn run_python(
+    tool: &'static str,
+    python: &Path,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<Vec<u8>, ToolError> {
     let ran = Command::new(python).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            ToolError::PythonMissing { tool: AWS_STAND_IN }
+            ToolError::PythonMissing { tool }
         } else {
             ToolError::io("cannot run", python)(error)
         }
@@ -334,11 +363,31 @@ fn run_python(python: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>,
         return Ok(ran.stdout);
     }
     Err(ToolError::Build {
-        tool: AWS_STAND_IN,
+        tool,
         status: ran.status.to_string(),
         // Which of the two it complains on depends on the module.
         output: String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
     })
+}
+
+/// Python with the linters of templates, cfn-lint and those of SAM.
+///
+/// # Panics
+/// If they cannot be installed; the message says what is missing.
+pub fn template_python() -> &'static Path {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| or_panic(install_python(TEMPLATE_LINTERS)).path.join("bin").join("python"))
+}
+
+/// A SAM template as the CloudFormation template that it becomes (`sam`), or a YAML file as it is (`yaml`).
+///
+/// # Panics
+/// If it cannot be read.
+pub fn template(kind: &str, file: &Path) -> serde_json::Value {
+    let look = python_sources(TEMPLATE_LINTERS).join("look.py");
+    let arguments = [look.as_os_str(), OsStr::new(kind), file.as_os_str()];
+    let text = or_panic(run_python(TEMPLATE_LINTERS, template_python(), &arguments));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 /// What every build has in its environment, whatever the caller has in theirs: no flags and no workspace of their own, no
@@ -457,10 +506,10 @@ fn short_hex(key: Sha256) -> String {
     key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Lets cargo build `statewright` (or find it fresh) and tells where it put it. For tests it is built as a part of the
-/// workspace, so that what `cargo test` has built of it serves; for benches alone, as its users build it.
-fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
-    const TOOL: &str = "statewright";
+/// Lets cargo build these binaries (or find them fresh) and tells where it put the last of them; all lie in one folder. For tests
+/// they are built as a part of the workspace, so that what `cargo test` has built of them serves; for benches alone, as
+/// their users build them.
+fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> Result<PathBuf, ToolError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
@@ -476,20 +525,22 @@ fn cargo_build(arguments: &[&str]) -> Result<PathBuf, ToolError> {
     }
     let built = command
         .current_dir(root)
-        .args(["build", "--bin", TOOL, "--message-format=json-render-diagnostics"])
+        .args(["build", "--message-format=json-render-diagnostics"])
+        .args(binaries.iter().flat_map(|binary| ["--bin", binary]))
         .args(arguments)
         .stdin(Stdio::null())
         .output()
         .map_err(ToolError::io("cannot run cargo in", root))?;
-    // One JSON object a line; the one of our binary names the file, whatever target folder is configured.
+    // One JSON object a line; those of our binaries name their files, whatever target folder is configured.
     String::from_utf8_lossy(&built.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == TOOL)
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .filter(|message| binaries.iter().any(|binary| message["target"]["name"] == *binary))
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .next_back()
         .filter(|_| built.status.success())
         .ok_or_else(|| ToolError::Build {
-            tool: TOOL,
+            tool,
             status: built.status.to_string(),
             output: String::from_utf8_lossy(&built.stderr).into_owned(),
         })
@@ -507,8 +558,11 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
     let watch = Stopwatch::start();
-    let ready = install_aws_stand_in()?;
+    let ready = install_python(AWS_STAND_IN)?;
     report(AWS_STAND_IN, &ready, watch.elapsed().as_secs_f64());
+    let watch = Stopwatch::start();
+    let ready = install_python(TEMPLATE_LINTERS)?;
+    report(TEMPLATE_LINTERS, &ready, watch.elapsed().as_secs_f64());
     let clients: &[&GoTool] = &[
         &PULUMI,
         #[cfg(feature = "extended")]

@@ -14,6 +14,8 @@ mod system_clock;
 mod system_ids;
 
 #[cfg(feature = "aws")]
+mod absent;
+#[cfg(feature = "aws")]
 pub mod aws;
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -31,6 +33,8 @@ mod seeded_ids;
 #[cfg(feature = "testing")]
 mod stepping_clock;
 
+#[cfg(feature = "aws")]
+pub use absent::Absent;
 pub use finding::{Finding, State};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;

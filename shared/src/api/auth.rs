@@ -11,8 +11,10 @@ use tokio::sync::Mutex;
 
 use super::App;
 use super::body::BodyLimit;
+use super::door::Door;
 use super::error::Failure;
 use super::gate::{Pass, Share, Who};
+use super::handlers::takes_gzip;
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
@@ -36,7 +38,8 @@ pub(super) async fn guard(
     // What the body takes is held until the handler is through with what it made of it.
     let share = Arc::new(Mutex::new(Share::default()));
     parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, share: Arc::clone(&share) });
-    next.run(Request::from_parts(parts, body)).await
+    let (door, takes_gzip) = (Door::of(&parts), takes_gzip(&parts.headers));
+    door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await
 }
 
 async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Result<Option<Pass>, Failure> {

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
 use super::App;
+use super::door::Door;
 use super::error::Failure;
 use super::gate::Share;
 use crate::limits::{BODY_PAUSE_MAX, BODY_TIME_MAX};
@@ -46,6 +47,11 @@ impl Body {
         self.sent_gzip.unwrap_or_else(|| gzip(&self.text))
     }
 
+    /// The bytes that were sent.
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.sent_gzip.as_ref().unwrap_or(&self.text).len() as u64
+    }
+
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
@@ -67,8 +73,15 @@ impl FromRequest<App> for Body {
             .cloned()
             .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
         let mut share = share.lock().await;
+        let door = request.extensions().get().copied().unwrap_or(Door::OPEN);
         let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
-        let sent = receive(app, &mut share, request.into_body(), bytes_max).await?;
+        let sent_bytes_max = bytes_max.min(door.bytes_max);
+        let sent = match receive(app, &mut share, request.into_body(), sent_bytes_max).await {
+            Err(Failure::Refused(Error::TooLarge { .. })) if door.bytes_max < bytes_max => {
+                return Err(Failure::DoorTooNarrow(door.bytes_max));
+            }
+            received => received?,
+        };
         if sent.starts_with(&GZIP_MAGIC) {
             let text = inflate(app, &mut share, &sent, bytes_max).await?;
             return Ok(Self { text, sent_gzip: Some(sent) });

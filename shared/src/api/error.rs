@@ -19,6 +19,10 @@ pub enum Failure {
     NoRoom,
     /// The body did not come.
     Stalled,
+    /// What was sent is longer, in bytes, than what is taken through the door that it came through.
+    DoorTooNarrow(usize),
+    /// The answer is longer, in bytes, than what the request's door lets out.
+    AnswerTooLong(usize),
     /// What the server cannot do without does not work: which part.
     NotReady(&'static str),
 }
@@ -56,6 +60,22 @@ impl IntoResponse for Failure {
                 StatusCode::REQUEST_TIMEOUT,
                 "Request Timeout: the request's body did not come to its end in time".to_owned(),
             ),
+            // The CLI halves a batch of journal entries when it reads this status.
+            Self::DoorTooNarrow(max) => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!(
+                    "Request Too Large: this server's gateway lets through {max} bytes. An update fits where the CLI keeps a \
+                     journal, which it sends in small batches; a whole state of this size does not: serve the same store from \
+                     a container for it (see the README of Statewright, \"Large states\")"
+                ),
+            ),
+            Self::AnswerTooLong(max) => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!(
+                    "Request Too Large: the answer is longer than the {max} bytes that this server's gateway lets through; \
+                     serve the same store from a container for it (see the README of Statewright, \"Large states\")"
+                ),
+            ),
             Self::NotReady(part) => {
                 (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {part} is not ready"))
             }
@@ -86,6 +106,7 @@ impl Failure {
             Self::TooManyRequests(_) => Some("requests"),
             Self::NoRoom => Some("memory"),
             Self::Stalled => Some("stalled"),
+            Self::DoorTooNarrow(_) | Self::AnswerTooLong(_) => Some("gateway"),
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod audit;
 mod auth;
 mod body;
+mod door;
 mod error;
 mod gate;
 mod handlers;
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
+pub use door::Door;
 pub use error::Failure;
 pub use routes::{metrics_router, router};
 
@@ -48,6 +50,11 @@ impl Default for Limits {
 /// it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
+
+/// The name that whoever hands a request over has for it, for the log and the client. Put into a request's extensions; a request
+/// without one gets a name here.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub String);
 
 /// What handlers get: the context of use cases, and what watches over the requests.
 #[derive(Clone)]

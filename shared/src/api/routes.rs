@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, head, history, log, nothing, read, secrets};
+use super::handlers::{admin, head, history, log, nothing, openapi, read, secrets};
 use super::unsupported::unsupported;
 use super::{App, auth, watch};
 use crate::limits::{
@@ -43,6 +43,25 @@ pub enum Group {
     Admin,
 }
 
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin];
+
+    /// The group that answers what is in no row of the table.
+    pub const DEFAULT: Self = Self::Read;
+
+    /// The function's name: of its folder, and in templates.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Secrets => "secrets",
+            Self::Head => "head",
+            Self::Log => "log",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// One route.
 pub struct Route {
     /// The method.
@@ -59,6 +78,26 @@ pub struct Route {
     /// since its start and its end are kept.
     pub action: Option<&'static str>,
     handler: fn(MethodFilter) -> MethodRouter<App>,
+}
+
+impl Route {
+    /// A name made of its method and its path, in letters and digits alone: `GetApiUser`.
+    pub fn id(&self) -> String {
+        let method = self.method.as_str().to_ascii_lowercase();
+        let words = self.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        std::iter::once(method.as_str())
+            .chain(words)
+            .flat_map(|word| {
+                let (first, rest) = word.split_at(1);
+                [first.to_ascii_uppercase(), rest.to_owned()]
+            })
+            .collect()
+    }
+
+    /// The parameters in its path.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    }
 }
 
 impl std::fmt::Debug for Route {
@@ -146,6 +185,7 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
+    GET "/api/openapi/pulumi-spec.json" Nobody 0, Read openapi::document;
     GET "/healthz" Nobody 0, Admin admin::health;
     GET "/readyz" Nobody 0, Admin admin::ready;
 ];

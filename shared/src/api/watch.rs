@@ -13,7 +13,7 @@ use super::audit::{Record, Result as Outcome};
 use super::error::{CountedAs, OperatorNote};
 use super::metrics::Seen;
 use super::trail::{Story, Trail};
-use super::{App, Peer};
+use super::{App, Peer, RequestId};
 use crate::ports::Timestamp;
 
 /// Gives a request its ID and its trail, and tells what became of it.
@@ -53,7 +53,10 @@ struct Answered {
 impl Watched {
     fn begin(app: App, request: &mut Request) -> Self {
         app.metrics().begin();
-        let request_id = trace(request.headers()).unwrap_or_else(|| app.ids.uuid().simple().to_string());
+        let request_id = match request.extensions().get() {
+            Some(RequestId(id)) => id.clone(),
+            None => trace(request.headers()).unwrap_or_else(|| app.ids.uuid().simple().to_string()),
+        };
         let trail = Trail::default();
         request.extensions_mut().insert(trail.clone());
         Self {

@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod deployment;
+pub mod durations;
 pub(crate) mod events;
 pub mod ids;
 pub mod integrity;

@@ -12,7 +12,7 @@ mod inventory;
 mod keys;
 mod ledger;
 
-pub use blobs::{Blob, BlobKey, Blobs};
+pub use blobs::{Blob, BlobKey, Blobs, SignedUrl};
 pub use clock::{Clock, Timestamp};
 pub use ids::Ids;
 pub use inventory::{Cursor, Inventory, Part};

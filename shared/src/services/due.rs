@@ -34,6 +34,28 @@ pub(super) enum Next {
     AsItIs,
 }
 
+impl Swept {
+    /// Adds what another sweep did after this one, which says whether more is due.
+    pub fn add(&mut self, next: &Self) {
+        let &Self { ended, running, over, erased, pruned, blobs, failed, overdue_seconds, more } = next;
+        self.ended += ended;
+        self.running += running;
+        self.over += over;
+        self.erased += erased;
+        self.pruned += pruned;
+        self.blobs += blobs;
+        self.failed += failed;
+        self.overdue_seconds = self.overdue_seconds.max(overdue_seconds);
+        self.more = more;
+    }
+
+    /// Says in the log what was done.
+    pub fn log(&self) {
+        let &Self { ended, running, over, erased, pruned, blobs, failed, overdue_seconds, more: _ } = self;
+        tracing::info!(ended, running, over, erased, pruned, blobs, failed, overdue_seconds, "swept");
+    }
+}
+
 /// How many pages may still be removed for a due item.
 pub(super) struct Pages(usize);
 
@@ -69,6 +91,8 @@ pub struct Swept {
     pub blobs: usize,
     /// Due items that could not be looked at; the log says why, and the next sweep tries again.
     pub failed: usize,
+    /// For how long the oldest of these has been due, in seconds.
+    pub overdue_seconds: u64,
     /// Whether more may be due.
     pub more: bool,
 }

@@ -35,14 +35,20 @@ impl Part {
     }
 }
 
-/// Tries each part once: a read, an unwrap, a put of a few bytes and its removal. No attempt is repeated.
+/// Tries each part that the process works with once: a read, an unwrap, a put of a few bytes and its removal. No attempt is
+/// repeated.
 ///
 /// # Errors
 /// The first part that failed with its error, or without one if it gave no answer in time.
 pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Option<Error>)> {
     let ledger = async { Ok(ctx.ledger.get(&ItemKeys::signer()).await.map(drop)?) };
     within(ctx, Part::Ledger, wait_max, ledger).await?;
-    within(ctx, Part::Keys, wait_max, update_tokens::try_signer(ctx)).await?;
+    if ctx.rights.keys {
+        within(ctx, Part::Keys, wait_max, update_tokens::try_signer(ctx)).await?;
+    }
+    if !ctx.rights.blobs {
+        return Ok(());
+    }
     let blobs = async {
         ctx.blobs.put(&probe_blob(), Bytes::from_static(b"ready")).await?;
         Ok(ctx.blobs.delete(&probe_blob()).await?)

@@ -16,7 +16,7 @@ use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
 use crate::layout::records::{Due, Head, Name, Outputs, Removed};
-use crate::ports::{Expect, Order, Query};
+use crate::ports::{Expect, Order, Query, SignedUrl};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
 pub const TAG_VALUE_BYTES_MAX: usize = 256;
@@ -319,6 +319,15 @@ pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
     Ok(())
 }
 
+/// A deployment on its way to who asked for it.
+#[derive(Debug)]
+pub enum Exported {
+    /// The gzip of its text.
+    Gzip(Bytes),
+    /// Where the store itself hands out the gzip.
+    At(SignedUrl),
+}
+
 /// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
 /// runs, the current deployment is what that update has saved so far.
 ///
@@ -330,6 +339,25 @@ pub async fn export(
     address: &StackAddress,
     version: Option<u64>,
 ) -> Result<Option<Bytes>, Error> {
+    match export_within(ctx, caller, address, version, u64::MAX).await? {
+        Some(Exported::Gzip(gzip)) => Ok(Some(gzip)),
+        // Nothing is that long.
+        Some(Exported::At(_)) | None => Ok(None),
+    }
+}
+
+/// As [`export`]; but what is published and has a gzip longer than `bytes_max` is to be had from the store itself, where the
+/// store has such a thing.
+///
+/// # Errors
+/// As [`export`].
+pub async fn export_within(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+    bytes_max: u64,
+) -> Result<Option<Exported>, Error> {
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let snapshot = match (version, head.value.running) {
         (Some(version), _) => Some(read_version(ctx, id, address, version).await?.snapshot),
@@ -337,15 +365,18 @@ pub async fn export(
         (None, Some(update)) => {
             let progress = publish::progress(ctx, update, head.value.snapshot.as_ref()).await?;
             if progress.is_some() {
-                return Ok(progress);
+                return Ok(progress.map(Exported::Gzip));
             }
             head.value.snapshot
         }
     };
-    match snapshot {
-        Some(snapshot) => Ok(Some(fetch_snapshot(ctx, &snapshot).await?)),
-        None => Ok(None),
+    let Some(snapshot) = snapshot else { return Ok(None) };
+    if snapshot.bytes_gzip > bytes_max
+        && let Some(url) = store::signed_url(ctx, &snapshot.blob).await?
+    {
+        return Ok(Some(Exported::At(url)));
     }
+    Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot).await?)))
 }
 
 /// The JSON text of the current outputs; `None` for a stack without a version.

@@ -12,9 +12,10 @@ use super::Error;
 use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
+use crate::limits::SIGNED_URL_VALID;
 use crate::ports::{
     BlobKey, CommitError, Cursor, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page,
-    Part, PortError, Query, Refusal, Wrap, WrappedKey, Write, WriteAction,
+    Part, PortError, Query, Refusal, SignedUrl, Wrap, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
@@ -236,6 +237,12 @@ pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Resu
         Payload::Inline => Ok(tail),
         Payload::Blob { key, sha256 } => fetch_blob(ctx, key, sha256).await,
     }
+}
+
+/// A URL at which the store itself hands out a blob, where it has such a thing.
+pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
+    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
+    Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
 }
 
 /// The bytes of a blob as they are, if it is there.

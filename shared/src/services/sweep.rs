@@ -62,6 +62,8 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
             for item in &due {
                 if let Err(error) = look_at(ctx, item, &mut swept).await {
                     swept.failed += 1;
+                    let due = ItemKeys::parse_due_sort(&item.key.sort).unwrap_or(now);
+                    swept.overdue_seconds = swept.overdue_seconds.max(now.since(due).as_secs());
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(error, due = item.key.sort, "cannot sweep");
                 }

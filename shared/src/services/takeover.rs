@@ -51,13 +51,14 @@ pub(super) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>,
 }
 
 /// Brings a stack whose update is over, but not published, to what that update saved: whoever meets the stack does it.
-/// A stack that nobody holds, or whose holder's lease goes on, stays as it is.
+/// A stack that nobody holds, or whose holder's lease goes on, stays as it is; so does each in a process that may not publish,
+/// where an export shows what the update saved, as it does while one runs.
 ///
 /// # Errors
 /// Those of the ports.
 pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
-        let Some(id) = located.head.value.running else { return Ok(located) };
+        let Some(id) = located.head.value.running.filter(|_| ctx.rights.publish) else { return Ok(located) };
         let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
             return Err(Error::Broken(format!("the running update {id} has no record")));
         };

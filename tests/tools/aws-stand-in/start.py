@@ -14,13 +14,16 @@ port = listening.getsockname()[1]
 
 # Read when the modules are imported.
 os.environ.update(
+    # It looks at the signatures of URLs, and at no others.
+    AWS_ACCESS_KEY_ID="stand-in",
+    AWS_SECRET_ACCESS_KEY="stand-in",
     GATEWAY_PORT=str(port),
     IOT_MTLS_ENABLED="0",
     LOG_LEVEL="ERROR",
     MINISTACK_HOST="localhost",
     PERSIST_STATE="0",
     S3_PERSIST="0",
-    SERVICES="dynamodb,kms,s3",
+    SERVICES="cloudformation,dynamodb,kms,s3",
 )
 
 from hypercorn.asyncio import serve

@@ -146,8 +146,7 @@ async fn sweep_for_ever(app: App) {
             Ok(swept) => {
                 app.metrics().swept(&swept);
                 if swept != Swept::default() {
-                    let Swept { ended, running, over, erased, pruned, blobs, failed, more: _ } = swept;
-                    tracing::info!(ended, running, over, erased, pruned, blobs, failed, "swept");
+                    swept.log();
                 }
                 // Those that failed are due again at once, so they wait for the next sweep.
                 swept.more && swept.failed == 0

@@ -260,7 +260,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
 }
 
 async fn look_at_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Look {
-    let client = &clients.dynamodb;
+    let client = &clients.dynamodb();
     let mut found = Vec::new();
     match client.describe_table().table_name(table.name).send().await {
         Ok(described) => {
@@ -336,7 +336,7 @@ async fn look_at_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> L
 
 async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
     const WHAT: &str = "expiry of items";
-    let asked = clients.dynamodb.describe_time_to_live().table_name(table.name).send().await;
+    let asked = clients.dynamodb().describe_time_to_live().table_name(table.name).send().await;
     let ttl = match asked {
         Ok(found) => found.time_to_live_description,
         Err(error) => return table.hides(WHAT, "dynamodb:DescribeTimeToLive", error),
@@ -361,7 +361,7 @@ async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
 
 async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
     const WHAT: &str = "recovery to any point of 35 days";
-    let asked = clients.dynamodb.describe_continuous_backups().table_name(table.name).send().await;
+    let asked = clients.dynamodb().describe_continuous_backups().table_name(table.name).send().await;
     let backups = match asked {
         Ok(found) => found.continuous_backups_description,
         Err(error) => return table.hides(WHAT, "dynamodb:DescribeContinuousBackups", error),
@@ -387,7 +387,7 @@ async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
 /// What a server does with the table: writes under a condition, reads, queries and removes.
 async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
-    let client = &clients.dynamodb;
+    let client = &clients.dynamodb();
     let (probe, absent) = (ItemKey::new("STORE", "PROBE"), ItemKey::new("STORE", "PROBE#ABSENT"));
     let get = client
         .get_item()
@@ -444,7 +444,7 @@ async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Resul
 }
 
 async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
-    let client = &clients.s3;
+    let client = &clients.s3();
     let mut found = Vec::new();
     if let Err(error) = client.head_bucket().bucket(bucket.name).send().await {
         return Err((found, bucket.fails("there", "s3:ListBucket", error)));
@@ -547,7 +547,7 @@ fn encryption(bucket: &Thing<'_>, is_encrypted: bool) -> Finding {
 async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
     const PROBE: &str = "probe/doctor";
-    let client = &clients.s3;
+    let client = &clients.s3();
     let body = ByteStream::from_static(b"ready");
     client
         .put_object()
@@ -575,7 +575,7 @@ async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Fi
 }
 
 async fn look_at_key(clients: &Clients, key: &Thing<'_>) -> Look {
-    let client = &clients.kms;
+    let client = &clients.kms();
     let mut found = Vec::new();
     match client.describe_key().key_id(key.name).send().await {
         Ok(described) => {
@@ -628,7 +628,7 @@ async fn look_at_key(clients: &Clients, key: &Thing<'_>) -> Look {
 /// What a server does with the key.
 async fn use_key(clients: &Clients, key: &Thing<'_>) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
-    let client = &clients.kms;
+    let client = &clients.kms();
     let made = client
         .generate_data_key()
         .key_id(key.name)

@@ -66,7 +66,7 @@ impl fmt::Debug for DynamoLedger {
 impl DynamoLedger {
     /// The ledger in this table. `clock` waits and `ids` says for how long, where a call is turned away.
     pub fn new(clients: &Clients, table: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { client: clients.dynamodb.clone(), table, patience: Patience::new(clock, ids) }
+        Self { client: clients.dynamodb(), table, patience: Patience::new(clients, clock, ids) }
     }
 
     /// A part of all items whose partition starts with `prefix`: 1 MB of the table, whatever of it is meant.

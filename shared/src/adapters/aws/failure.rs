@@ -2,11 +2,13 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
+use super::Clients;
 use crate::ports::{Clock, Ids, PortError};
 
 /// Attempts at a call that the service turns away for now.
@@ -21,11 +23,12 @@ const FIRST_WAIT_MAX: Duration = Duration::from_millis(50);
 pub(super) struct Patience {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    calls: Arc<AtomicU64>,
 }
 
 impl Patience {
-    pub(super) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { clock, ids }
+    pub(super) fn new(clients: &Clients, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self { clock, ids, calls: Arc::clone(&clients.calls) }
     }
 
     /// The answer of the first call that is not turned away, or of the last.
@@ -37,6 +40,10 @@ impl Patience {
     where
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
     {
+        let mut call = || {
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            call()
+        };
         let mut wait_max = FIRST_WAIT_MAX;
         for _ in 1..ATTEMPTS_MAX {
             match call().await {

@@ -46,7 +46,7 @@ impl KmsKeys {
     /// Data keys under this master key: see [`super::Names::key`]. `clock` waits and `ids` says for how long, where a call is
     /// turned away.
     pub fn new(clients: &Clients, key: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { client: clients.kms.clone(), key, patience: Patience::new(clock, ids) }
+        Self { client: clients.kms(), key, patience: Patience::new(clients, clock, ids) }
     }
 }
 

@@ -15,11 +15,12 @@ mod s3;
 mod setup;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_config::timeout::TimeoutConfig;
-use aws_config::{AppName, BehaviorVersion, ConfigLoader, Region};
+use aws_config::{AppName, BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_smithy_http_client::tls;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
@@ -91,13 +92,13 @@ pub struct Names {
 #[error("no AWS region is set: name one with AWS_REGION or in the profile")]
 pub struct NoRegion;
 
-/// Clients of the three services. Clones share connections and credentials.
+/// What clients of the three services are made of. Clones, and all clients made of one, share connections and credentials.
+/// A program links the clients that it makes, and no others.
 #[derive(Debug, Clone)]
 pub struct Clients {
-    pub(crate) dynamodb: aws_sdk_dynamodb::Client,
-    pub(crate) s3: aws_sdk_s3::Client,
-    pub(crate) kms: aws_sdk_kms::Client,
-    attempt_timeout: Duration,
+    config: SdkConfig,
+    options: Options,
+    calls: Arc<AtomicU64>,
 }
 
 impl Clients {
@@ -138,34 +139,46 @@ impl Clients {
             return Err(NoRegion);
         }
 
-        let endpoint = |own: &Option<String>| own.clone().or_else(|| options.endpoint.clone());
         let timeouts = timeouts(options.attempt_timeout);
-        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&config)
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts.clone());
-        let mut s3 = aws_sdk_s3::config::Builder::from(&config)
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts.clone())
-            .force_path_style(options.s3_path_style);
-        let mut kms = aws_sdk_kms::config::Builder::from(&config)
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts);
-        // Where nothing is said here, what the environment says about a service's URL stays.
-        if let Some(url) = endpoint(&options.dynamodb_endpoint) {
+        let config =
+            config.into_builder().retry_config(RetryConfig::disabled()).timeout_config(timeouts).build();
+        Ok(Self { config, options: options.clone(), calls: Arc::default() })
+    }
+
+    /// The calls of services so far, of all that was made of these clients; one that is repeated counts again.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    // Where no URL is said, what the environment says about a service's stays.
+
+    fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&self.config);
+        if let Some(url) = self.endpoint(&self.options.dynamodb_endpoint) {
             dynamodb = dynamodb.endpoint_url(url);
         }
-        if let Some(url) = endpoint(&options.s3_endpoint) {
+        aws_sdk_dynamodb::Client::from_conf(dynamodb.build())
+    }
+
+    fn s3(&self) -> aws_sdk_s3::Client {
+        let mut s3 =
+            aws_sdk_s3::config::Builder::from(&self.config).force_path_style(self.options.s3_path_style);
+        if let Some(url) = self.endpoint(&self.options.s3_endpoint) {
             s3 = s3.endpoint_url(url);
         }
-        if let Some(url) = endpoint(&options.kms_endpoint) {
+        aws_sdk_s3::Client::from_conf(s3.build())
+    }
+
+    fn kms(&self) -> aws_sdk_kms::Client {
+        let mut kms = aws_sdk_kms::config::Builder::from(&self.config);
+        if let Some(url) = self.endpoint(&self.options.kms_endpoint) {
             kms = kms.endpoint_url(url);
         }
-        Ok(Self {
-            dynamodb: aws_sdk_dynamodb::Client::from_conf(dynamodb.build()),
-            s3: aws_sdk_s3::Client::from_conf(s3.build()),
-            kms: aws_sdk_kms::Client::from_conf(kms.build()),
-            attempt_timeout: options.attempt_timeout,
-        })
+        aws_sdk_kms::Client::from_conf(kms.build())
+    }
+
+    fn endpoint<'a>(&'a self, own: &'a Option<String>) -> Option<&'a String> {
+        own.as_ref().or(self.options.endpoint.as_ref())
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode};
 use bytes::Bytes;
@@ -14,11 +15,12 @@ use futures::{StreamExt, stream};
 
 use super::failure::{Patience, is_turned_away, of_read, of_write};
 use super::{Clients, timeouts};
-use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Part, PortError};
+use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Part, PortError, SignedUrl};
 
 const STORING: &str = "storing a blob";
 const READING: &str = "reading a blob";
 const DELETING: &str = "deleting a blob";
+const SIGNING: &str = "signing a URL of a blob";
 const LISTING: &str = "listing the blobs";
 
 /// The slowest upload, in bytes a second, that is not given up: an attempt gets its time by that.
@@ -49,10 +51,10 @@ impl S3Blobs {
     /// The blobs of this bucket. `clock` waits and `ids` says for how long, where a call is turned away.
     pub fn new(clients: &Clients, bucket: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self {
-            client: clients.s3.clone(),
+            client: clients.s3(),
             bucket,
-            attempt_timeout: clients.attempt_timeout,
-            patience: Patience::new(clock, ids),
+            attempt_timeout: clients.options.attempt_timeout,
+            patience: Patience::new(clients, clock, ids),
         }
     }
 }
@@ -122,6 +124,24 @@ impl Blobs for S3Blobs {
             }
         });
         Ok(Some(Blob { bytes_total, stream: chunks.boxed() }))
+    }
+
+    async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {
+        let presigning =
+            PresigningConfig::expires_in(valid_for).map_err(|error| PortError::not_done(SIGNING, error))?;
+        // The signature covers how S3 answers: the client inflates what is said to be gzip, and nobody on the way keeps it.
+        let signed = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(key.as_str())
+            .response_content_encoding("gzip")
+            .response_content_type("application/json")
+            .response_cache_control("no-store")
+            .presigned(presigning)
+            .await
+            .map_err(|error| PortError::not_done(SIGNING, error))?;
+        Ok(Some(SignedUrl(signed.uri().to_owned())))
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {

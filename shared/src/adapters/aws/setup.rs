@@ -99,7 +99,7 @@ async fn table(
     clock: &dyn Clock,
     done: &mut Vec<Done>,
 ) -> Result<(), SetupError> {
-    let client = &clients.dynamodb;
+    let client = &clients.dynamodb();
     let asked = client
         .create_table()
         .table_name(name)
@@ -183,8 +183,9 @@ async fn table(
 
 /// The table, once it can be used.
 async fn ready(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<TableDescription, SetupError> {
+    let client = clients.dynamodb();
     for _ in 0..LOOKS_MAX {
-        match clients.dynamodb.describe_table().table_name(name).send().await {
+        match client.describe_table().table_name(name).send().await {
             Ok(found) => {
                 if let Some(table) =
                     found.table.filter(|table| table.table_status == Some(TableStatus::Active))
@@ -212,7 +213,7 @@ pub(super) fn has_our_keys(table: &TableDescription) -> bool {
 }
 
 async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), SetupError> {
-    let client = &clients.s3;
+    let client = &clients.s3();
     let outcome = match client.head_bucket().bucket(name).send().await {
         Ok(_) => Outcome::Found,
         Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => {
@@ -290,7 +291,7 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
 }
 
 async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), SetupError> {
-    let client = &clients.kms;
+    let client = &clients.kms();
     let (id, outcome) = match client.describe_key().key_id(name).send().await {
         Ok(found) => (found.key_metadata.map(|key| key.key_id), Outcome::Found),
         Err(error) if code(&error) != Some("NotFoundException") => {

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing, takes_gzip};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
+use crate::api::door::Door;
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, UpdateText};
 use crate::api::trail::Trail;
@@ -144,13 +145,15 @@ pub(crate) async fn import(
     caller: Caller,
     trail: Trail,
     StackPath(address): StackPath,
-    host: AskedHost,
+    (host, door): (AskedHost, Door),
     body: Body,
 ) -> Answer {
+    let sent_bytes = body.sent_bytes();
     let made = at_once::import(&app, &caller, &address, body.text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);
+    door.warn(sent_bytes, &mut answer);
     Ok(answer)
 }
 
@@ -270,7 +273,7 @@ pub(crate) async fn begin_update(
     trail: Trail,
     StackPath(address): StackPath,
     headers: HeaderMap,
-    host: AskedHost,
+    (host, door): (AskedHost, Door),
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {
@@ -285,8 +288,10 @@ pub(crate) async fn begin_update(
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
     trail.update(begun.started.update);
     let secrets_url = begun.started.secrets_url.clone();
+    let state_bytes = begun.located.head.value.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes_gzip);
     let mut answer = begun_update(&headers, begun)?;
     host.compare(&app, secrets_url.as_deref(), &mut answer);
+    door.warn(state_bytes, &mut answer);
     Ok(answer)
 }
 

@@ -5,6 +5,7 @@ pub(super) mod head;
 pub(super) mod history;
 pub(super) mod log;
 pub(super) mod nothing;
+pub(super) mod openapi;
 pub(super) mod read;
 pub(super) mod secrets;
 
@@ -49,7 +50,8 @@ fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
     Ok((headers, gzip).into_response())
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether the client takes what is compressed.
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
         .iter()

@@ -11,11 +11,13 @@ use bytes::Bytes;
 
 use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text};
 use crate::api::App;
+use crate::api::door::{Door, elsewhere};
 use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText, VersionPath};
 use crate::domain::names::Login;
 use crate::layout::records::Role;
+use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
-use crate::services::stacks::{self, ListFilter, ListPosition, StackView};
+use crate::services::stacks::{self, Exported, ListFilter, ListPosition, StackView};
 use crate::services::texts::gunzip;
 use crate::services::{Error, accounts, events as event_service, lookup};
 use crate::wire::pulumi::{
@@ -212,9 +214,11 @@ pub(crate) async fn export(
     StackPath(address): StackPath,
     VersionPath(version): VersionPath,
     headers: HeaderMap,
+    door: Door,
 ) -> Answer {
-    match (stacks::export(&app, &caller, &address, version).await?, version) {
-        (Some(gzip), _) => json_gzip(&headers, gzip),
+    match (stacks::export_within(&app, &caller, &address, version, door.stored_bytes_max()).await?, version) {
+        (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
+        (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
         (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
         (None, Some(version)) => Err(Error::NoVersion { address, version }.into()),
     }

@@ -1,0 +1,8 @@
+//! The function that moves stacks' heads and the lives of updates.
+
+use statewright_lambda::{Error, Function, Group};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    Function::start().await?.with_blobs().with_keys().publishes().serve(Group::Head).await
+}

@@ -1,0 +1,178 @@
+//! What all functions share. A function's `main` reads as what it is given and what it serves:
+//!
+//! ```text
+//! Function::start().await?.with_blobs().with_keys().publishes().serve(Group::Head).await
+//! ```
+//!
+//! What it is not given is not linked into it, and its role allows no more.
+
+mod doorway;
+mod environment;
+mod log;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::Response;
+use lambda_http::service_fn;
+use lambda_runtime::LambdaEvent;
+use serde_json::Value;
+use statewright_shared::adapters::aws::{Clients, DynamoLedger, KmsKeys, Options, S3Blobs};
+use statewright_shared::adapters::{Absent, SystemClock, SystemIds};
+use statewright_shared::api::{self, App, Limits};
+use statewright_shared::context::{Context, Rights};
+use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp};
+use statewright_shared::services::sweep::{self, Swept};
+use tower::ServiceExt as _;
+
+pub use lambda_runtime::Error;
+pub use statewright_shared::api::routes::Group;
+
+use self::environment::Environment;
+use self::log::{Log, Metric};
+
+/// A function that is being put together, once for each process.
+pub struct Function {
+    log: Log,
+    environment: Environment,
+    clients: Clients,
+    blobs: Arc<dyn Blobs>,
+    keys: Arc<dyn Keys>,
+    rights: Rights,
+}
+
+impl Function {
+    /// A function with the ledger and nothing else. No service is called yet.
+    ///
+    /// # Errors
+    /// When a variable of the environment is missing or wrong: the error says which.
+    pub async fn start() -> Result<Self, Error> {
+        let log = Log::start();
+        let environment = Environment::read(|name| std::env::var(name).ok())?;
+        let options = Options {
+            s3_path_style: environment.s3_path_style,
+            attempt_timeout: environment.attempt_timeout,
+            ..Options::default()
+        };
+        let clients = Clients::connect(&options).await?;
+        log.counts(&clients);
+        let rights = Rights { publish: false, blobs: false, keys: false };
+        Ok(Self { log, environment, clients, blobs: Arc::new(Absent), keys: Arc::new(Absent), rights })
+    }
+
+    /// It reads or writes blobs.
+    #[must_use]
+    pub fn with_blobs(mut self) -> Self {
+        let bucket = self.environment.bucket.clone();
+        self.blobs =
+            Arc::new(S3Blobs::new(&self.clients, bucket, Arc::new(SystemClock), Arc::new(SystemIds)));
+        self
+    }
+
+    /// It opens keys.
+    #[must_use]
+    pub fn with_keys(mut self) -> Self {
+        let key = self.environment.kms_key.clone();
+        self.keys = Arc::new(KmsKeys::new(&self.clients, key, Arc::new(SystemClock), Arc::new(SystemIds)));
+        self
+    }
+
+    /// It publishes updates that are over.
+    #[must_use]
+    pub fn publishes(mut self) -> Self {
+        self.rights.publish = true;
+        self
+    }
+
+    fn context(self) -> (Log, Context) {
+        let Self { log, environment, clients, blobs, keys, rights } = self;
+        let ledger =
+            DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
+        // Others may be publishing what this one meets, so it is no one's heir.
+        let publisher = format!("function {}", SystemIds.uuid());
+        let mut context = Context::new(
+            Arc::new(ledger),
+            blobs,
+            keys,
+            Arc::new(SystemClock),
+            Arc::new(SystemIds),
+            publisher,
+        );
+        context.settings = environment.settings;
+        context.rights = rights;
+        (log, context)
+    }
+
+    /// Answers the requests for the routes of a group, one after another, for as long as the process lives. All that is done
+    /// for a request is done before its answer: what is frozen then does nothing.
+    ///
+    /// # Errors
+    /// When the runtime is gone.
+    pub async fn serve(self, group: Group) -> Result<(), Error> {
+        let (log, context) = self.context();
+        let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
+        let router = api::router(app, &[group]);
+        lambda_http::run(service_fn(move |event| answer(router.clone(), log.clone(), event))).await
+    }
+
+    /// Sweeps at every event, until nothing is due or the event's time is almost over.
+    ///
+    /// # Errors
+    /// When the runtime is gone.
+    pub async fn sweep(self) -> Result<(), Error> {
+        let (log, context) = self.context();
+        let (log, context) = (&log, &context);
+        let handle = move |event: LambdaEvent<Value>| async move {
+            log.begin(&event.context.request_id);
+            let deadline =
+                Timestamp::from_seconds(i64::try_from(event.context.deadline / 1000).unwrap_or(i64::MAX));
+            let swept = sweep_until(context, deadline).await;
+            let swept = swept.inspect_err(|error| {
+                tracing::error!(error = error as &dyn std::error::Error, "cannot sweep");
+            })?;
+            swept.log();
+            log.metrics(&[
+                Metric::count("Sweeps", 1),
+                Metric::count("UpdatesEnded", swept.ended),
+                Metric::count("SweepFailures", swept.failed),
+                Metric::seconds("Overdue", swept.overdue_seconds),
+            ]);
+            Ok::<_, Error>(
+                serde_json::json!({ "ended": swept.ended, "failed": swept.failed, "more": swept.more }),
+            )
+        };
+        lambda_runtime::run(service_fn(handle)).await
+    }
+}
+
+/// What is left of an event's time when no more is begun: a publish of a large state takes some of it.
+const LAST_MOMENT: Duration = Duration::from_secs(120);
+
+async fn sweep_until(
+    ctx: &Context,
+    deadline: Timestamp,
+) -> Result<Swept, statewright_shared::services::Error> {
+    let mut all = Swept::default();
+    loop {
+        let swept = sweep::sweep(ctx).await?;
+        all.add(&swept);
+        // Those that failed are due again at once, so they wait for the next event.
+        if !swept.more || swept.failed > 0 || ctx.now().plus(LAST_MOMENT) >= deadline {
+            return Ok(all);
+        }
+    }
+}
+
+async fn answer(router: Router, log: Log, event: lambda_http::Request) -> Result<Response, Infallible> {
+    let request = doorway::enter(event);
+    if let Some(api::RequestId(id)) = request.extensions().get() {
+        log.begin(id);
+    }
+    let answer = router.oneshot(request).await?;
+    if answer.status().is_server_error() {
+        log.metrics(&[Metric::count("ServerErrors", 1)]);
+    }
+    Ok(answer)
+}

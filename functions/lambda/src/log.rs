@@ -1,0 +1,182 @@
+//! Lines of JSON on standard output, from where the platform keeps them: what happens, audit records, and metrics.
+//!
+//! A function serves one request at a time, so a line knows which one it belongs to and how many calls of services that took.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::{Map, Value, json};
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::Clients;
+use statewright_shared::api::audit::{AuditLog, Record};
+use statewright_shared::ports::Clock as _;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+/// Where lines go. Clones are the same log.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    clients: OnceLock<Clients>,
+    current: Mutex<Current>,
+}
+
+/// The event that is being answered.
+#[derive(Debug, Default)]
+struct Current {
+    request_id: Option<String>,
+    calls_before: u64,
+    events: u64,
+}
+
+impl Log {
+    /// Takes what the process has to say.
+    pub(crate) fn start() -> Self {
+        let log = Self::default();
+        // Somebody else listens already in a test, and only there.
+        let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()));
+        log
+    }
+
+    /// From now on, lines say how many calls these clients made for an event.
+    pub(crate) fn counts(&self, clients: &Clients) {
+        let _ = self.0.clients.set(clients.clone());
+    }
+
+    /// An event begins.
+    pub(crate) fn begin(&self, request_id: &str) {
+        let calls_before = self.calls();
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = current.events + 1;
+        *current = Current { request_id: Some(request_id.to_owned()), calls_before, events };
+    }
+
+    /// Adds to metrics, by CloudWatch's embedded format. They have no dimensions, since each value of one is another metric to
+    /// pay for.
+    pub(crate) fn metrics(&self, metrics: &[Metric]) {
+        let described: Vec<Value> =
+            metrics.iter().map(|metric| json!({ "Name": metric.name, "Unit": metric.unit })).collect();
+        let mut line = Map::new();
+        let directive = json!([{ "Namespace": NAMESPACE, "Dimensions": [[]], "Metrics": described }]);
+        let milliseconds = SystemClock.now().0 / 1_000_000;
+        line.insert("_aws".to_owned(), json!({ "Timestamp": milliseconds, "CloudWatchMetrics": directive }));
+        line.extend(metrics.iter().map(|metric| (metric.name.to_owned(), metric.value.into())));
+        write(&Value::Object(line));
+    }
+
+    fn calls(&self) -> u64 {
+        self.0.clients.get().map_or(0, Clients::calls)
+    }
+}
+
+/// Where CloudWatch has the metrics.
+const NAMESPACE: &str = "Statewright";
+
+/// A metric's value.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    name: &'static str,
+    unit: &'static str,
+    value: u64,
+}
+
+impl Metric {
+    pub(crate) fn count(name: &'static str, value: usize) -> Self {
+        Self { name, unit: "Count", value: value as u64 }
+    }
+
+    pub(crate) fn seconds(name: &'static str, value: u64) -> Self {
+        Self { name, unit: "Seconds", value }
+    }
+}
+
+/// In one write, so that lines do not mix.
+fn write(line: &Value) {
+    let mut text = line.to_string();
+    text.push('\n');
+    // There is nowhere to say that it failed.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+impl AuditLog for Log {
+    fn keep(&self, record: &Record) {
+        if let Ok(record) = serde_json::to_value(record) {
+            write(&json!({ "audit": record }));
+        }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Log {
+    /// Our own lines, and what goes wrong in what we build on.
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let is_ours = metadata.target() == "access" || metadata.target().starts_with("statewright");
+        *metadata.level() <= if is_ours { Level::INFO } else { Level::WARN }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let calls = self.calls();
+        {
+            let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(request_id) = &current.request_id {
+                fields.0.insert("request_id", request_id.as_str().into());
+                fields.0.insert("service_calls", calls.saturating_sub(current.calls_before).into());
+                fields.0.insert("cold", (current.events == 1).into());
+            }
+        }
+        let metadata = event.metadata();
+        fields.0.insert("time", SystemClock.now().to_rfc3339().into());
+        fields.0.insert("level", metadata.level().as_str().into());
+        fields.0.insert("target", metadata.target().into());
+        let line: Map<String, Value> =
+            fields.0.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        write(&Value::Object(line));
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, Value>);
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name(), value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.into());
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        let mut text = value.to_string();
+        let mut source = value.source();
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        self.0.insert(field.name(), text.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}").into());
+    }
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# What `statewright aws setup` makes, as LocalStack starts. It may run again.
+set -euo pipefail
+
+awslocal dynamodb describe-table --table-name statewright >/dev/null 2>&1 || {
+  awslocal dynamodb create-table --table-name statewright --billing-mode PAY_PER_REQUEST \
+    --attribute-definitions AttributeName=partition,AttributeType=S AttributeName=sort,AttributeType=S \
+    --key-schema AttributeName=partition,KeyType=HASH AttributeName=sort,KeyType=RANGE >/dev/null
+  awslocal dynamodb wait table-exists --table-name statewright
+  awslocal dynamodb update-time-to-live --table-name statewright \
+    --time-to-live-specification Enabled=true,AttributeName=ttl >/dev/null
+}
+awslocal s3api head-bucket --bucket statewright 2>/dev/null || awslocal s3 mb s3://statewright
+awslocal kms describe-key --key-id alias/statewright >/dev/null 2>&1 || {
+  key=$(awslocal kms create-key --query KeyMetadata.KeyId --output text)
+  awslocal kms create-alias --alias-name alias/statewright --target-key-id "$key"
+}
+echo "the store of Statewright is there"

@@ -1,0 +1,142 @@
+//! Requests on their way to functions, by the route table.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::Uri;
+use axum::http::uri::PathAndQuery;
+use axum::response::Response;
+use axum::routing::{MethodFilter, on};
+use serde_json::Value;
+use statewright_shared::api::routes::{Group, ROUTES};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::Options;
+use crate::events::Doorway;
+use crate::runtime::{InvokeError, Runtime};
+
+/// How long a function may take for a request. Source: Amazon API Gateway quotas, HTTP API, integration timeout.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long it may take for an event of another kind. Source: AWS Lambda quotas, function timeout.
+const EVENT_WITHIN: Duration = Duration::from_secs(900);
+
+/// A gateway that listens, and its functions. All of it ends when it is dropped.
+pub struct Gateway {
+    /// Where it listens, such as `http://127.0.0.1:41234`, with the stage where that has a name.
+    pub url: String,
+    router: Router,
+    runtime: Arc<Runtime>,
+    server: JoinHandle<()>,
+}
+
+impl Gateway {
+    /// Listens there. Processes are started by the first events.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn start(address: SocketAddr, options: Options) -> io::Result<Self> {
+        let Options { functions, doorway, stage, between, processes_max, log } = options;
+        let runtime = Arc::new(Runtime::start(functions, between, processes_max, log).await?);
+        let listener = TcpListener::bind(address).await?;
+        let mut url = format!("http://{}", listener.local_addr()?);
+        let router = router(&runtime, doorway, stage.as_deref());
+        let router = match &stage {
+            Some(stage) => {
+                url = format!("{url}/{stage}");
+                Router::new().nest_service(&format!("/{stage}"), router)
+            }
+            None => router,
+        };
+        let served = router.clone();
+        let server = tokio::spawn(async move {
+            // An error of a connection is the client's; the listener has none that ends it.
+            let _ = axum::serve(listener, served).await;
+        });
+        Ok(Self { url, router, runtime, server })
+    }
+
+    /// What the gateway does with requests, without the socket before it.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Gives an event to a function, as a schedule does, and waits for its answer.
+    ///
+    /// # Errors
+    /// When the function fails, or there is none of that name.
+    pub async fn invoke(&self, function: &str, event: &Value) -> Result<Value, InvokeError> {
+        let answer = Arc::clone(&self.runtime)
+            .invoke(function.to_owned(), event.to_string().into(), EVENT_WITHIN)
+            .await?;
+        Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    }
+
+    /// Kills the processes of a function, whatever they do, as a machine that fails does.
+    pub fn kill(&self, function: &str) {
+        self.runtime.kill(function);
+    }
+
+    /// How many processes a function has had so far.
+    pub fn processes_started(&self, function: &str) -> usize {
+        self.runtime.started(function)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+fn router(runtime: &Arc<Runtime>, doorway: Doorway, stage: Option<&str>) -> Router {
+    let handler = |group: Group, route: String| {
+        let (runtime, stage) = (Arc::clone(runtime), stage.map(str::to_owned));
+        move |request: Request| pass(runtime, doorway, stage, group, route, request)
+    };
+    let mut router = Router::new();
+    for row in ROUTES {
+        // The table holds only methods that a router can tell apart.
+        let Ok(method) = MethodFilter::try_from(row.method.clone()) else { continue };
+        let route = format!("{} {}", row.method, row.path);
+        router = router.route(row.path, on(method, handler(row.group, route)));
+    }
+    let fallback = || handler(Group::DEFAULT, "$default".to_owned());
+    router.method_not_allowed_fallback(fallback()).fallback(fallback())
+}
+
+async fn pass(
+    runtime: Arc<Runtime>,
+    doorway: Doorway,
+    stage: Option<String>,
+    group: Group,
+    route: String,
+    request: Request,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, doorway.bytes_max()).await else { return doorway.too_long() };
+    // The event's path begins with a stage that has a name.
+    if let Some(uri) = stage.as_deref().and_then(|stage| with_stage(&parts.uri, stage)) {
+        parts.uri = uri;
+    }
+    let event = Bytes::from(doorway.event(&parts, stage.as_deref(), &route, &body).to_string());
+    if event.len() > doorway.bytes_max() {
+        return doorway.too_long();
+    }
+    match runtime.invoke(group.name().to_owned(), event, ANSWER_WITHIN).await {
+        Ok(answer) => doorway.answer(&answer),
+        Err(InvokeError::TimedOut) => doorway.timed_out(),
+        Err(_) => doorway.failed(),
+    }
+}
+
+fn with_stage(uri: &Uri, stage: &str) -> Option<Uri> {
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    format!("/{stage}{path}").parse().ok()
+}

@@ -1,0 +1,117 @@
+//! The door that a request came through, where it lets through less than we take: the events of functions have a size.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::FromRequestParts;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::error::Failure;
+use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
+use crate::services::Error;
+use crate::services::texts::gzip;
+
+/// How much a door lets through. Put into a request's extensions by whoever hands requests over; a request without one
+/// came through a socket, where nothing is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Door {
+    /// Bytes of a body in either direction, as sent.
+    pub bytes_max: usize,
+}
+
+impl Door {
+    /// An event of an HTTP API or of a function URL.
+    pub const FUNCTION: Self = Self { bytes_max: FUNCTION_BYTES_MAX };
+
+    /// An event of a load balancer.
+    pub const BALANCER: Self = Self { bytes_max: BALANCER_BYTES_MAX };
+
+    pub(super) const OPEN: Self = Self { bytes_max: usize::MAX };
+
+    /// How long a stored gzip may be to be sent through.
+    pub(super) fn stored_bytes_max(self) -> u64 {
+        u64::try_from(self.bytes_max).unwrap_or(u64::MAX)
+    }
+
+    /// Warns the client of a stack whose state is half as large as what can pass: the CLI prints these headers.
+    pub(super) fn warn(self, gzip_bytes: u64, response: &mut Response) {
+        if gzip_bytes <= self.stored_bytes_max() / 2 {
+            return;
+        }
+        let words = format!(
+            "this stack's state has {gzip_bytes} bytes when compressed, and this server's gateway lets through {}; before it \
+             is that large, serve the same store from a container (see the README of Statewright, \"Large states\")",
+            self.bytes_max
+        );
+        if let Ok(value) = HeaderValue::from_str(&words) {
+            response.headers_mut().append("X-Pulumi-Warning", value);
+        }
+    }
+
+    /// The answer as it passes. A long text is compressed for a client that takes that; what is still too long is refused,
+    /// since the gateway would refuse it in words that no client knows.
+    pub(super) async fn pass(self, takes_gzip: bool, response: Response) -> Response {
+        let bytes = response.body().size_hint().lower();
+        if self == Self::OPEN || bytes <= TEXT_BYTES_MAX {
+            return response;
+        }
+        let is_text = !response.headers().contains_key(CONTENT_ENCODING);
+        if is_text && takes_gzip {
+            return self.fits(compressed(response).await);
+        }
+        // A text goes into the event as a JSON string, with a backslash before every quote.
+        let weight = if is_text { bytes.saturating_mul(2) } else { bytes };
+        self.fits_as(weight, response)
+    }
+
+    fn fits(self, response: Response) -> Response {
+        self.fits_as(response.body().size_hint().lower(), response)
+    }
+
+    fn fits_as(self, weight: u64, response: Response) -> Response {
+        if weight <= self.stored_bytes_max() {
+            return response;
+        }
+        Failure::AnswerTooLong(self.bytes_max).into_response()
+    }
+}
+
+/// Shorter texts are sent as they are.
+const TEXT_BYTES_MAX: u64 = 64 << 10;
+
+async fn compressed(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    match to_bytes(body, usize::MAX).await {
+        Ok(text) => {
+            parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            parts.headers.remove(CONTENT_LENGTH);
+            Response::from_parts(parts, Body::from(gzip(&text)))
+        }
+        Err(_) => {
+            Failure::from(Error::Broken("an answer could not be read to its end".to_owned())).into_response()
+        }
+    }
+}
+
+/// Leads the client to where the store itself answers. Nobody may keep it: who has the URL can read the state.
+pub(super) fn elsewhere(url: &str) -> Result<Response, Failure> {
+    let headers = [("Location", url), ("Cache-Control", "no-store")];
+    Ok((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
+}
+
+impl FromRequestParts<App> for Door {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        Ok(Self::of(parts))
+    }
+}
+
+impl Door {
+    pub(super) fn of(parts: &Parts) -> Self {
+        parts.extensions.get().copied().unwrap_or(Self::OPEN)
+    }
+}

@@ -1,0 +1,10 @@
+//! The functions behind a local gateway, over the stand-in for AWS: what is theirs beside what a server does.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+mod crashes;
+mod journeys;
+mod limits;
+mod permissions;
+mod support;
+mod templates;

@@ -1,0 +1,51 @@
+//! The journeys of `main.rs`, through functions behind an HTTP API: some of them at every run, and all that `on_aws.rs` has with
+//! the feature `extended`, but for a state that is too large for them (see `functions/limits.rs`). After each, what the functions asked of AWS is compared with their policies.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+
+use statewright_tests::app::Backend;
+
+#[cfg(feature = "extended")]
+mod backends;
+#[cfg(feature = "extended")]
+mod beyond;
+#[cfg(feature = "extended")]
+mod both;
+#[cfg(feature = "extended")]
+mod conflicts;
+#[cfg(feature = "extended")]
+mod crashes;
+#[cfg(feature = "extended")]
+mod failures;
+#[cfg(feature = "extended")]
+mod history;
+mod interruptions;
+#[cfg(feature = "extended")]
+mod login;
+#[cfg(feature = "extended")]
+mod looks;
+mod main_job;
+#[cfg(feature = "extended")]
+mod older;
+#[cfg(feature = "extended")]
+mod options;
+#[cfg(feature = "extended")]
+mod protocol;
+#[cfg(feature = "extended")]
+mod references;
+#[cfg(feature = "extended")]
+mod renames;
+mod secrets;
+#[cfg(feature = "extended")]
+mod stacks;
+mod state_edits;
+mod support;
+#[cfg(feature = "extended")]
+mod targets;
+#[cfg(feature = "extended")]
+mod updates;
+#[cfg(feature = "extended")]
+mod values;
+
+/// What the journeys of this target run on.
+const BACKEND: Backend = Backend::Functions;

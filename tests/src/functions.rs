@@ -1,0 +1,230 @@
+//! The functions of this tree behind a local gateway, over the stand-in for AWS.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use serde_json::{Value, json};
+use statewright_gateway::{Between, Doorway, Function, InvokeError, Options};
+use statewright_shared::adapters::aws::Names;
+use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::context::{Context, Retention, Settings};
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::services::{accounts, tokens};
+
+use crate::app::{ORG, USER};
+use crate::aws::{self, Gateway, StandIn};
+use crate::policies::policies;
+use crate::tools;
+
+/// Functions, their gateway and a store of their own. Processes end when it is dropped; and then what they asked of AWS is compared
+/// with what their policies allow.
+pub struct Functions {
+    /// Where the gateway listens, such as `http://127.0.0.1:41234`.
+    pub url: String,
+    /// An access token of [`USER`], a member of [`ORG`].
+    pub token: String,
+    /// What the functions work with: for use cases that have no route, and for looking behind it.
+    pub context: Arc<Context>,
+    behind: Behind,
+}
+
+/// Functions without a user, for whoever makes their own.
+pub struct Behind {
+    /// What the store consists of.
+    pub names: Names,
+    gateway: statewright_gateway::Gateway,
+    aws: HashMap<&'static str, Gateway>,
+    lines: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+/// How functions of a test are run.
+pub struct Setting {
+    /// The kind of gateway.
+    pub doorway: Doorway,
+    /// The gateway's stage, where it has a name.
+    pub stage: Option<String>,
+    /// What becomes of a process between two events.
+    pub between: Between,
+    /// The store; a fresh one if none is named.
+    pub names: Option<Names>,
+    /// What the operator chose.
+    pub settings: Settings,
+}
+
+impl Default for Setting {
+    /// Behind an HTTP API, over a store of their own; processes wait between events.
+    fn default() -> Self {
+        Self {
+            doorway: Doorway::HttpApi,
+            stage: None,
+            between: Between::Waits,
+            names: None,
+            settings: Settings::DEFAULT,
+        }
+    }
+}
+
+/// Processes of a function at once: of a gateway in a test, whose clients wait for each other.
+const PROCESSES_MAX: usize = 6;
+
+impl Functions {
+    /// Functions as most tests need them.
+    pub async fn start() -> Self {
+        Self::start_as(Setting::default()).await
+    }
+
+    /// Functions in another setting. Their store gets its first user, as by an operator's command.
+    ///
+    /// # Panics
+    /// If they do not compile, or the stand-in fails.
+    pub async fn start_as(setting: Setting) -> Self {
+        let behind = Behind::start(setting).await;
+        let url = &StandIn::of_this_process().url;
+        let store = aws::store(url, &behind.names, Arc::new(SystemClock), Arc::new(SystemIds)).await;
+        let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds));
+        let context = Context::new(ledger, blobs, keys, clock, ids, "operator".to_owned());
+        let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
+        let token = match accounts::bootstrap(&context, &login, &org).await.expect("the store takes a user") {
+            Some(first) => first.token,
+            None => {
+                let name = TokenName::parse("functions").expect("valid");
+                tokens::create_token(&context, &login, &name, None).await.expect("the token is new")
+            }
+        };
+        Self { url: behind.gateway.url.clone(), token, context: Arc::new(context), behind }
+    }
+
+    /// The lines that functions wrote so far, each with the name of its function.
+    pub fn lines(&self) -> Vec<(String, String)> {
+        self.behind.lines()
+    }
+
+    /// Lets the schedule's event come.
+    ///
+    /// # Errors
+    /// When the function fails.
+    pub async fn sweep(&self) -> Result<Value, InvokeError> {
+        self.behind.gateway.invoke("sweep", &json!({})).await
+    }
+
+    /// The gateway before the functions, to kill processes and to count them.
+    pub fn gateway(&self) -> &statewright_gateway::Gateway {
+        &self.behind.gateway
+    }
+
+    /// What stands between a function and AWS.
+    ///
+    /// # Panics
+    /// If there is no such function.
+    pub fn aws(&self, function: &str) -> &Gateway {
+        &self.behind.aws[function]
+    }
+}
+
+impl Behind {
+    /// Starts the gateway; processes are started by the first events.
+    ///
+    /// # Panics
+    /// If the functions do not compile, or the stand-in fails.
+    pub async fn start(setting: Setting) -> Self {
+        let stand_in = StandIn::of_this_process();
+        let names = match setting.names {
+            Some(names) => names,
+            None => stand_in.fresh_store().await.1,
+        };
+        let mut aws = HashMap::new();
+        for name in tools::function_names() {
+            aws.insert(name, Gateway::before(stand_in).await);
+        }
+        let folder = tools::functions();
+        let function = |name: &'static str| {
+            let mut environment: Vec<(String, String)> = stand_in
+                .environment(&names)
+                .into_iter()
+                .filter(|(name, _)| *name != "AWS_ENDPOINT_URL")
+                .chain(of_settings(&setting.settings))
+                // A busy machine fails no attempt.
+                .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
+            environment.push(("AWS_ENDPOINT_URL".to_owned(), aws[name].url.clone()));
+            Function {
+                name: name.to_owned(),
+                program: folder.join(format!("statewright-{name}")),
+                environment,
+            }
+        };
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&lines);
+        let options = Options {
+            functions: tools::function_names().map(function).collect(),
+            doorway: setting.doorway,
+            stage: setting.stage,
+            between: setting.between,
+            processes_max: PROCESSES_MAX,
+            log: Arc::new(move |function: &str, line: &str| {
+                let line = (function.to_owned(), line.to_owned());
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }),
+        };
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let gateway = statewright_gateway::Gateway::start(address, options).await;
+        Self { names, gateway: gateway.expect("a loopback port is free"), aws, lines }
+    }
+
+    /// Where the gateway listens.
+    pub fn url(&self) -> &str {
+        &self.gateway.url
+    }
+
+    /// The gateway, without the socket before it.
+    pub fn router(&self) -> Router {
+        self.gateway.router()
+    }
+
+    fn lines(&self) -> Vec<(String, String)> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What an operator chose, as the environment says it.
+fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
+    let Settings { delta_cutoff_bytes, retention } = settings;
+    let Retention { versions, logs, events, removed_stacks } = retention;
+    let minutes = |duration: &Duration| format!("{}m", duration.as_secs() / 60);
+    vec![
+        ("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", delta_cutoff_bytes.map_or(String::new(), |n| n.to_string())),
+        ("STATEWRIGHT_KEEP_VERSIONS", versions.map_or(String::new(), |number| number.to_string())),
+        ("STATEWRIGHT_KEEP_LOGS", minutes(logs)),
+        ("STATEWRIGHT_KEEP_EVENTS", minutes(events)),
+        ("STATEWRIGHT_KEEP_REMOVED_STACKS", minutes(removed_stacks)),
+    ]
+}
+
+impl Drop for Behind {
+    /// A test that failed shows what the functions said last; in any other, no function asked for what it may not have.
+    #[expect(clippy::print_stderr, reason = "it is shown beside the failure")]
+    fn drop(&mut self) {
+        const LINES_SHOWN: usize = 40;
+        if std::thread::panicking() {
+            let lines = self.lines();
+            for (function, line) in lines.iter().skip(lines.len().saturating_sub(LINES_SHOWN)) {
+                eprintln!("{function}: {line}");
+            }
+            return;
+        }
+        for (name, allowed) in policies() {
+            for needed in self.aws[name].rights() {
+                assert!(
+                    allowed.contains(&needed),
+                    "{name} has no right to {} on {}",
+                    needed.action,
+                    needed.on
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What the SAM template allows each function.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::aws::Right;
+use crate::tools;
+
+/// What each function may do, by the policies of the template after SAM made CloudFormation of it.
+///
+/// # Panics
+/// If a policy allows anything without a bound.
+pub fn policies() -> &'static BTreeMap<&'static str, BTreeSet<Right>> {
+    static POLICIES: OnceLock<BTreeMap<&'static str, BTreeSet<Right>>> = OnceLock::new();
+    POLICIES.get_or_init(|| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/sam/template.yaml");
+        let template = tools::template("sam", &file);
+        tools::function_names().map(|name| (name, of_function(&template, name))).collect()
+    })
+}
+
+fn of_function(template: &Value, name: &str) -> BTreeSet<Right> {
+    let (first, rest) = name.split_at(1);
+    let role = &template["Resources"][format!("{}{rest}Role", first.to_uppercase())]["Properties"];
+    let documents = role["Policies"].as_array().into_iter().flatten();
+    let statements = documents.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
+    let all: BTreeSet<Right> = statements.flatten().flat_map(allowed).collect();
+    assert!(!all.is_empty(), "{name} has no policy: {role}");
+    all
+}
+
+/// What a statement allows. Texts may stand in a `Fn::Sub`.
+///
+/// # Panics
+/// If it allows anything without a bound.
+pub fn allowed(statement: &Value) -> BTreeSet<Right> {
+    assert_eq!(statement["Effect"], "Allow", "{statement}");
+    let condition = &statement["Condition"];
+    let partitions = texts(&condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]);
+    let contexts = texts(&condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]);
+    // Of `${Bucket.Arn}/snap/*`, what is behind the bucket.
+    let classes: Vec<String> = texts(&statement["Resource"])
+        .iter()
+        .filter_map(|text| text.split_once("}/").map(|(_, class)| class.to_owned()))
+        .collect();
+    let mut allowed = BTreeSet::new();
+    for action in texts(&statement["Action"]) {
+        let on = match action.split(':').next() {
+            Some("dynamodb") => &partitions,
+            Some("kms") => &contexts,
+            // It is taken on the bucket as a whole, and only tells what is absent from what is forbidden.
+            Some("s3") if action == "s3:ListBucket" => continue,
+            Some("s3") => &classes,
+            Some(_) | None => panic!("an action of another service: {action}"),
+        };
+        assert!(!on.is_empty(), "{action} without a bound: {statement}");
+        allowed.extend(
+            on.iter().map(|on| Right { action: action.clone(), on: on.trim_end_matches('*').to_owned() }),
+        );
+    }
+    allowed
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(texts).collect(),
+        Value::Object(sub) => sub.get("Fn::Sub").map(texts).unwrap_or_default(),
+        Value::String(text) => vec![text.clone()],
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
