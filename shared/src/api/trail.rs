@@ -13,6 +13,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
 use crate::domain::update::Requester;
 use crate::services::Error;
+use crate::services::states::Place;
 
 /// What is known so far. Names are here once they are valid names, so all of it is short and printable.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(super) struct Story {
     pub(super) project: Option<ProjectName>,
     pub(super) stack: Option<StackName>,
     pub(super) update: Option<UpdateId>,
+    /// A Terraform state, by its id or by its address.
+    pub(super) state: Option<Place>,
     pub(super) detail: Option<String>,
 }
 
@@ -70,6 +73,15 @@ impl Trail {
     /// The update, where the path does not name it.
     pub(crate) fn update(&self, update: UpdateId) {
         self.story().update = Some(update);
+    }
+
+    /// The Terraform state.
+    pub(crate) fn state(&self, place: &Place) {
+        let mut story = self.story();
+        if let Place::Name(address) = place {
+            (story.org, story.project) = (Some(address.org.clone()), Some(address.project.clone()));
+        }
+        story.state = Some(place.clone());
     }
 
     /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.

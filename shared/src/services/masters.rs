@@ -34,10 +34,10 @@ pub async fn rewrap(
     loop {
         let page = store::inventory_page(ctx, inventory, "KEY#", after.as_ref(), 500).await?;
         for item in &page.items {
-            let stack = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the partition of a stack's keys", item.key.partition))
+            let owner = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the partition of anybody's keys", item.key.partition))
             })?;
-            rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(stack), &mut done).await?;
+            rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(owner), &mut done).await?;
             progress(done.keys);
         }
         after = page.items.last().map(|item| item.key.clone());
