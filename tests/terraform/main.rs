@@ -14,5 +14,8 @@ macro_rules! journeys {
     };
 }
 
+mod edits;
 mod life;
+mod locks;
+mod runs;
 mod support;

@@ -1,8 +1,9 @@
 //! What journeys share.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use statewright_tests::app::{Answer, ORG, TestApp};
-pub(crate) use statewright_tests::terraform::{Client, Output, TerraformCli};
+pub(crate) use statewright_tests::terraform::Running;
+pub(crate) use statewright_tests::terraform::{Client, TerraformCli};
 
 /// One resource and one output.
 pub(crate) const ONE: &str = "resource \"terraform_data\" \"a\" {\n  input = \"naïve 🦀\"\n}\n\
@@ -48,10 +49,19 @@ pub(crate) async fn text(app: &TestApp, place: &str) -> Answer {
     app.get(&format!("/tfstate/{ORG}/{place}")).send().await
 }
 
-/// Lock info with this ID.
-pub(crate) fn lock_info(id: &str) -> Value {
-    json!({
-        "ID": id, "Operation": "OperationTypeApply", "Info": "", "Who": "alice@ci", "Version": "1.12.6",
-        "Created": "2026-01-02T03:04:05Z", "Path": "",
-    })
+/// A resource whose creation lasts until there is a file `go`.
+pub(crate) const SLOW: &str = "resource \"terraform_data\" \"slow\" {\n  input = \"made\"\n  \
+                               provisioner \"local-exec\" {\n    \
+                               command = \"until [ -e go ]; do sleep 0.05; done\"\n  }\n}\n";
+
+/// Starts an apply of [`SLOW`] and returns when it holds the lock and works.
+pub(crate) async fn apply_slowly(cli: &TerraformCli) -> Running {
+    let apply = cli.spawn(APPLY);
+    apply.says("Provisioning with 'local-exec'").await;
+    apply
+}
+
+/// Ends the work of [`SLOW`].
+pub(crate) fn go(cli: &TerraformCli) {
+    cli.write("go", "");
 }

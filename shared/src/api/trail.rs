@@ -10,7 +10,7 @@ use super::App;
 use super::error::Failure;
 use super::routes::Route;
 use crate::domain::ids::UpdateId;
-use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, TokenName};
 use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::states::Place;
@@ -75,13 +75,19 @@ impl Trail {
         self.story().update = Some(update);
     }
 
-    /// The Terraform state.
+    /// The Terraform state, as the path names it.
     pub(crate) fn state(&self, place: &Place) {
-        let mut story = self.story();
-        if let Place::Name(address) = place {
-            (story.org, story.project) = (Some(address.org.clone()), Some(address.project.clone()));
+        match place {
+            Place::Name(address) => self.state_named(address),
+            Place::Id(_) => self.story().state = Some(place.clone()),
         }
-        story.state = Some(place.clone());
+    }
+
+    /// The Terraform state, whose name may be known once it was found.
+    pub(crate) fn state_named(&self, address: &StateAddress) {
+        let mut story = self.story();
+        (story.org, story.project) = (Some(address.org.clone()), Some(address.project.clone()));
+        story.state = Some(Place::Name(address.clone()));
     }
 
     /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.

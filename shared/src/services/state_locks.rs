@@ -9,8 +9,7 @@ use super::caller::Caller;
 use super::states::{self, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
 use crate::context::Context;
-use crate::domain::ids::StateId;
-use crate::domain::names::OrgName;
+use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::tfstate::LockInfo;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put};
@@ -28,15 +27,15 @@ const READ_AT_ONCE: usize = 16;
 ///
 /// # Errors
 /// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`].
-pub async fn lock(ctx: &Context, caller: &Caller, place: &Place, info: &LockInfo) -> Result<StateId, Error> {
+pub async fn lock(ctx: &Context, caller: &Caller, place: &Place, info: &LockInfo) -> Result<StateAddress, Error> {
     let found = states::find_or_create(ctx, caller, place).await?;
     check_room(ctx, &found.head.value)?;
     let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
     take(ctx, &found, &holder).await?;
-    Ok(found.id)
+    Ok(found.head.value.address)
 }
 
-/// Takes the lock by hand, to keep everybody out, and returns its ID.
+/// Takes the lock by hand, to keep everybody out.
 ///
 /// # Errors
 /// [`Error::NoState`], [`Error::StateLocked`].
@@ -45,7 +44,7 @@ pub async fn lock_by_hand(
     caller: &Caller,
     place: &Place,
     reason: &str,
-) -> Result<StateHolder, Error> {
+) -> Result<(StateAddress, StateHolder), Error> {
     let found = states::locate_with_lock(ctx, caller, place).await?;
     let login = caller.user.login.to_string();
     let info = LockInfo {
@@ -59,7 +58,7 @@ pub async fn lock_by_hand(
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
     let holder = StateHolder { info, by: caller.requester(), since: ctx.now(), by_hand: true };
     take(ctx, &found, &holder).await?;
-    Ok(holder)
+    Ok((found.head.value.address, holder))
 }
 
 /// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
@@ -133,22 +132,31 @@ pub enum Unlocked {
 }
 
 /// Gives back a lock. Without an ID, whatever lock there is: Terraform's `force-unlock` sends none. Two reads at once and one
-/// conditional write.
+/// conditional write. Says which state it is, where there is one.
 ///
 /// # Errors
 /// [`Error::NotHolder`] with the holder, for the ID of another lock.
-pub async fn unlock(ctx: &Context, caller: &Caller, place: &Place, id: Option<&str>) -> Result<Unlocked, Error> {
+pub async fn unlock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    id: Option<&str>,
+) -> Result<(Option<StateAddress>, Unlocked), Error> {
     for _ in 0..RACES_MAX {
-        let Some(WithLock { id: state, lock: Some(lock), .. }) =
-            states::find_with_lock(ctx, caller, place).await?
-        else {
-            return Ok(Unlocked::Already);
+        let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await? else {
+            return Ok((None, Unlocked::Already));
         };
-        let Some(holder) = lock.value.holder.clone().map(Box::new) else { return Ok(Unlocked::Already) };
+        let address = Some(head.value.address);
+        let Some(lock) = lock else { return Ok((address, Unlocked::Already)) };
+        let Some(holder) = lock.value.holder.clone().map(Box::new) else {
+            return Ok((address, Unlocked::Already));
+        };
         let unlocked = match id {
             None => Unlocked::Forced(holder.clone()),
             Some(id) if id == holder.info.id => Unlocked::ByItsId(holder.clone()),
-            Some(id) if lock.value.ended.iter().any(|ended| ended == id) => return Ok(Unlocked::Already),
+            Some(id) if lock.value.ended.iter().any(|ended| ended == id) => {
+                return Ok((address, Unlocked::Already));
+            }
             Some(_) => return Err(Error::NotHolder(holder)),
         };
         let mut next = lock.value.clone();
@@ -156,7 +164,7 @@ pub async fn unlock(ctx: &Context, caller: &Caller, place: &Place, id: Option<&s
         let key = ItemKeys::state_lock(state);
         let write = put(key, lock.unchanged(), ctx.ids.revision(), next.encode());
         if store::commit(ctx, vec![write]).await?.is_ok() {
-            return Ok(unlocked);
+            return Ok((address, unlocked));
         }
     }
     Err(Error::Contended("the state's lock"))

@@ -10,6 +10,7 @@ use super::texts::in_background;
 use super::{Error, state_texts, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
+use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{Changes, Document, Index, outputs_document, outputs_of};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
@@ -59,14 +60,19 @@ pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &Place) -> Resu
     state_texts::fetch_gzip(ctx, id, kept).await.map(Some)
 }
 
-/// A text of a state, as its client sent it.
+/// The gzip of a text of a state, as its client sent it, with which state it is.
 ///
 /// # Errors
 /// [`Error::NoState`], [`Error::NoStateVersion`].
-pub async fn download(ctx: &Context, caller: &Caller, place: &Place, which: &Which) -> Result<Bytes, Error> {
-    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+pub async fn download(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    which: &Which,
+) -> Result<(StateAddress, Bytes), Error> {
+    let Located { id, head } = states::locate(ctx, caller, place).await?;
     let kept = kept(ctx, id, which).await?;
-    state_texts::fetch_gzip(ctx, id, &kept).await
+    Ok((head.value.address, state_texts::fetch_gzip(ctx, id, &kept).await?))
 }
 
 /// Where a text of a state lies.

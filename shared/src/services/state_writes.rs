@@ -12,6 +12,7 @@ use super::states::{self, Place, WithLock};
 use super::{Error, RACES_MAX, state_versions, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
+use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{Current, Index, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
@@ -30,10 +31,10 @@ pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
 const TEXTS_REMEMBERED_MAX: usize = 180;
 
 /// What became of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The state.
-    pub id: StateId,
+    pub address: StateAddress,
     /// Its current version.
     pub version: u64,
     /// Whether it was written before, and this was sent again.
@@ -69,13 +70,13 @@ pub async fn write(
         let taken = match verdict {
             Verdict::Replayed => {
                 attempt.discard(ctx).await;
-                return Ok(Written { id, version: head.value.version, replayed: true });
+                return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
             }
             Verdict::Refused(why) => return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?),
             Verdict::Taken(taken) => taken,
         };
         if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
-            return Ok(Written { id, version, replayed: false });
+            return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
     Err(Error::Contended("the state"))
@@ -130,7 +131,7 @@ pub async fn restore(ctx: &Context, caller: &Caller, place: &Place, which: &stat
         let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
         let taken = Taken { serial_fell: false, lineage_changed: changed };
         if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
-            return Ok(Written { id, version, replayed: false });
+            return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
     Err(Error::Contended("the state"))

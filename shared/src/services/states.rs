@@ -343,7 +343,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
 ///
 /// # Errors
 /// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
-pub async fn remove(ctx: &Context, caller: &Caller, place: &Place, force: bool) -> Result<(), Error> {
+pub async fn remove(ctx: &Context, caller: &Caller, place: &Place, force: bool) -> Result<StateAddress, Error> {
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
@@ -365,7 +365,7 @@ pub async fn remove(ctx: &Context, caller: &Caller, place: &Place, force: bool) 
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.state_names.forget(&head.value.address);
-            return Ok(());
+            return Ok(head.value.address);
         }
     }
     Err(Error::Contended("the state"))

@@ -118,6 +118,7 @@ pub(crate) async fn edit(
             Some(StateAddress::parse(org.as_str(), project, Some(state))?)
         }
     };
+    trail.state_named(&head.value.address);
     if let Some(address) = &address {
         trail.detail(format!("to {}/{}", address.project, address.state));
     }
@@ -131,17 +132,24 @@ pub(crate) async fn remove(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
+    trail: Trail,
     Query(query): Parameters,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
-    states::remove(&app, &caller, &place, force).await?;
+    trail.state_named(&states::remove(&app, &caller, &place, force).await?);
     nothing()
 }
 
 /// Brings back a state that was removed.
-pub(crate) async fn bring_back(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+pub(crate) async fn bring_back(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+) -> Answer {
     let Place::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
     let Located { id, head } = states::bring_back(&app, &caller, id).await?;
+    trail.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
 }
 
@@ -182,7 +190,8 @@ pub(crate) async fn lock_by_hand(
     trail: Trail,
     JsonBody(reason): JsonBody<WithReason>,
 ) -> Answer {
-    let holder = state_locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
+    let (address, holder) = state_locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
+    trail.state_named(&address);
     trail.detail(format!("by hand: {}", shortened(&reason.reason)));
     json(&Lock::of(holder, false, app.now()))
 }
@@ -196,8 +205,8 @@ pub(crate) async fn unlock(
     body: Body,
 ) -> Answer {
     let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
-    states::locate(&app, &caller, &place).await?;
-    let unlocked = state_locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
+    trail.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
+    let (_, unlocked) = state_locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
     trail.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -257,7 +266,8 @@ pub(crate) async fn text(
     trail: Trail,
     headers: HeaderMap,
 ) -> Answer {
-    let gzip = state_versions::download(&app, &caller, &place, &which).await?;
+    let (address, gzip) = state_versions::download(&app, &caller, &place, &which).await?;
+    trail.state_named(&address);
     trail.detail(format!("version {which}"));
     json_gzip(&headers, gzip)
 }
@@ -288,6 +298,7 @@ pub(crate) async fn restore(
     trail: Trail,
 ) -> Answer {
     let written = state_writes::restore(&app, &caller, &place, &which).await?;
+    trail.state_named(&written.address);
     trail.detail(format!("version {which} as {}", written.version));
     json(&Restored { version: written.version })
 }

@@ -57,6 +57,7 @@ pub(crate) async fn write(
     let caller = caller.holding(&app, &place, lock_id.as_deref()).await?;
     let bytes = body.text.len();
     let written = state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text).await.map_err(hide)?;
+    trail.state_named(&written.address);
     trail.detail(match (written.replayed, &lock_id) {
         (true, _) => format!("version {}, sent again", written.version),
         (false, Some(_)) => format!("version {}", written.version),
@@ -88,7 +89,8 @@ pub(crate) async fn lock(
 ) -> Answer {
     let info = LockInfo::from(info);
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
-    state_locks::lock(&app, &caller, &place, &info).await.map_err(hide)?;
+    let address = state_locks::lock(&app, &caller, &place, &info).await.map_err(hide)?;
+    trail.state_named(&address);
     trail.detail(format!("lock {}", short(&info.id)));
     json(&WireLockInfo::from(info))
 }
@@ -110,7 +112,11 @@ pub(crate) async fn unlock(
         Some(info.id)
     };
     let caller = caller.holding(&app, &place, lock_id.as_deref()).await?;
-    let unlocked = state_locks::unlock(&app, &caller, &place, lock_id.as_deref()).await.map_err(hide)?;
+    let (address, unlocked) =
+        state_locks::unlock(&app, &caller, &place, lock_id.as_deref()).await.map_err(hide)?;
+    if let Some(address) = &address {
+        trail.state_named(address);
+    }
     trail.detail(in_words(&unlocked, &caller));
     Ok(StatusCode::OK.into_response())
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::json::{Malformed, Reader};
+use super::super::json::{self, Malformed, Reader};
 use super::index::Index;
 
 /// Why a body is no state.
@@ -69,15 +69,15 @@ impl Document {
             let start = reader.start();
             match key.name.as_ref() {
                 "serial" => {
-                    let raw = reader.raw()?;
+                    let raw = value(reader)?;
                     serial = Some(raw);
-                    document.serial_at = Some(start..reader.position());
+                    document.serial_at = Some(start..start + raw.len());
                 }
-                "lineage" => document.lineage = text_of(reader.raw()?),
-                "terraform_version" => document.terraform_version = text_of(reader.raw()?),
-                "encryption_version" => document.is_encrypted = reader.raw()? != "null",
-                "outputs" => outputs = Some(reader.raw()?),
-                "resources" => resources = Some(reader.raw()?),
+                "lineage" => document.lineage = text_of(value(reader)?),
+                "terraform_version" => document.terraform_version = text_of(value(reader)?),
+                "encryption_version" => document.is_encrypted = value(reader)? != "null",
+                "outputs" => outputs = Some(value(reader)?),
+                "resources" => resources = Some(value(reader)?),
                 _ => drop(reader.raw()?),
             }
             Ok(())
@@ -96,6 +96,11 @@ impl Document {
         }
         Ok(document)
     }
+}
+
+/// The text of any value, without the space that may stand behind it.
+fn value<'a>(reader: &mut Reader<'a>) -> json::Result<&'a str> {
+    reader.raw().map(str::trim_ascii_end)
 }
 
 /// A string that is short enough to be kept.
@@ -132,7 +137,7 @@ fn is_sensitive(output: &str) -> bool {
     let mut sensitive = false;
     // What is no object says nothing.
     let _ = Reader::new(output).object(|reader, key| {
-        let value = reader.raw()?;
+        let value = value(reader)?;
         if key.name == "sensitive" {
             sensitive = value == "true";
         }
@@ -151,12 +156,12 @@ pub fn outputs_of(text: &[u8]) -> Result<Option<Vec<(String, &str)>>, InvalidSta
     let (mut outputs, mut is_encrypted) = (Vec::new(), false);
     reader.object(|reader, key| {
         match key.name.as_ref() {
-            "encryption_version" => is_encrypted = reader.raw()? != "null",
+            "encryption_version" => is_encrypted = value(reader)? != "null",
             "outputs" => {
                 outputs.clear();
                 reader.optional(|reader| {
                     reader.object(|reader, key| {
-                        outputs.push((key.name.into_owned(), reader.raw()?));
+                        outputs.push((key.name.into_owned(), value(reader)?));
                         Ok(())
                     })
                 })?;
@@ -231,6 +236,7 @@ mod tests {
     fn a_serial_is_replaced_and_nothing_else() {
         let changed = with_serial(STATE.as_bytes(), u64::MAX).unwrap();
         assert_eq!(String::from_utf8(changed).unwrap(), STATE.replace('7', &u64::MAX.to_string()));
+        assert_eq!(with_serial(b"{\"serial\": 1 \n}", 20).unwrap(), b"{\"serial\": 20 \n}");
     }
 
     #[test]

@@ -140,8 +140,8 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
         let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
         let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
         let mut digest = Sha256::new();
-        digest.update(provider);
-        digest.update(instance);
+        feed_without_space(&mut digest, provider);
+        feed_without_space(&mut digest, instance);
         let mut short = [0; 8];
         short.copy_from_slice(digest.finalize().first_chunk::<8>().unwrap_or(&[0; 8]));
         index.insert(format!("{address}{key}{deposed}"), short);
@@ -149,12 +149,30 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
     Ok(())
 }
 
+/// Feeds a JSON text without the space between its values: Terraform indents what OpenTofu does not.
+fn feed_without_space(digest: &mut Sha256, text: &str) {
+    let mut kept = Vec::with_capacity(text.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        if in_string || !byte.is_ascii_whitespace() {
+            kept.push(byte);
+        }
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    digest.update(kept);
+}
+
 /// The index key as it stands in the text, and which deposed object it is.
 fn instance_key(instance: &str) -> json::Result<(Option<&str>, Option<String>)> {
     let (mut index_key, mut deposed) = (None, None);
     Reader::new(instance).object(|reader, key| {
         match key.name.as_ref() {
-            "index_key" => index_key = reader.optional(Reader::raw)?,
+            "index_key" => index_key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
             "deposed" => deposed = reader.optional(Reader::string)?.map(|text| text.into_owned()),
             _ => drop(reader.raw()?),
         }
@@ -205,6 +223,15 @@ mod tests {
         assert_eq!(changes.removed, ["t.c", "t.c (deposed 0badf00d)"]);
         assert_eq!((changes.added_count, changes.changed_count, changes.removed_count), (2, 1, 2));
         assert_eq!(before.changes_since(&before), Changes::default());
+    }
+
+    #[test]
+    fn space_between_values_changes_nothing_and_space_in_texts_does() {
+        let before = Index::of_resources(RESOURCES).unwrap();
+        let indented = RESOURCES.replace(':', " :\n  ");
+        assert_eq!(Index::of_resources(&indented).unwrap().changes_since(&before), Changes::default());
+        let other = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"1 \\" "}"#);
+        assert_eq!(Index::of_resources(&other).unwrap().changes_since(&before).changed, ["terraform_data.a"]);
     }
 
     #[test]
