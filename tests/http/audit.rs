@@ -1,5 +1,7 @@
 //! The audit log: who did what to which stack, a record for each action.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
@@ -18,12 +20,14 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
     app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await;
     app.post(&format!("/api/tfstates/{STATE}/undelete"), &json!(null)).send().await.expect(200);
     app.request(Method::DELETE, &format!("/tfstate/{STATE}/lock")).send().await.expect(200);
-    app.post(&format!("/tfstate/{STATE}"), &text(1, &[])).send().await.expect(200);
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    let serial = SERIAL.fetch_add(10, Ordering::Relaxed);
+    app.post(&format!("/tfstate/{STATE}"), &text(serial, &[])).send().await.expect(200);
     let call = app.request(route.method.clone(), &path(route, &new_project(), "none")).token(token);
     let is_protocol = route.path.starts_with("/tfstate/");
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
         ("POST", "lock") if is_protocol => call.json(&json!({ "ID": "a", "Operation": "OperationTypePlan" })),
-        ("POST", _) if is_protocol => call.json(&text(2, &[])),
+        ("POST", _) if is_protocol => call.json(&text(serial + 1, &[])),
         ("POST", "lock") => call.json(&json!({ "reason": "maintenance" })),
         ("POST", "tfstates") => call.json(&json!({ "project": new_project() })),
         ("PATCH", _) => call.json(&json!({ "state": "default" })),

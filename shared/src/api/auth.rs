@@ -22,7 +22,7 @@ use super::trail::Trail;
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::state_writes::TOKEN_GRACE;
+use crate::services::state_writes::{Proof, TOKEN_GRACE};
 use crate::services::states::Place;
 use crate::services::{Error, lookup, state_writes, tokens, update_tokens};
 
@@ -131,7 +131,7 @@ fn state_credentials(parts: &Parts) -> Option<String> {
     credentials(parts, "bearer").or_else(|| credentials(parts, "token")).map(str::to_owned)
 }
 
-/// Who writes a state or gives back its lock. Their token may have ended while they held it.
+/// Who reads or writes a state or gives back its lock. Their token may have ended while they held it.
 #[derive(Debug, Clone)]
 pub(super) struct RunCaller {
     caller: Caller,
@@ -139,10 +139,10 @@ pub(super) struct RunCaller {
 }
 
 impl RunCaller {
-    /// The caller, if their token is good, or if they hold this lock since before it ended.
-    pub(super) async fn holding(self, app: &App, place: &Place, lock_id: Option<&str>) -> Result<Caller, Error> {
+    /// The caller, if their token is good, or if they have held the state's lock since before it ended.
+    pub(super) async fn holding(self, app: &App, place: &Place, proof: Proof<'_>) -> Result<Caller, Error> {
         if let Some(ended) = self.ended {
-            state_writes::check_grace(app, &self.caller, place, lock_id, ended).await?;
+            state_writes::check_grace(app, &self.caller, place, proof, ended).await?;
         }
         Ok(self.caller)
     }

@@ -28,7 +28,7 @@ pub enum Auth {
     UpdateToken,
     /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer.
     State,
-    /// The same, and for a while after its end too, for whoever holds the state's lock since before.
+    /// The same, and for a while after its end too, for whoever has held the state's lock since before.
     Run,
 }
 
@@ -152,17 +152,17 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
-    GET "/tfstate/{guid}" State 0, Tfstate tfstate::get;
+    GET "/tfstate/{guid}" Run 0, Tfstate tfstate::get;
     POST "/tfstate/{guid}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     POST "/tfstate/{guid}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{guid}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
     GET "/tfstate/{guid}/outputs" State 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}" State 0, Tfstate tfstate::get;
+    GET "/tfstate/{org}/{project}" Run 0, Tfstate tfstate::get;
     POST "/tfstate/{org}/{project}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     POST "/tfstate/{org}/{project}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{org}/{project}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
     GET "/tfstate/{org}/{project}/outputs" State 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}/{state}" State 0, Tfstate tfstate::get;
+    GET "/tfstate/{org}/{project}/{state}" Run 0, Tfstate tfstate::get;
     POST "/tfstate/{org}/{project}/{state}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     POST "/tfstate/{org}/{project}/{state}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{org}/{project}/{state}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";

@@ -82,7 +82,17 @@ pub async fn write(
     Err(Error::Contended("the state"))
 }
 
-/// Whether a token that has ended may still do this: its owner holds the lock of this ID, and took it before the end.
+/// What somebody whose token has ended shows of the lock that they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof<'a> {
+    /// Its ID, if they sent one.
+    Id(Option<&'a str>),
+    /// Nothing: a read carries no ID, and a run reads once more before it writes a state for the first time. So it has to be
+    /// the very token that took the lock.
+    Token,
+}
+
+/// Whether a token that has ended may still do this: its owner holds the lock, and took it before the end.
 ///
 /// # Errors
 /// [`Error::Unauthenticated`] if not.
@@ -90,7 +100,7 @@ pub async fn check_grace(
     ctx: &Context,
     caller: &Caller,
     place: &Place,
-    lock_id: Option<&str>,
+    proof: Proof<'_>,
     ended: Timestamp,
 ) -> Result<(), Error> {
     const OVER: Error = Error::Unauthenticated(
@@ -101,7 +111,10 @@ pub async fn check_grace(
         found => found?,
     };
     let holder = found.and_then(|found| found.lock).and_then(|lock| lock.value.holder).ok_or(OVER)?;
-    let is_theirs = holder.by.login == caller.user.login && Some(holder.info.id.as_str()) == lock_id;
+    let is_theirs = match proof {
+        Proof::Id(id) => holder.by.login == caller.user.login && Some(holder.info.id.as_str()) == id,
+        Proof::Token => holder.by == caller.requester(),
+    };
     if is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
 }
 

@@ -21,6 +21,7 @@ use crate::api::trail::Trail;
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
 use crate::services::state_locks::Unlocked;
+use crate::services::state_writes::Proof;
 use crate::services::{Error, state_locks, state_versions, state_writes};
 use crate::wire::tfstate::LockInfo as WireLockInfo;
 
@@ -32,10 +33,11 @@ const LOCK_ID: &str = "ID";
 /// The current state as its client sent it; nothing, where there is none yet.
 pub(crate) async fn get(
     State(app): State<App>,
-    caller: Caller,
+    caller: RunCaller,
     StatePath(place): StatePath,
     headers: HeaderMap,
 ) -> Answer {
+    let caller = caller.holding(&app, &place, Proof::Token).await?;
     match state_versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
         Some(gzip) => json_gzip(&headers, gzip),
         None => nothing(),
@@ -54,7 +56,7 @@ pub(crate) async fn write(
 ) -> Answer {
     let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
     check_md5(&headers, body.as_sent())?;
-    let caller = caller.holding(&app, &place, lock_id.as_deref()).await?;
+    let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
     let bytes = body.text.len();
     let written = state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text).await.map_err(hide)?;
     trail.state_named(&written.address);
@@ -111,7 +113,7 @@ pub(crate) async fn unlock(
         info.check().map_err(|error| Error::Invalid(error.to_string()))?;
         Some(info.id)
     };
-    let caller = caller.holding(&app, &place, lock_id.as_deref()).await?;
+    let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
     let (address, unlocked) =
         state_locks::unlock(&app, &caller, &place, lock_id.as_deref()).await.map_err(hide)?;
     if let Some(address) = &address {
