@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod at_once;
 pub mod caller;
 pub mod check;
+pub mod check_states;
 pub mod directory;
 mod due;
 pub mod error;

@@ -240,7 +240,11 @@ impl Server {
             .replace("{org}", ORG)
             .replace("{kind}", "update")
             .replace("{update}", &scene.update)
-            .replace("{version}", "1");
+            .replace("{version}", "1")
+            .replace("{other}", "1")
+            .replace("{guid}", "019b7c3a-0000-7000-8000-000000000001")
+            .replace("{project}", "net")
+            .replace("{state}", "default");
         let authorization = match call.shown {
             Shown::Token => format!("token {}", self.app.token),
             Shown::UpdateToken => format!("update-token {}", scene.token),
