@@ -41,11 +41,8 @@ pub struct Settings {
 
 impl Settings {
     /// What holds where the operator chose nothing.
-    pub const DEFAULT: Self = Self {
-        delta_cutoff_bytes: None,
-        retention: Retention::DEFAULT,
-        states: StateLimits::SERVER,
-    };
+    pub const DEFAULT: Self =
+        Self { delta_cutoff_bytes: None, retention: Retention::DEFAULT, states: StateLimits::SERVER };
 }
 
 /// How long a Terraform state may be, in bytes as its client sends it.

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::ports::{Ids, Ledger, Order, Query};
-use statewright_shared::services::{sweep, tokens};
+use statewright_shared::ports::{Blobs as _, Ids, Ledger, Order, Query};
+use statewright_shared::services::{check, check_states, sweep, tokens};
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -247,9 +248,8 @@ async fn what_cannot_be_a_version_is_kept_and_can_be_made_one() {
 
     let rejected = net.rejected().await;
     let whys: Vec<_> = rejected.iter().map(|it| (it["why"].as_str().unwrap(), it["lock"].as_str())).collect();
-    let mut expected = vec![
-        ("displaced", Some("first")), ("locked", Some("first")), ("locked", None), ("stale", None),
-    ];
+    let mut expected =
+        vec![("displaced", Some("first")), ("locked", Some("first")), ("locked", None), ("stale", None)];
     expected.sort();
     let mut found = whys.clone();
     found.sort();
@@ -313,7 +313,8 @@ async fn a_restored_version_is_a_new_one_whose_serial_is_above_the_newest() {
     let first = app.get(&format!("{api}/versions/1/text")).send().await;
     assert_eq!(first.text(), text(1, &["a"]).to_string());
 
-    let encrypted = json!({ "serial": 8, "lineage": "aaaa", "encrypted_data": "q83v", "encryption_version": "v0" });
+    let encrypted =
+        json!({ "serial": 8, "lineage": "aaaa", "encrypted_data": "q83v", "encryption_version": "v0" });
     net.write(&encrypted, None).await.expect(200);
     let words = app.post(&format!("{api}/versions/5/restore"), &Value::Null).send().await.refused(400);
     assert!(words.contains("push it with the client"), "{words}");
@@ -363,7 +364,8 @@ async fn a_first_lock_at_once_by_many_makes_one_state() {
     let ids: Vec<String> = (0..20).map(|number| format!("run-{number}")).collect();
     let answers = futures::future::join_all(ids.iter().map(|id| net.lock(id))).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    let listed = app.get(&format!("/api/orgs/{ORG}/tfstates?project={}", net.project)).send().await.expect(200);
+    let listed =
+        app.get(&format!("/api/orgs/{ORG}/tfstates?project={}", net.project)).send().await.expect(200);
     assert_eq!(listed["states"].as_array().unwrap().len(), 1);
 }
 
@@ -378,8 +380,15 @@ async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_
     app.get("/api/user").token(&stranger).send().await.expect(200);
     let nowhere = STATE.replace("0001", "0002");
     let calls = [
-        ("GET", ""), ("POST", ""), ("PUT", ""), ("LOCK", ""), ("UNLOCK", ""), ("POST", "/lock"),
-        ("DELETE", "/lock"), ("UNLOCK", "/unlock"), ("GET", "/outputs"),
+        ("GET", ""),
+        ("POST", ""),
+        ("PUT", ""),
+        ("LOCK", ""),
+        ("UNLOCK", ""),
+        ("POST", "/lock"),
+        ("DELETE", "/lock"),
+        ("UNLOCK", "/unlock"),
+        ("GET", "/outputs"),
     ];
     for (method, tail) in calls {
         let mut body = text(9, &[]);
@@ -390,16 +399,34 @@ async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_
             let path = format!("/tfstate/{place}{tail}");
             let answer = app.request(verb(method), &path).token(&stranger).json(&body).send().await;
             answer.refused(403);
-            answers.push((answer.text().replace(&place, "…").replace(&format!("{place}/default"), "…"), counter.take()));
+            answers.push((
+                answer.text().replace(&place, "…").replace(&format!("{place}/default"), "…"),
+                counter.take(),
+            ));
         }
         assert_eq!(answers[0], answers[1], "{method} {tail}");
-        assert_eq!(answers[2].0.replace("/default", ""), answers[3].0.replace("/default", ""), "{method} {tail}");
+        assert_eq!(
+            answers[2].0.replace("/default", ""),
+            answers[3].0.replace("/default", ""),
+            "{method} {tail}"
+        );
         assert_eq!(answers[2].1, Default::default(), "{method} {tail} reads");
     }
     for (method, tail) in [
-        ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/lock"), ("POST", "/lock"), ("DELETE", "/lock"),
-        ("GET", "/versions"), ("GET", "/versions/1"), ("GET", "/versions/1/text"), ("GET", "/rejected"),
-        ("GET", "/versions/1/diff/1"), ("POST", "/versions/1/restore"), ("GET", "/outputs"), ("POST", "/undelete"),
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/lock"),
+        ("POST", "/lock"),
+        ("DELETE", "/lock"),
+        ("GET", "/versions"),
+        ("GET", "/versions/1"),
+        ("GET", "/versions/1/text"),
+        ("GET", "/rejected"),
+        ("GET", "/versions/1/diff/1"),
+        ("POST", "/versions/1/restore"),
+        ("GET", "/outputs"),
+        ("POST", "/undelete"),
     ] {
         let mut answers = Vec::new();
         for place in [STATE, nowhere.as_str()] {
@@ -587,7 +614,9 @@ async fn a_state_has_an_id_for_ever_and_names_that_change() {
     assert_eq!(made["path"], format!("/tfstate/{STATE}"));
     app.post(&states, &json!({ "project": project, "state": "prod" })).send().await.refused(409);
     app.post(&states, &json!({ "id": STATE, "project": other })).send().await.refused(409);
-    for wrong in [json!({ "id": "7", "project": project }), json!({ "project": "a b" }), json!({ "project": "lock" })] {
+    for wrong in
+        [json!({ "id": "7", "project": project }), json!({ "project": "a b" }), json!({ "project": "lock" })]
+    {
         app.post(&states, &wrong).send().await.refused(400);
     }
     let by_server = app.post(&states, &json!({ "project": other })).send().await.expect(200);
@@ -604,7 +633,8 @@ async fn a_state_has_an_id_for_ever_and_names_that_change() {
     }
     app.patch(&format!("/api/tfstates/{STATE}"), &json!({ "state": "default" })).send().await.refused(409);
     let listed = app.get(&format!("{states}?project={other}")).send().await.expect(200);
-    let names: Vec<_> = listed["states"].as_array().unwrap().iter().map(|it| (&it["state"], &it["serial"])).collect();
+    let names: Vec<_> =
+        listed["states"].as_array().unwrap().iter().map(|it| (&it["state"], &it["serial"])).collect();
     assert_eq!(names, [(&json!("default"), &Value::Null), (&json!("live"), &json!(1))]);
 
     // Removed and brought back.
@@ -709,7 +739,8 @@ async fn i7_secret_nothing_of_a_state_lies_in_the_open() {
 
 async fn items(app: &TestApp, partition: &str) -> usize {
     let partition = partition.to_owned();
-    let query = Query { partition, prefix: String::new(), after: None, order: Order::Ascending, limit: 1_000 };
+    let query =
+        Query { partition, prefix: String::new(), after: None, order: Order::Ascending, limit: 1_000 };
     app.context.ledger.query(&query).await.unwrap().items.len()
 }
 
@@ -752,8 +783,66 @@ async fn old_versions_go_and_refused_writes_and_removed_states_with_all_that_is_
     app.advance(31 * DAY);
     sweep_all().await;
     app.post(&format!("{api}/undelete"), &Value::Null).send().await.refused(404);
-    assert_eq!((items(&app, &format!("TFSTATE#{id}")).await, items(&app, &format!("KEY#tf.{id}")).await), (0, 0));
+    assert_eq!(
+        (items(&app, &format!("TFSTATE#{id}")).await, items(&app, &format!("KEY#tf.{id}")).await),
+        (0, 0)
+    );
     app.advance(40 * DAY);
     sweep_all().await;
     assert_eq!(blobs.keys(), []);
+}
+
+/// A client waits for so long, and tries again.
+#[tokio::test]
+async fn a_store_that_is_away_is_a_503_that_says_when_to_come_back() {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let faults = Faults::none();
+    let ledger = Faulty::new(MemoryLedger::new(), faults.clone());
+    let app = TestApp::memory_with(Arc::new(ledger), Arc::new(MemoryBlobs::new()), keys, ids).await;
+    let net = Net::new(&app);
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    faults.fail_from(1, 1_000, Fault::Lost);
+    let asked = async {
+        let answer = net.write(&text(2, &["a"]), None).await;
+        answer.refused(503);
+        assert_eq!(answer.headers["retry-after"], "2");
+    };
+    // The server waits between its own attempts.
+    let time = async {
+        loop {
+            app.advance(Duration::from_millis(10));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! { () = asked => {}, () = time => {} }
+    faults.heal();
+    net.write(&text(2, &["a"]), None).await.expect(200);
+    assert_eq!(net.versions().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_operators_check_finds_what_is_wrong_with_a_state_and_nothing_where_nothing_is() {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(10), MemoryBlobs::new());
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let app = TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), keys, ids).await;
+    let net = Net::new(&app);
+    for serial in 1..=2 {
+        net.write(&text(serial, &["a"]), None).await.expect(200);
+    }
+    net.write(&text(1, &["stale"]), None).await.refused(409);
+    let (ctx, inventory) = (&app.context, (ledger, blobs.clone()));
+    let [id] = check_states::states(ctx, &inventory).await.unwrap()[..] else { panic!("one state is there") };
+    let report = check_states::state(ctx, id).await.unwrap();
+    assert_eq!((report.versions, report.problems), (2, Vec::new()));
+    // Texts and indices, each named by what is there.
+    assert_eq!(blobs.keys().len(), 5);
+    assert_eq!(check::orphans(ctx, &inventory).await.unwrap(), check::Orphans::default());
+    for key in blobs.keys() {
+        blobs.put(&key, Bytes::from_static(b"broken")).await.unwrap();
+    }
+    let problems = check_states::state(ctx, id).await.unwrap().problems;
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert!(problems[0].contains("version 1") && problems[2].contains("refused write"), "{problems:?}");
 }

@@ -75,7 +75,8 @@ impl Scene {
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {
             Step::Create => {
-                let made = states::create(ctx, caller, &self.address, Some(self.id), Policy::default()).await?;
+                let made =
+                    states::create(ctx, caller, &self.address, Some(self.id), Policy::default()).await?;
                 assert_eq!(made.id, self.id);
             }
             Step::Lock => drop(state_locks::lock(ctx, caller, place, &info).await?),
@@ -127,7 +128,11 @@ impl Scene {
             let key = BlobKey::parse(&record.kept.blob).unwrap();
             let blob = self.world.blobs.get(&key).await.unwrap().expect("a version's blob is there");
             let blob = blob.into_bytes().await.unwrap();
-            assert_eq!(sha256(&blob), record.kept.blob_sha256, "I2: a version's bytes are those that were written");
+            assert_eq!(
+                sha256(&blob),
+                record.kept.blob_sha256,
+                "I2: a version's bytes are those that were written"
+            );
             if version == head.version {
                 assert_eq!(Some(record.kept), head.current, "the head shows the newest");
             }
@@ -136,7 +141,8 @@ impl Scene {
             self.world.read(&ItemKeys::state_version(self.id, head.version + 1)).await;
         assert_eq!(above, None, "I2: no version is above the head");
         let name = self.world.read(&ItemKeys::state_name(&head.address)).await;
-        let leads_here = name.map(|entry: statewright_shared::layout::records::StateEntry| (entry.id, entry.version));
+        let leads_here =
+            name.map(|entry: statewright_shared::layout::records::StateEntry| (entry.id, entry.version));
         assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version)));
     }
 
@@ -152,12 +158,14 @@ impl Scene {
             Step::Write(serial) | Step::WriteUnlocked(serial) => {
                 assert_eq!(head.version, before + 1, "I5: a write that is repeated is one version");
                 let ctx = self.world.process("reader");
-                let gzip = state_versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                let gzip =
+                    state_versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
                 assert_eq!(gunzip(&gzip.unwrap()).unwrap(), text(serial), "I3: byte for byte");
             }
             Step::Reject => {
                 let ctx = self.world.process("reader");
-                let rejected = state_versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                let rejected =
+                    state_versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
                 let [(_, rejected)] = &rejected[..] else { panic!("{rejected:?}") };
                 let key = BlobKey::parse(&rejected.kept.blob).unwrap();
                 assert!(self.world.blobs.get(&key).await.unwrap().is_some());

@@ -41,7 +41,8 @@ pub(crate) struct Home {
 impl Home {
     /// A folder with these below it.
     pub(crate) fn with(prefix: &str, below: &[&str]) -> Self {
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder can be made");
+        let folder =
+            tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder can be made");
         let home = Self { folder };
         for below in below {
             make_folder(&home.path(below));

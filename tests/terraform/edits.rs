@@ -35,8 +35,7 @@ async fn each_command_that_edits_a_state_is_a_version(client: Client) {
     assert_eq!(versions(&app).await[0]["changes"]["added"], json!(["terraform_data.c"]));
     cli.run(["state", "rm", "terraform_data.c"]).await.assert_success();
     cli.run(["show"]).await.assert_success();
-    let expected =
-        ["OperationTypeInvalid", "OperationTypeApply", "taint", "untaint", "state-mv", "state-rm"];
+    let expected = ["OperationTypeInvalid", "OperationTypeApply", "taint", "untaint", "state-mv", "state-rm"];
     assert_eq!(operations(&app).await, expected);
     let serials: Vec<u64> = versions(&app).await.iter().map(|it| it["serial"].as_u64().unwrap()).collect();
     assert!(serials.is_sorted_by(|newer, older| newer > older), "{serials:?}");

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 use statewright_tests::app::ORG;
 
-use crate::support::{
-    APPLY, Client, ONE, SLOW, api, apply_slowly, client_of, go, shown, start, versions,
-};
+use crate::support::{APPLY, Client, ONE, SLOW, api, apply_slowly, client_of, go, shown, start, versions};
 
 journeys! {
     whoever_comes_second_is_told_who_is_first_and_may_wait
@@ -66,7 +64,10 @@ async fn a_lock_that_a_person_took_keeps_everybody_out_until_it_is_given_back(cl
     let unlock = app.request(reqwest::Method::DELETE, &lock).json(&json!({ "reason": "done" }));
     unlock.send().await.expect(204);
     let details: Vec<Value> = app.take_audit().iter().map(|record| record["detail"].clone()).collect();
-    assert!(details.iter().any(|detail| detail.as_str().is_some_and(|it| it.ends_with("; done"))), "{details:?}");
+    assert!(
+        details.iter().any(|detail| detail.as_str().is_some_and(|it| it.ends_with("; done"))),
+        "{details:?}"
+    );
     cli.run(APPLY).await.assert_success();
 }
 

@@ -14,6 +14,7 @@ macro_rules! journeys {
     };
 }
 
+mod aws;
 mod edits;
 mod life;
 mod locks;

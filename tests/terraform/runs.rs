@@ -8,7 +8,8 @@ use statewright_shared::services::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::support::{
-    APPLY, Client, DESTROY, SLOW, TerraformCli, api, apply_slowly, client_of, go, shown, start, text, versions,
+    APPLY, Client, DESTROY, SLOW, TerraformCli, api, apply_slowly, client_of, go, shown, start, text,
+    versions,
 };
 
 journeys! {
@@ -81,7 +82,8 @@ async fn a_state_of_16_mb_goes_both_ways(client: Client) {
     let app = TestApp::embedded().await;
     let cli = client_of(&app, client, "net", "").await;
     // It is in the state as the input and as the output.
-    let large: String = (0..900_000_u32).map(|number| format!("{:08x} ", number.wrapping_mul(2_654_435_761))).collect();
+    let large: String =
+        (0..900_000_u32).map(|number| format!("{:08x} ", number.wrapping_mul(2_654_435_761))).collect();
     cli.write("large.txt", &large);
     cli.write("main.tf", "resource \"terraform_data\" \"large\" {\n  input = file(\"large.txt\")\n}\n");
     cli.run(APPLY).await.assert_success();
@@ -112,7 +114,10 @@ async fn a_state_that_opentofu_encrypts_is_kept_and_shows_nothing() {
     let raw = text(&app, "net").await;
     assert!(raw.text().contains("encryption_version") && !raw.text().contains("hunter2"));
     let state = shown(&app).await;
-    assert_eq!((&state["current"]["encrypted"], &state["current"]["resourceCount"]), (&json!(true), &Value::Null));
+    assert_eq!(
+        (&state["current"]["encrypted"], &state["current"]["resourceCount"]),
+        (&json!(true), &Value::Null)
+    );
     assert_eq!(state["current"]["serial"], 1);
     let outputs = app.get(&format!("{}/outputs", api(&app).await)).send().await.expect(200);
     assert_eq!(outputs, json!({ "version": 1, "encrypted": true, "outputs": null }));

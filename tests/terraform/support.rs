@@ -20,7 +20,12 @@ pub(crate) async fn start(client: Client, configuration: &str) -> (TestApp, Terr
 }
 
 /// Another client of a server, for a state of [`ORG`].
-pub(crate) async fn client_of(app: &TestApp, client: Client, place: &str, configuration: &str) -> TerraformCli {
+pub(crate) async fn client_of(
+    app: &TestApp,
+    client: Client,
+    place: &str,
+    configuration: &str,
+) -> TerraformCli {
     let cli = TerraformCli::new(client, &app.token);
     cli.backend(app, &format!("{ORG}/{place}"));
     cli.write("main.tf", configuration);

@@ -115,7 +115,9 @@ impl FromRequestParts<App> for StatePath {
                              organization/project/state";
                 Error::Invalid(words.to_owned())
             })?),
-            (None, Some(org), Some(project)) => Place::Name(StateAddress::parse(org, project, part("state"))?),
+            (None, Some(org), Some(project)) => {
+                Place::Name(StateAddress::parse(org, project, part("state"))?)
+            }
             (None, ..) => return Err(Error::Broken("a route of states names none".to_owned()).into()),
         };
         if let Some(trail) = parts.extensions.get::<Trail>() {
@@ -137,7 +139,9 @@ async fn which(parts: &mut Parts, app: &App, name: &str) -> Result<Which, Failur
     let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
     let text = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
     let which = text.and_then(Which::parse);
-    Ok(which.ok_or_else(|| Error::Invalid("a version is a whole number from 1, or the id of a refused write".to_owned()))?)
+    Ok(which.ok_or_else(|| {
+        Error::Invalid("a version is a whole number from 1, or the id of a refused write".to_owned())
+    })?)
 }
 
 impl FromRequestParts<App> for WhichPath {

@@ -199,10 +199,8 @@ pub fn router(app: impl Into<App>, groups: &[Group]) -> Router {
         let guard = middleware::from_fn_with_state((app.clone(), route), auth::guard);
         router = router.route(route.path, (route.handler)(filter).layer(guard));
     }
-    let table = router
-        .fallback(not_supported)
-        .method_not_allowed_fallback(not_supported)
-        .with_state(app.clone());
+    let table =
+        router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
     // Around the table: what it changes is what the table is asked.
     Router::new()
         .fallback_service(table)

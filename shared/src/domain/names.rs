@@ -172,7 +172,8 @@ impl StateAddress {
         };
         // `/tfstate/{org}/lock` would be the lock of a state whose id is the organization.
         if is_word_of_states(project) {
-            let rule = "use another name than `lock`, `unlock` or `outputs`, which stand behind a state in paths";
+            let rule =
+                "use another name than `lock`, `unlock` or `outputs`, which stand behind a state in paths";
             return Err(InvalidName { what: "project name of a state", found: project.to_owned(), rule });
         }
         Ok(address)

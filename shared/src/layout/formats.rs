@@ -10,11 +10,10 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
-    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, UpdateEntry,
-    User, VerifyingKeyRecord, Version, WrappedDataKey,
-    KeptState, LockOf, RejectedState, StateEntry, StateHead, StateHolder, StateLock, StateSource, StateVersion,
-    WrittenUnder,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
+    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEntry,
+    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, UpdateEntry,
+    User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};

@@ -2,7 +2,8 @@
 
 use super::record::{Broken, Record};
 use super::records::{
-    Due, EventBatch, Head, KeptState, Outputs, Payload, RejectedState, Snapshot, StateHead, StateVersion, Version,
+    Due, EventBatch, Head, KeptState, Outputs, Payload, RejectedState, Snapshot, StateHead, StateVersion,
+    Version,
 };
 use super::slot::Slot;
 use crate::ports::{BlobKey, Item};

@@ -91,12 +91,10 @@ pub(super) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Resul
     let mut nonce = [0; NONCE_BYTES];
     ctx.ids.fill(&mut nonce);
     in_background(move || {
-        let mut sealed = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + text.len() + TAG_BYTES);
-        sealed.push(FORMAT);
-        sealed.extend_from_slice(&number.to_be_bytes());
-        sealed.extend_from_slice(&nonce);
-        sealed.extend_from_slice(&text);
-        drop(text);
+        // In the same memory: a text may be as long as memory allows once.
+        let mut sealed = text;
+        sealed.reserve_exact(HEADER_BYTES + NONCE_BYTES + TAG_BYTES);
+        sealed.splice(0..0, [FORMAT].into_iter().chain(number.to_be_bytes()).chain(nonce));
         let (_, body) = sealed.split_at_mut(HEADER_BYTES + NONCE_BYTES);
         let tag = cipher(&key)
             .encrypt_in_place_detached(Nonce::from_slice(&nonce), owner.id().as_bytes(), body)
@@ -198,9 +196,10 @@ async fn newest_item(ctx: &Context, owner: KeyOwner) -> Result<Option<Item>, Err
 }
 
 fn key_number(owner: KeyOwner, item: &Item) -> Result<u32, Error> {
-    item.key.sort.parse().map_err(|_| {
-        Error::Broken(format!("the data key {:?} of {owner} has no number", item.key.sort))
-    })
+    item.key
+        .sort
+        .parse()
+        .map_err(|_| Error::Broken(format!("the data key {:?} of {owner} has no number", item.key.sort)))
 }
 
 /// The key that new secrets are sealed under, made when the first one is. Two first callers end with the same key: the

@@ -27,7 +27,12 @@ const READ_AT_ONCE: usize = 16;
 ///
 /// # Errors
 /// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`].
-pub async fn lock(ctx: &Context, caller: &Caller, place: &Place, info: &LockInfo) -> Result<StateAddress, Error> {
+pub async fn lock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    info: &LockInfo,
+) -> Result<StateAddress, Error> {
     let found = states::find_or_create(ctx, caller, place).await?;
     check_room(ctx, &found.head.value)?;
     let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
@@ -143,7 +148,8 @@ pub async fn unlock(
     id: Option<&str>,
 ) -> Result<(Option<StateAddress>, Unlocked), Error> {
     for _ in 0..RACES_MAX {
-        let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await? else {
+        let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await?
+        else {
             return Ok((None, Unlocked::Already));
         };
         let address = Some(head.value.address);

@@ -101,9 +101,16 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
     let keys = ItemKeys::data_keys(KeyOwner::State(state));
     let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?
-        && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages).await?
-        && retention::erase_items(ctx, ItemKeys::state_versions(state), blobs_of_version, blobs_at, &mut pages)
-            .await?;
+        && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages)
+            .await?
+        && retention::erase_items(
+            ctx,
+            ItemKeys::state_versions(state),
+            blobs_of_version,
+            blobs_at,
+            &mut pages,
+        )
+        .await?;
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }

@@ -101,7 +101,12 @@ pub(super) async fn index(ctx: &Context, id: StateId, version: u64) -> Result<Op
 ///
 /// # Errors
 /// [`Error::NoState`], [`Error::NoStateVersion`].
-pub async fn version(ctx: &Context, caller: &Caller, place: &Place, version: u64) -> Result<StateVersion, Error> {
+pub async fn version(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    version: u64,
+) -> Result<StateVersion, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
     let key = ItemKeys::state_version(id, version);
     let found = store::read::<StateVersion>(ctx, &key).await?;
@@ -192,8 +197,10 @@ fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
     let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
     let read = |text| Document::read(text).map_err(broken);
     let (before, after) = (read(one)?, read(other)?);
-    let old: BTreeMap<String, &str> = outputs_of(one).map_err(broken)?.unwrap_or_default().into_iter().collect();
-    let new: BTreeMap<String, &str> = outputs_of(other).map_err(broken)?.unwrap_or_default().into_iter().collect();
+    let old: BTreeMap<String, &str> =
+        outputs_of(one).map_err(broken)?.unwrap_or_default().into_iter().collect();
+    let new: BTreeMap<String, &str> =
+        outputs_of(other).map_err(broken)?.unwrap_or_default().into_iter().collect();
     let names = |of: &BTreeMap<String, &str>, wanted: &dyn Fn(&str, &str) -> bool| {
         of.iter().filter(|(name, text)| wanted(name, text)).map(|(name, _)| name.clone()).collect()
     };
@@ -236,9 +243,8 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Op
         let document = Document::read(&text).map_err(broken)?;
         let outputs = outputs_of(&text).map_err(broken)?;
         let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));
-        let owned = outputs.map(|outputs| {
-            outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect()
-        });
+        let owned = outputs
+            .map(|outputs| outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect());
         Ok(Some(Outputs { version, outputs: owned, document: only }))
     })
     .await

@@ -18,8 +18,8 @@ use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, put};
 use crate::layout::records::{
-    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSource, StateVersion,
-    WrittenUnder,
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSource,
+    StateVersion, WrittenUnder,
 };
 use crate::ports::{Expect, Timestamp};
 
@@ -70,9 +70,15 @@ pub async fn write(
         let taken = match verdict {
             Verdict::Replayed => {
                 attempt.discard(ctx).await;
-                return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
+                return Ok(Written {
+                    address: head.value.address,
+                    version: head.value.version,
+                    replayed: true,
+                });
             }
-            Verdict::Refused(why) => return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?),
+            Verdict::Refused(why) => {
+                return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?);
+            }
             Verdict::Taken(taken) => taken,
         };
         if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
@@ -124,7 +130,12 @@ pub async fn check_grace(
 /// # Errors
 /// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock; [`Error::Invalid`] for a state that its
 /// client encrypted, since the serial inside cannot be changed.
-pub async fn restore(ctx: &Context, caller: &Caller, place: &Place, which: &state_versions::Which) -> Result<Written, Error> {
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    which: &state_versions::Which,
+) -> Result<Written, Error> {
     let mut attempt: Option<(Option<u64>, Attempt)> = None;
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
@@ -188,10 +199,19 @@ struct Attempt {
 impl Attempt {
     fn sent<'a>(&'a self, lock_id: Option<&'a str>) -> Sent<'a> {
         let document = &self.sent.document;
-        Sent { sha256: &self.sent.sha256, serial: document.serial, lineage: document.lineage.as_deref(), lock_id }
+        Sent {
+            sha256: &self.sent.sha256,
+            serial: document.serial,
+            lineage: document.lineage.as_deref(),
+            lock_id,
+        }
     }
 
-    async fn store(&mut self, ctx: &Context, id: StateId) -> Result<(KeptState, Option<(Payload, Bytes)>), Error> {
+    async fn store(
+        &mut self,
+        ctx: &Context,
+        id: StateId,
+    ) -> Result<(KeptState, Option<(Payload, Bytes)>), Error> {
         if let Some(stored) = &self.stored {
             return Ok(stored.clone());
         }
@@ -232,7 +252,8 @@ impl Attempt {
         let at = ctx.now();
         let holder = lock.and_then(|lock| lock.value.holder.as_ref());
         let document = &self.sent.document;
-        let changes = document.index.as_ref().zip(before.as_ref()).map(|(now, before)| now.changes_since(before));
+        let changes =
+            document.index.as_ref().zip(before.as_ref()).map(|(now, before)| now.changes_since(before));
         let version = head.value.version + 1;
         let (payload, tail) = index.map_or((None, Bytes::new()), |(payload, tail)| (Some(payload), tail));
         let record = StateVersion {
@@ -250,7 +271,8 @@ impl Attempt {
         };
         let next = StateHead {
             version,
-            under: holder.map(|holder| written_under(head.value.under.as_ref(), &holder.info.id, &kept.sha256)),
+            under: holder
+                .map(|holder| written_under(head.value.under.as_ref(), &holder.info.id, &kept.sha256)),
             current: Some(kept),
             last_write: Some(at),
             ..head.value.clone()
@@ -328,10 +350,10 @@ fn lock_of(holder: &StateHolder) -> LockOf {
 }
 
 fn written_under(before: Option<&WrittenUnder>, lock: &str, sha256: &str) -> WrittenUnder {
-    let mut texts = before.filter(|under| under.lock == lock).map(|under| under.texts.clone()).unwrap_or_default();
+    let mut texts =
+        before.filter(|under| under.lock == lock).map(|under| under.texts.clone()).unwrap_or_default();
     texts.push(sha256.to_owned());
     let surplus = texts.len().saturating_sub(TEXTS_REMEMBERED_MAX);
     texts.drain(..surplus);
     WrittenUnder { lock: lock.to_owned(), texts }
 }
-

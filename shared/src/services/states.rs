@@ -75,7 +75,11 @@ pub async fn locate(ctx: &Context, caller: &Caller, place: &Place) -> Result<Loc
 ///
 /// # Errors
 /// As [`find`].
-pub async fn find_with_lock(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<WithLock>, Error> {
+pub async fn find_with_lock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+) -> Result<Option<WithLock>, Error> {
     look_up(ctx, caller, place, true).await
 }
 
@@ -96,8 +100,9 @@ async fn look_up(
     let address = match place {
         Place::Id(id) => {
             let found = look_at(ctx, *id, with_lock).await?;
-            let is_visible =
-                |found: &WithLock| found.head.value.deleted.is_none() && caller.may_see(&found.head.value.address.org);
+            let is_visible = |found: &WithLock| {
+                found.head.value.deleted.is_none() && caller.may_see(&found.head.value.address.org)
+            };
             let missing = || Error::NoState(place.to_string());
             return found.filter(is_visible).ok_or_else(missing).map(Some);
         }
@@ -343,7 +348,12 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
 ///
 /// # Errors
 /// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
-pub async fn remove(ctx: &Context, caller: &Caller, place: &Place, force: bool) -> Result<StateAddress, Error> {
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    force: bool,
+) -> Result<StateAddress, Error> {
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {

@@ -24,8 +24,8 @@ use crate::services::state_versions::Which;
 use crate::services::states::{self, Edit, Located, Place, WithLock};
 use crate::services::{Error, state_versions, state_writes};
 use crate::wire::tfstate::{
-    AllRejected, Difference, ListedLock, Lock, Locks, NewState, Outputs, Rejected, Restored, State as WireState,
-    StateEdit, StateSummary, States, Version, Versions, WithReason,
+    AllRejected, Difference, ListedLock, Lock, Locks, NewState, Outputs, Rejected, Restored,
+    State as WireState, StateEdit, StateSummary, States, Version, Versions, WithReason,
 };
 
 /// A page of an organization's states, of one project or of all.
@@ -224,11 +224,9 @@ pub(crate) async fn versions(
     StatePath(place): StatePath,
     Query(query): Parameters,
 ) -> Answer {
-    let before = query
-        .get("continuationToken")
-        .map(|token| token.parse())
-        .transpose()
-        .map_err(|_| Error::Invalid("the continuation token is none of this server; list from the start".to_owned()))?;
+    let before = query.get("continuationToken").map(|token| token.parse()).transpose().map_err(|_| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })?;
     let (versions, more) = state_versions::versions(&app, &caller, &place, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
     json(&Versions {
@@ -249,7 +247,8 @@ pub(crate) async fn version(
             json(&Version::from(state_versions::version(&app, &caller, &place, version).await?))
         }
         Which::Rejected(id) => {
-            let found = state_versions::rejected(&app, &caller, &place).await?.into_iter().find(|(it, _)| *it == id);
+            let found =
+                state_versions::rejected(&app, &caller, &place).await?.into_iter().find(|(it, _)| *it == id);
             let (_, rejected) = found
                 .ok_or_else(|| Error::NoStateVersion { state: place.to_string(), version: id.clone() })?;
             json(&Rejected::of(id, rejected))

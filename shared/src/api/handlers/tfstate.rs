@@ -58,7 +58,8 @@ pub(crate) async fn write(
     check_md5(&headers, body.as_sent())?;
     let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
     let bytes = body.text.len();
-    let written = state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text).await.map_err(hide)?;
+    let written =
+        state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text).await.map_err(hide)?;
     trail.state_named(&written.address);
     trail.detail(match (written.replayed, &lock_id) {
         (true, _) => format!("version {}, sent again", written.version),
@@ -144,9 +145,12 @@ fn short(id: &str) -> String {
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let outputs = state_versions::outputs(&app, &caller, &place).await.map_err(hide)?;
     match outputs {
-        Some(state_versions::Outputs { document: Some(document), .. }) => Ok(json_text(Bytes::from(document))),
+        Some(state_versions::Outputs { document: Some(document), .. }) => {
+            Ok(json_text(Bytes::from(document)))
+        }
         Some(state_versions::Outputs { outputs: None, .. }) => {
-            let words = "its client encrypted this state, so its outputs are not known here: read the whole state";
+            let words =
+                "its client encrypted this state, so its outputs are not known here: read the whole state";
             Err(Error::StateForbidden(words.to_owned()).into())
         }
         Some(_) | None => nothing(),
@@ -170,5 +174,6 @@ fn check_md5(headers: &HeaderMap, body: &Bytes) -> Result<(), Failure> {
     if said.is_some_and(|said| said == Md5::digest(body).as_slice()) {
         return Ok(());
     }
-    Err(Error::Invalid("the body does not match its Content-MD5; it was changed on its way".to_owned()).into())
+    Err(Error::Invalid("the body does not match its Content-MD5; it was changed on its way".to_owned())
+        .into())
 }

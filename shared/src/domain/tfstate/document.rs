@@ -194,7 +194,8 @@ pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> Stri
 pub fn with_serial(text: &[u8], serial: u64) -> Result<Vec<u8>, InvalidState> {
     let document = Document::read(text)?;
     let Some(at) = document.serial_at.filter(|_| !document.is_encrypted) else {
-        let why = "its client encrypted it, and only that can give it another serial: push it with the client";
+        let why =
+            "its client encrypted it, and only that can give it another serial: push it with the client";
         return Err(InvalidState(why.to_owned()));
     };
     let mut changed = Vec::with_capacity(text.len() + 20);
@@ -227,7 +228,8 @@ mod tests {
         let document = Document::read(STATE.as_bytes()).unwrap();
         assert_eq!((document.serial, document.output_count), (Some(7), Some(2)));
         assert_eq!(document.lineage.as_deref(), Some("aaaaaaaa-0000-4000-8000-000000000001"));
-        let outputs: Vec<_> = document.outputs.iter().map(|output| (output.name.as_str(), output.sensitive)).collect();
+        let outputs: Vec<_> =
+            document.outputs.iter().map(|output| (output.name.as_str(), output.sensitive)).collect();
         assert_eq!(outputs, [("o", false), ("s", true)]);
         assert!(!format!("{document:?}").contains("hunter2"));
     }
@@ -242,7 +244,10 @@ mod tests {
     #[test]
     fn an_encrypted_state_is_taken_with_or_without_a_serial_and_shows_nothing() {
         for (text, serial) in [
-            (r#"{"serial":2,"lineage":"l","meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#, Some(2)),
+            (
+                r#"{"serial":2,"lineage":"l","meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#,
+                Some(2),
+            ),
             (r#"{"meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#, None),
         ] {
             let document = Document::read(text.as_bytes()).unwrap();
@@ -283,7 +288,10 @@ mod tests {
         let document = Document::read(STATE.as_bytes()).unwrap();
         let text = outputs_document(&document, &outputs);
         let read = Document::read(text.as_bytes()).unwrap();
-        assert_eq!((read.serial, &read.lineage, &read.outputs), (Some(7), &document.lineage, &document.outputs));
+        assert_eq!(
+            (read.serial, &read.lineage, &read.outputs),
+            (Some(7), &document.lineage, &document.outputs)
+        );
         assert_eq!(outputs_of(text.as_bytes()).unwrap().unwrap(), outputs);
     }
 }

@@ -126,7 +126,9 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
             "type" => kind = reader.optional(Reader::string)?,
             "name" => name = reader.optional(Reader::string)?,
             "provider" => provider = reader.raw()?,
-            "instances" => instances = reader.optional(|reader| reader.list(Reader::raw))?.unwrap_or_default(),
+            "instances" => {
+                instances = reader.optional(|reader| reader.list(Reader::raw))?.unwrap_or_default()
+            }
             _ => drop(reader.raw()?),
         }
         Ok(())
@@ -216,7 +218,8 @@ mod tests {
     #[test]
     fn what_a_version_changed_is_named() {
         let before = Index::of_resources(RESOURCES).unwrap();
-        let after = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"2"}"#).replace("\"name\":\"c\"", "\"name\":\"d\"");
+        let after =
+            RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"2"}"#).replace("\"name\":\"c\"", "\"name\":\"d\"");
         let changes = Index::of_resources(&after).unwrap().changes_since(&before);
         assert_eq!(changes.added, ["t.d", "t.d (deposed 0badf00d)"]);
         assert_eq!(changes.changed, ["terraform_data.a"]);
@@ -236,7 +239,13 @@ mod tests {
 
     #[test]
     fn resources_of_another_form_have_no_index() {
-        for odd in ["{}", "[0]", "[{}]", r#"[{"type":0,"name":"a"}]"#, r#"[{"type":"t","name":"a","instances":[7]}]"#] {
+        for odd in [
+            "{}",
+            "[0]",
+            "[{}]",
+            r#"[{"type":0,"name":"a"}]"#,
+            r#"[{"type":"t","name":"a","instances":[7]}]"#,
+        ] {
             assert_eq!(Index::of_resources(odd), None, "{odd}");
         }
     }

@@ -98,7 +98,8 @@ pub fn judge(current: Option<Current<'_>>, holder: Option<&str>, policy: Policy,
     if let Some(current) = current {
         // A request that was delayed on its way must not bring back what its own run has replaced since.
         let under = current.under.filter(|(lock, _)| Some(*lock) == sent.lock_id);
-        let was_written = under.is_some_and(|(_, written)| written.iter().any(|sha256| sha256 == sent.sha256));
+        let was_written =
+            under.is_some_and(|(_, written)| written.iter().any(|sha256| sha256 == sent.sha256));
         if current.sha256 == sent.sha256 || was_written {
             return Verdict::Replayed;
         }
