@@ -18,6 +18,11 @@ use crate::tools;
 /// How long a command may take before the harness gives it up.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+const README: &str = include_str!("../../README.md");
+
+/// The address in the README's example.
+const SHOWN: &str = "http://127.0.0.1:8080/tfstate/main/network";
+
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
@@ -118,17 +123,15 @@ impl TerraformCli {
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
     }
 
-    /// Configures the backend as the README says: a lock that gateways let through, too.
+    /// Configures the backend as the README shows it, for the state at this place: `acme/net`.
+    ///
+    /// # Panics
+    /// If the README shows none.
     pub fn backend(&self, app: &TestApp, place: &str) {
-        let url = format!("{}/tfstate/{place}", app.url);
-        self.write(
-            "backend.tf",
-            &format!(
-                "terraform {{\n  backend \"http\" {{\n    address        = \"{url}\"\n    \
-                 lock_address   = \"{url}/lock\"\n    lock_method    = \"POST\"\n    \
-                 unlock_address = \"{url}/lock\"\n    unlock_method  = \"DELETE\"\n  }}\n}}\n"
-            ),
-        );
+        let block = README.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
+        let block = block.expect("the README shows a backend");
+        assert_eq!(block.matches(SHOWN).count(), 3, "three addresses: {block}");
+        self.write("backend.tf", &block.replace(SHOWN, &format!("{}/tfstate/{place}", app.url)));
     }
 
     /// Runs the client with these arguments to its end, whatever that is.
