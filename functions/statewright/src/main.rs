@@ -22,15 +22,16 @@ use crate::audit::AuditFile;
 use crate::commands::Command;
 use crate::output::Output;
 
-/// A commit holds its thread for as long as the disk syncs, so of two threads for each core one can go on.
-const THREADS_PER_CORE: usize = 2;
+/// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
+/// only wake each other up.
+const THREADS_MIN: usize = 2;
 
 /// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
 fn main() -> ExitCode {
     let args = Args::parse();
     let out = Output::new(args.json);
     let cores = available_parallelism().map_or(1, NonZero::get);
-    let runtime = Builder::new_multi_thread().worker_threads(THREADS_PER_CORE * cores).enable_all().build();
+    let runtime = Builder::new_multi_thread().worker_threads(cores.max(THREADS_MIN)).enable_all().build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(run(args, out)),
         Err(error) => Err(anyhow::Error::new(error).context("this process may not start threads")),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use statewright_shared::api::Peer;
-use statewright_shared::ports::Clock;
+use statewright_shared::ports::{Clock, Timestamp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
@@ -34,6 +34,10 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 /// A connection without a request is kept for so long. The CLI keeps its own for 90 seconds; longer than that, so that it
 /// does not send a request, which it may not repeat, into one that is just being closed.
 const IDLE_MAX: Duration = Duration::from_secs(120);
+
+/// How often a connection is looked at. Shorter than any time that a request sets for itself, because to set one that ends
+/// before all others wakes up a thread.
+const LOOK_EVERY: Duration = Duration::from_secs(20);
 
 /// A client that takes nothing of its answer for so long is not waited for.
 const WRITE_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -79,7 +83,7 @@ impl Server {
                 clock: Arc::clone(&clock),
                 peer,
                 stopped: stopped.clone(),
-                activity: Arc::default(),
+                activity: Arc::new(Activity::new(Arc::clone(&clock))),
             };
             let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.config()));
             tokio::spawn(async move {
@@ -169,12 +173,13 @@ impl Connection {
         tokio::select! {
             ended = serving.as_mut() => return tell(self.peer, ended),
             () = stop(&mut self.stopped) => serving.as_mut().graceful_shutdown(),
-            () = self.activity.idle(&*self.clock, FIRST_REQUEST_MAX, IDLE_MAX) => {
+            () = self.activity.idle(FIRST_REQUEST_MAX, IDLE_MAX) => {
                 serving.as_mut().graceful_shutdown();
+                self.activity.rest();
                 // One whose request is only half there does not take the hint.
                 tokio::select! {
                     ended = serving.as_mut() => tell(self.peer, ended),
-                    () = self.activity.idle(&*self.clock, GOODBYE_MAX, GOODBYE_MAX) => {}
+                    () = self.activity.idle(GOODBYE_MAX, GOODBYE_MAX) => {}
                 }
                 return;
             }
@@ -197,30 +202,49 @@ fn tell(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send + S
 }
 
 /// The requests of a connection, until their answers are sent.
-#[derive(Default)]
+///
+/// A request only notes that it is there: who waits for the connection to be idle looks now and then, so that a request
+/// costs no timer and wakes up nobody.
 struct Activity {
+    clock: Arc<dyn Clock>,
     under_way: AtomicUsize,
     had_one: AtomicBool,
-    changed: Notify,
+    /// When it began to rest.
+    since: AtomicI64,
 }
 
 impl Activity {
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        let since = AtomicI64::new(clock.now().0);
+        Self { clock, under_way: AtomicUsize::new(0), had_one: AtomicBool::new(false), since }
+    }
+
     fn begin(self: &Arc<Self>) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         self.had_one.store(true, Ordering::SeqCst);
-        self.changed.notify_one();
         UnderWay(Arc::clone(self))
     }
 
+    /// Counts its rest from now on.
+    fn rest(&self) {
+        self.since.store(self.clock.now().0, Ordering::SeqCst);
+    }
+
     /// Returns when the connection had no request for this long, or for `first` if it never had one.
-    async fn idle(&self, clock: &dyn Clock, first: Duration, duration: Duration) {
+    async fn idle(&self, first: Duration, duration: Duration) {
         loop {
-            let patience = if self.had_one.load(Ordering::SeqCst) { duration } else { first };
-            tokio::select! {
-                biased;
-                () = self.changed.notified() => {}
-                () = clock.sleep(patience), if self.under_way.load(Ordering::SeqCst) == 0 => return,
+            let left = match self.under_way.load(Ordering::SeqCst) {
+                0 => {
+                    let patience = if self.had_one.load(Ordering::SeqCst) { duration } else { first };
+                    let since = Timestamp(self.since.load(Ordering::SeqCst));
+                    patience.saturating_sub(self.clock.now().since(since))
+                }
+                _ => LOOK_EVERY,
+            };
+            if left.is_zero() {
+                return;
             }
+            self.clock.sleep(left.min(LOOK_EVERY)).await;
         }
     }
 }
@@ -229,8 +253,8 @@ struct UnderWay(Arc<Activity>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
+        self.0.rest();
         self.0.under_way.fetch_sub(1, Ordering::SeqCst);
-        self.0.changed.notify_one();
     }
 }
 
