@@ -444,7 +444,9 @@ async fn each_route_of_people_refuses_a_token_that_has_ended() {
     app.get("/api/user").token(&gone).send().await.expect(200);
     app.advance(std::time::Duration::from_secs(3_600));
     tokens::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
-    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
+    // Of states too: whoever holds no lock has no grace.
+    let of_people = |route: &&Route| matches!(route.auth, Auth::Token | Auth::State | Auth::Run);
+    for route in ROUTES.iter().filter(of_people) {
         for token in [&short, &gone] {
             let answer = ask(route, token).await;
             assert_eq!(answer.status, 401, "{route:?}: {}", answer.text());

@@ -107,16 +107,17 @@ pub(crate) async fn unlock(
     Query(mut query): Parameters,
     body: Body,
 ) -> Answer {
-    let lock_id = if body.text.trim_ascii().is_empty() {
-        query.remove(LOCK_ID).filter(|id| !id.is_empty())
-    } else {
-        let info = LockInfo::from(body.parse::<WireLockInfo>()?);
-        info.check().map_err(|error| Error::Invalid(error.to_string()))?;
-        Some(info.id)
+    let info = match body.text.trim_ascii() {
+        [] => None,
+        _ => Some(LockInfo::from(body.parse::<WireLockInfo>()?)),
     };
-    let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
-    let (address, unlocked) =
-        state_locks::unlock(&app, &caller, &place, lock_id.as_deref()).await.map_err(hide)?;
+    let in_query = query.remove(LOCK_ID).filter(|id| !id.is_empty());
+    let lock_id = info.as_ref().map(|info| info.id.as_str()).or(in_query.as_deref());
+    let caller = caller.holding(&app, &place, Proof::Id(lock_id)).await?;
+    if let Some(info) = &info {
+        info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    }
+    let (address, unlocked) = state_locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
     if let Some(address) = &address {
         trail.state_named(address);
     }
