@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use statewright_shared::adapters::aws::{AwsStore, set_up};
 use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::ports::contract::inventory::Whole;
 use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 use statewright_tests::aws::{self, Gateway, StandIn};
 
+mod doctor;
 mod faults;
 mod model;
 mod set_up;
@@ -36,6 +38,18 @@ mod blobs {
     statewright_shared::blobs_contract!(fresh());
 }
 
+mod inventory {
+    use super::*;
+
+    async fn fresh() -> (Whole, ()) {
+        let (store, _) = StandIn::of_this_process().fresh_store().await;
+        let (ledger, blobs) = (Arc::new(store.ledger.clone()), Arc::new(store.blobs.clone()));
+        (Whole { ledger, blobs, inventory: Arc::new(store) }, ())
+    }
+
+    statewright_shared::inventory_contract!(fresh());
+}
+
 /// KMS authenticates what it decrypts and compares the master keys, and the stand-in does neither: before it stands what
 /// answers as KMS does. The context is the stand-in's own to check.
 mod keys {
@@ -50,7 +64,8 @@ mod keys {
             set_up(&clients, names, &SystemClock).await.unwrap();
         }
         let store = |names| AwsStore::new(&clients, names, Arc::new(SystemClock), Arc::new(SystemIds));
-        (Pair { keys: Arc::new(store(&ours).keys), strangers: Arc::new(store(&theirs).keys) }, gateway)
+        let keys = Arc::new(store(&ours).keys);
+        (Pair { keys: keys.clone(), wrap: keys, strangers: Arc::new(store(&theirs).keys) }, gateway)
     }
 
     statewright_shared::keys_contract!(fresh());

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use statewright_shared::adapters::SystemIds;
-use statewright_shared::adapters::embedded::{FileBlobs, FileKeys, SqliteLedger};
+use statewright_shared::adapters::embedded::{DataFolder, FileBlobs, FileKeys, SqliteLedger};
+use statewright_shared::ports::contract::inventory::Whole;
 use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 use tempfile::TempDir;
@@ -39,6 +40,19 @@ mod blobs {
     statewright_shared::blobs_contract!(fresh());
 }
 
+mod inventory {
+    use super::*;
+
+    async fn fresh() -> (Whole, TempDir) {
+        let folder = TempDir::new().unwrap();
+        let data = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await.unwrap();
+        let (ledger, blobs) = (Arc::new(data.ledger.clone()), Arc::new(data.blobs.clone()));
+        (Whole { ledger, blobs, inventory: Arc::new(data) }, folder)
+    }
+
+    statewright_shared::inventory_contract!(fresh());
+}
+
 mod keys {
     use super::*;
 
@@ -47,7 +61,8 @@ mod keys {
         let ids = Arc::new(SystemIds);
         let keys = FileKeys::create(&folder.path().join("ours.key"), ids.clone()).unwrap();
         let strangers = FileKeys::create(&folder.path().join("theirs.key"), ids).unwrap();
-        (Pair { keys: Arc::new(keys), strangers: Arc::new(strangers) }, folder)
+        let keys = Arc::new(keys);
+        (Pair { keys: keys.clone(), wrap: keys, strangers: Arc::new(strangers) }, folder)
     }
 
     statewright_shared::keys_contract!(fresh());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SystemIds};
+use statewright_shared::ports::contract::inventory::Whole;
 use statewright_shared::ports::contract::keys::Pair;
 use statewright_shared::ports::{Blobs, Ledger};
 
@@ -18,11 +19,22 @@ mod blobs {
     statewright_shared::blobs_contract!(async { (Arc::new(MemoryBlobs::new()) as Arc<dyn Blobs>, ()) });
 }
 
+mod inventory {
+    use super::*;
+
+    statewright_shared::inventory_contract!(async {
+        let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
+        let inventory = Arc::new((ledger.clone(), blobs.clone()));
+        (Whole { ledger: Arc::new(ledger), blobs: Arc::new(blobs), inventory }, ())
+    });
+}
+
 mod keys {
     use super::*;
 
     statewright_shared::keys_contract!(async {
         let keys = || Arc::new(MemoryKeys::new(Arc::new(SystemIds)));
-        (Pair { keys: keys(), strangers: keys() }, ())
+        let ours = keys();
+        (Pair { keys: ours.clone(), wrap: ours, strangers: keys() }, ())
     });
 }

@@ -1,12 +1,23 @@
-//! The server over the store on AWS, where answers are lost on every way.
+//! The server over the store on AWS, where answers are lost on every way, keys are disabled and tables are brought back.
 
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::adapters::aws::Names;
+use statewright_shared::context::{Context, Retention, Settings};
+use statewright_shared::layout::named_blobs;
+use statewright_shared::ports::{BlobKey, Expect, Inventory, Item, Ledger, Write, WriteAction};
+use statewright_shared::services::check;
+use statewright_shared::services::sweep::{Swept, sweep};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{Gateway, Play, StandIn};
 
 use crate::states::text;
-use crate::world::Stack;
+use crate::world::{Stack, hex};
 
 /// A life with all that a store is asked for: a secret, a batch in the table, one that goes into the bucket, a version.
 /// Gives what the stack is then.
@@ -34,8 +45,10 @@ async fn live(app: &TestApp) -> Value {
     })
 }
 
-fn noise(length: u32) -> String {
-    (0..length).map(|at| char::from(b'a' + (at.wrapping_mul(2_654_435_761) >> 21) as u8 % 26)).collect()
+fn noise(length: usize) -> String {
+    let mut noise: String = (0..=length / 64).map(|number| hex(&number.to_string())).collect();
+    noise.truncate(length);
+    noise
 }
 
 fn expected() -> Value {
@@ -68,6 +81,222 @@ async fn i3_acked_kept_and_i5_repeatable_whichever_answer_of_aws_is_lost() {
         gateway.play_at(nth, play.clone());
         assert_eq!(live(&app).await, expected(), "{play:?} at request {nth} of {calls:?}");
     }
+}
+
+/// Disables or enables the master key.
+async fn switch_key(names: &Names, action: &str) {
+    let stand_in = StandIn::of_this_process();
+    let described = stand_in.call("TrentService.DescribeKey", &json!({ "KeyId": names.key })).await;
+    let id = json!({ "KeyId": described["KeyMetadata"]["KeyId"] });
+    stand_in.call(&format!("TrentService.{action}"), &id).await;
+}
+
+#[tokio::test]
+async fn while_the_master_key_is_disabled_all_goes_on_that_needs_no_secret() {
+    let stand_in = StandIn::of_this_process();
+    let (_, names) = stand_in.fresh_store().await;
+    let gateway = Gateway::before(stand_in).await;
+    let app = TestApp::aws(&gateway.url, &names).await;
+    let (stack, new) = (Stack::new(&app).await, Stack::new(&app).await);
+    let plain = json!({ "plaintext": "aHVudGVyMg==" });
+    let sealed = stack.post("/encrypt", &plain).send().await.expect(200)["ciphertext"].clone();
+    let sealed = json!({ "ciphertext": sealed });
+    stack.publish(&["before"]).await;
+    // Longer than an opened key is remembered.
+    app.context.clock.sleep(Duration::from_secs(600)).await;
+
+    switch_key(&names, "DisableKey").await;
+    let asked = gateway.seen().len();
+    for refused in [
+        stack.post("/decrypt", &sealed).send().await,
+        stack.post("/encrypt", &plain).send().await,
+        stack.post("/batch-decrypt", &json!({ "ciphertexts": [sealed["ciphertext"]] })).send().await,
+        // It has no data key yet.
+        new.post("/encrypt", &plain).send().await,
+    ] {
+        let words = refused.refused(424);
+        assert!(words.contains("master key is disabled") && words.contains("statewright doctor"), "{words}");
+    }
+    // Asking again would change nothing.
+    let calls = gateway.seen().split_off(asked);
+    let keys = calls.iter().filter(|call| matches!(call.as_str(), "Decrypt" | "GenerateDataKey")).count();
+    assert_eq!(keys, 4, "{calls:?}");
+
+    let run = stack.begin().await;
+    run.append(&[stack.made(1, "meanwhile")]).await.expect(204);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(stack.resources().await, ["meanwhile", "before"]);
+    // A server that was started since has no key to sign with, and reads.
+    let cold = app.another_process("cold").await;
+    assert_eq!(stack.at(&cold).resources().await, ["meanwhile", "before"]);
+    stack.at(&cold).begin_call("update", false).send().await.refused(424);
+
+    switch_key(&names, "EnableKey").await;
+    for app in [&app, &cold] {
+        let opened = stack.at(app).post("/decrypt", &sealed).send().await.expect(200);
+        assert_eq!(opened["plaintext"], plain["plaintext"]);
+        stack.at(app).begin().await.cancel().await;
+    }
+}
+
+#[tokio::test]
+async fn a_blob_that_is_gone_or_altered_in_the_bucket_is_never_served() {
+    let stand_in = StandIn::of_this_process();
+    let (store, names) = stand_in.fresh_store().await;
+    let gateway = Gateway::before(stand_in).await;
+    let app = TestApp::aws(&gateway.url, &names).await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let whole = stack.export().await;
+    let problems = async || {
+        let id = check::stacks(&app.context, &store).await.unwrap().pop_first().unwrap();
+        check::stack(&app.context, id).await.unwrap().problems
+    };
+    assert_eq!(problems().await, Vec::<String>::new());
+    // Altered on its way: the next attempt brings it.
+    for play in [Play::GarbleTheAnswer, Play::CutTheAnswer] {
+        gateway.play("GET", 1, play);
+        assert_eq!(stack.export().await, whole);
+    }
+
+    let blob = blobs(&store).await.into_iter().find(|key| key.as_str().starts_with("snap/")).unwrap();
+    let bytes = app.context.blobs.get(&blob).await.unwrap().unwrap().into_bytes().await.unwrap();
+    let mut altered = bytes.to_vec();
+    altered[bytes.len() / 2] ^= 1;
+    app.context.blobs.put(&blob, altered.into()).await.unwrap();
+    let refuses = async || {
+        for refused in [
+            stack.get("/export").send().await,
+            stack.get("/export/1").send().await,
+            stack.begin_call("update", false).send().await,
+        ] {
+            assert!(refused.refused(500).contains("what is stored could not be used"), "{refused:?}");
+        }
+    };
+    refuses().await;
+    let found = problems().await;
+    assert!(found.iter().any(|words| words.contains("does not match its hash")), "{found:?}");
+
+    app.context.blobs.delete(&blob).await.unwrap();
+    refuses().await;
+    let found = problems().await;
+    assert!(found.iter().any(|words| words.contains("is missing")), "{found:?}");
+
+    app.context.blobs.put(&blob, bytes).await.unwrap();
+    assert_eq!(stack.export().await, whole);
+}
+
+async fn blobs(inventory: &dyn Inventory) -> Vec<BlobKey> {
+    inventory.blobs(None).await.unwrap().found
+}
+
+async fn items(inventory: &dyn Inventory) -> Vec<Item> {
+    let (mut items, mut from) = (Vec::new(), None);
+    loop {
+        let part = inventory.items("", from.as_ref()).await.unwrap();
+        items.extend(part.found);
+        from = part.next;
+        if from.is_none() {
+            return items;
+        }
+    }
+}
+
+/// Sweeps until there is nothing to do.
+async fn sweep_all(ctx: &Context) -> Swept {
+    let mut all = Swept::default();
+    loop {
+        let swept = sweep(ctx).await.unwrap();
+        assert_eq!(swept.failed, 0, "{swept:?}");
+        all.pruned += swept.pruned;
+        all.blobs += swept.blobs;
+        if !swept.more {
+            return all;
+        }
+    }
+}
+
+/// Goal: the table as it was at any moment of its last 35 days finds all of its blobs in the bucket of today.
+///
+/// Method: all items are taken at a moment, and put into a new table 35 days later, as point-in-time recovery does it (which
+/// the stand-in does not have). Between the two, all that may go has gone: old versions, logs, events.
+#[tokio::test]
+async fn a_table_of_any_moment_of_its_last_35_days_finds_all_of_its_blobs() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let stand_in = StandIn::of_this_process();
+    let (store, names) = stand_in.fresh_store().await;
+    let app = TestApp::aws(&stand_in.url, &names).await;
+    let stack = Stack::new(&app).await;
+    let plain = json!({ "plaintext": "aHVudGVyMg==" });
+    let sealed = stack.post("/encrypt", &plain).send().await.expect(200)["ciphertext"].clone();
+    for name in ["one", "two", "three"] {
+        let run = stack.begin().await;
+        // Long enough for the log to have it in the bucket.
+        let mut made = stack.made(1, name);
+        made["state"]["outputs"] = json!({ "bytes": noise(40_000) });
+        run.append(&[made]).await.expect(204);
+        run.event(1).await.expect(204);
+        run.complete("succeeded").await.expect(204);
+    }
+    let mut versions = Vec::new();
+    for version in 1..=3 {
+        versions.push(stack.get(&format!("/export/{version}")).send().await.expect(200));
+    }
+    let moment = items(&store).await;
+    let named: Vec<BlobKey> = moment
+        .iter()
+        .flat_map(|item| named_blobs(item).unwrap())
+        .filter_map(|blob| blob.sha256.map(|_| blob.key))
+        .collect();
+    assert!(named.iter().any(|key| key.as_str().starts_with("log/")), "{named:?}");
+
+    let hour = DAY / 24;
+    let retention =
+        Retention { versions: NonZeroU64::new(1), logs: hour, events: hour, ..Retention::DEFAULT };
+    let settings = Settings { retention, ..Settings::default() };
+    let strict = app.over(Arc::clone(&app.context.ledger), settings).await;
+    let sweeper = &*strict.context;
+    let clock = Arc::clone(&app.context.clock);
+    stack.at(&strict).publish(&["four"]).await;
+    let mut gone = Swept::default();
+    for _ in 0..35 {
+        let swept = sweep_all(sweeper).await;
+        gone.pruned += swept.pruned;
+        gone.blobs += swept.blobs;
+        clock.sleep(DAY).await;
+    }
+    assert_eq!((gone.pruned, gone.blobs), (3, 0));
+    stack.get("/export/1").send().await.refused(404);
+
+    let (restored, _) = stand_in.fresh_store().await;
+    let puts = moment.into_iter().map(|Item { key, revision, value, expires }| {
+        let action = WriteAction::Put { revision, value, expires };
+        restored.ledger.commit(vec![Write { key, expect: Expect::Absent, action }])
+    });
+    let put: Result<Vec<()>, _> = stream::iter(puts).buffer_unordered(8).try_collect().await;
+    put.unwrap();
+    let ledger: Arc<dyn Ledger> = Arc::new(restored.ledger.clone());
+    let then = app.over(ledger, Settings::default()).await;
+    let problems = async || {
+        let id = check::stacks(&then.context, &restored).await.unwrap().pop_first().unwrap();
+        check::stack(&then.context, id).await.unwrap().problems
+    };
+    assert_eq!(problems().await, Vec::<String>::new());
+    for key in &named {
+        assert!(app.context.blobs.get(key).await.unwrap().is_some(), "{key} is gone");
+    }
+    for (version, expected) in (1..).zip(versions) {
+        let found = stack.at(&then).get(&format!("/export/{version}")).send().await.expect(200);
+        assert_eq!(found, expected);
+    }
+    let opened = stack.at(&then).post("/decrypt", &json!({ "ciphertext": sealed })).send().await.expect(200);
+    assert_eq!(opened["plaintext"], plain["plaintext"]);
+
+    // After that they go, and an older table would miss them.
+    clock.sleep(3 * DAY).await;
+    let went = sweep_all(sweeper).await;
+    assert!(went.blobs >= 3, "{went:?}");
+    assert!(!problems().await.is_empty());
 }
 
 /// A state with all that is asked of a store for one: a lock, two writes, a refused one, an unlock.

@@ -833,7 +833,9 @@ async fn an_operators_check_finds_what_is_wrong_with_a_state_and_nothing_where_n
     }
     net.write(&text(1, &["stale"]), None).await.refused(409);
     let (ctx, inventory) = (&app.context, (ledger, blobs.clone()));
-    let [id] = check_states::states(ctx, &inventory).await.unwrap()[..] else { panic!("one state is there") };
+    let ids = check_states::states(ctx, &inventory).await.unwrap();
+    assert_eq!(ids.len(), 1);
+    let id = ids.into_iter().next().unwrap();
     let report = check_states::state(ctx, id).await.unwrap();
     assert_eq!((report.versions, report.problems), (2, Vec::new()));
     // Texts and indices, each named by what is there.

@@ -97,6 +97,10 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("org member add", &ask(&["org", "member", "add", "web", "bob"]).await);
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
 
+    // The folder of a test may be entered by others, which is wrong.
+    let doctor = run(folder, &["doctor", "--json"]).await;
+    is_as_shown("doctor", &serde_json::from_str(&doctor.stdout).unwrap());
+
     let names = StandIn::fresh_names();
     let mut set_up = statewright(folder, &["aws", "setup", "--json"]);
     let set_up = set_up.envs(StandIn::of_this_process().environment(&names)).output().await.unwrap();
@@ -144,6 +148,10 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("backup", &ask(&["backup", "--to", backup]).await);
     let restore = ["restore", "--from", backup, "--data", data, "--despite-damage"];
     is_as_shown("restore", &ask(&restore).await);
+    // The server of that folder may go on; the restored one has none.
+    let copied = parent.path().join("copied");
+    let copy = ["copy", "--from", data, "--to", copied.to_str().unwrap(), "--despite-damage"];
+    is_as_shown("copy", &ask(&copy).await);
     assert!(examples.is_empty(), "not asked for: {examples:?}");
 }
 

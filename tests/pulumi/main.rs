@@ -9,6 +9,8 @@ mod both;
 mod conflicts;
 mod crashes;
 mod failures;
+#[cfg(target_os = "linux")]
+mod heavy;
 mod history;
 mod interruptions;
 mod keeping;
@@ -17,6 +19,7 @@ mod large;
 mod login;
 mod looks;
 mod main_job;
+mod moving;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;

@@ -88,9 +88,12 @@ impl Server {
         self.url.trim_start_matches("http://").to_owned()
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Its exit code, and what else it printed.

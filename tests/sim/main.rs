@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
+mod copying;
 mod deaths;
 mod erasing;
 mod faults;

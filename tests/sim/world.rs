@@ -223,8 +223,18 @@ impl World {
         Self { items: Some(ledger.clone()), ..Self::over(Arc::new(ledger)) }
     }
 
+    /// Another installation at the same time, with a master key and a chance of its own.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let ledger = MemoryLedger::new();
+        let world = Self::with(Arc::new(ledger.clone()), SeededIds::new(2));
+        Self { items: Some(ledger), clock: self.clock.clone(), ..world }
+    }
+
     pub(crate) fn over(ledger: Arc<dyn Ledger>) -> Self {
-        let ids = SeededIds::new(1);
+        Self::with(ledger, SeededIds::new(1))
+    }
+
+    fn with(ledger: Arc<dyn Ledger>, ids: SeededIds) -> Self {
         Self {
             ledger: AnyLedger(ledger),
             blobs: MemoryBlobs::new(),

@@ -262,6 +262,16 @@ impl TestApp {
         Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
     }
 
+    /// Another server of the same blobs and keys over this ledger, such as one that was brought back, with settings of an operator.
+    pub async fn over(&self, ledger: Arc<dyn Ledger>, settings: Settings) -> Self {
+        let Context { blobs, keys, clock, ids, .. } = &*self.context;
+        let (blobs, keys) = (Arc::clone(blobs), Arc::clone(keys));
+        let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+        let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
+        context.settings = settings;
+        Self::serve(Arc::new(context), Limits::default(), self.token.clone(), self.clock.clone(), None).await
+    }
+
     /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
     pub fn process_with(&self, settings: Settings) -> Context {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;

@@ -70,17 +70,49 @@ impl StandIn {
 
     /// The environment of a `statewright` whose store has these names here.
     pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
-        vec![
-            ("STATEWRIGHT_STORE", "aws".to_owned()),
-            ("STATEWRIGHT_TABLE", names.table.clone()),
-            ("STATEWRIGHT_BUCKET", names.bucket.clone()),
-            ("STATEWRIGHT_KMS_KEY", names.key.clone()),
-            ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
-            ("AWS_ENDPOINT_URL", self.url.clone()),
-            ("AWS_REGION", "us-east-1".to_owned()),
-            ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
-        ]
+        environment(&self.url, names)
+    }
+
+    /// Calls a service of JSON as nobody of ours does, such as `TrentService.DisableKey`, and returns what it answers.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub async fn call(&self, target: &str, body: &Value) -> Value {
+        let service = if target.starts_with("DynamoDB") { "dynamodb" } else { "kms" };
+        let scope = format!("stand-in/20260101/us-east-1/{service}/aws4_request");
+        let answer = reqwest::Client::new()
+            .post(&self.url)
+            .header("x-amz-target", target)
+            .header("content-type", "application/x-amz-json-1.1")
+            .header(
+                "authorization",
+                format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"),
+            )
+            .body(body.to_string())
+            .send()
+            .await
+            .expect("the stand-in answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("the answer is whole"));
+        assert!(status.is_success(), "{target}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Sets something of a bucket, such as `versioning`, with this body, or with a DELETE where there is none.
+    ///
+    /// # Panics
+    /// If it does not succeed.
+    pub async fn set_bucket(&self, bucket: &str, what: &str, body: Option<&str>) {
+        let url = format!("{}/{bucket}?{what}", self.url);
+        let client = reqwest::Client::new();
+        let request = match body {
+            Some(body) => client.put(url).body(body.to_owned()),
+            None => client.delete(url),
+        };
+        let scope = "stand-in/20260101/us-east-1/s3/aws4_request";
+        let authorization = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
+        let answer =
+            request.header("authorization", authorization).send().await.expect("the stand-in answers");
+        assert!(answer.status().is_success(), "{what}: {:?}", answer.text().await);
     }
 
     /// A table, a bucket and a key of one's own.
@@ -93,6 +125,20 @@ impl StandIn {
         set_up(&clients, &names, &SystemClock).await.unwrap_or_else(|error| panic!("{error:?}"));
         (AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds)), names)
     }
+}
+
+fn environment(url: &str, names: &Names) -> Vec<(&'static str, String)> {
+    vec![
+        ("STATEWRIGHT_STORE", "aws".to_owned()),
+        ("STATEWRIGHT_TABLE", names.table.clone()),
+        ("STATEWRIGHT_BUCKET", names.bucket.clone()),
+        ("STATEWRIGHT_KMS_KEY", names.key.clone()),
+        ("STATEWRIGHT_S3_PATH_STYLE", "true".to_owned()),
+        ("AWS_ENDPOINT_URL", url.to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "stand-in".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "stand-in".to_owned()),
+    ]
 }
 
 /// Clients of what listens there, with so much time for an attempt that a busy machine fails none.
@@ -226,11 +272,27 @@ impl Gateway {
         Self { url, shared, server }
     }
 
+    /// The environment of a `statewright` whose store has these names behind this.
+    pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
+        environment(&self.url, names)
+    }
+
+    /// Ends what was to be played.
+    pub fn play_no_more(&self) {
+        lock(&self.shared.script).clear();
+    }
+
     /// Plays this at the next `times` requests for an operation: its name in the API for DynamoDB and KMS, such as `PutItem`,
     /// the method for S3.
     pub fn play(&self, operation: &str, times: usize, play: Play) {
         let operation = Some(operation.to_owned());
         lock(&self.shared.script).push(Scene { operation, before: 0, left: times, play });
+    }
+
+    /// Plays this at the `nth` request for an operation from now on; 1 is the next.
+    pub fn play_at_nth(&self, operation: &str, nth: usize, play: Play) {
+        let (operation, before) = (Some(operation.to_owned()), nth.saturating_sub(1));
+        lock(&self.shared.script).push(Scene { operation, before, left: 1, play });
     }
 
     /// Plays this at the `nth` request from now on, whatever it asks for; 1 is the next.
@@ -355,7 +417,8 @@ impl Shared {
     }
 
     fn remember_wrapped(&self, operation: &str, request: &Bytes, response: &Bytes) {
-        if let Some(known) = lock(&self.wrapped).as_mut().filter(|_| operation == "GenerateDataKey")
+        if let Some(known) =
+            lock(&self.wrapped).as_mut().filter(|_| matches!(operation, "GenerateDataKey" | "Encrypt"))
             && let (Ok(mut asked), Ok(mut answered)) =
                 (serde_json::from_slice::<Value>(request), serde_json::from_slice::<Value>(response))
         {

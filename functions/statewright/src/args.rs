@@ -62,6 +62,33 @@ pub(crate) struct AwsStore {
     /// Put the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
     #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
     pub(crate) s3_path_style: bool,
+    /// How long one attempt at a call of AWS may take before it is given up and, where that is safe, made again. Storing a
+    /// blob gets more by its size.
+    #[arg(
+        long = "aws-attempt-timeout",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_AWS_ATTEMPT_TIMEOUT",
+        default_value = "1s",
+        value_parser = short_duration,
+        global = true
+    )]
+    pub(crate) attempt_timeout: Duration,
+}
+
+/// A store as a whole, for a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The one that --table, --bucket and --kms-key name.
+    Aws,
+    Folder(PathBuf),
+}
+
+pub(crate) fn place(text: &str) -> anyhow::Result<Place> {
+    match text {
+        "" => bail!("a store is `aws`, or the path of a folder"),
+        "aws" => Ok(Place::Aws),
+        path => Ok(Place::Folder(PathBuf::from(path))),
+    }
 }
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
@@ -92,6 +119,19 @@ pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
 
 pub(crate) fn stack_id(text: &str) -> anyhow::Result<StackId> {
     StackId::parse(text).ok_or_else(|| anyhow!("an id has the form 01234567-89ab-4cde-8f01-23456789abcd"))
+}
+
+/// Of an attempt: from a tenth of a second to a minute.
+pub(crate) fn short_duration(text: &str) -> anyhow::Result<Duration> {
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, Duration::from_millis(1)),
+        (None, Some(number)) => (number, Duration::from_secs(1)),
+        (None, None) => ("", Duration::ZERO),
+    };
+    let duration = number.parse::<u16>().ok().and_then(|number| unit.checked_mul(number.into()));
+    duration
+        .filter(|duration| (Duration::from_millis(100)..=Duration::from_secs(60)).contains(duration))
+        .ok_or_else(|| anyhow!("this is a whole number with ms or s behind it, from 100ms to 60s"))
 }
 
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
@@ -126,6 +166,16 @@ mod tests {
         assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
         for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
             assert!(stack_address(bad).is_err(), "{bad:?} was taken as a stack");
+        }
+    }
+
+    #[test]
+    fn attempts_take_less_than_a_minute() {
+        assert_eq!(short_duration("1s").unwrap(), Duration::from_secs(1));
+        assert_eq!(short_duration("1500ms").unwrap(), Duration::from_millis(1500));
+        assert_eq!(short_duration("100ms").unwrap(), Duration::from_millis(100));
+        for bad in ["", "s", "ms", "99ms", "61s", "1", "1m", "0s", "-1s", "1.5s", "70000s"] {
+            assert!(short_duration(bad).is_err(), "{bad:?} was taken as a duration");
         }
     }
 

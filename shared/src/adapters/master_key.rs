@@ -97,6 +97,16 @@ impl KeyRing {
         Ok((data_key, wrapped))
     }
 
+    /// This data key, wrapped.
+    pub(crate) fn wrap(
+        &self,
+        key: &DataKey,
+        ids: &dyn Ids,
+        context: &KeyContext,
+    ) -> Result<WrappedKey, KeysError> {
+        self.newest()?.wrap(key, ids, context)
+    }
+
     /// Opens a wrapped key.
     pub(crate) fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
         let key = self.0.iter().find(|key| key.has_wrapped(wrapped)).ok_or(KeysError::Mismatch)?;

@@ -8,16 +8,21 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
+use super::cursor::{cursor_behind, item_behind};
 use super::key_range::sort_range;
 use super::master_key::KeyRing;
 use crate::ports::{
-    Blob, BlobKey, Blobs, CommitError, DataKey, Expect, Ids, Inventory, Item, ItemKey, KeyContext, Keys,
-    KeysError, Ledger, Order, Page, PortError, Query, Refusal, WrappedKey, Write, WriteAction, verify_writes,
+    Blob, BlobKey, Blobs, CommitError, Cursor, DataKey, Expect, Ids, Inventory, Item, ItemKey, KeyContext,
+    Keys, KeysError, Ledger, Order, Page, Part, PortError, Query, Refusal, Wrap, WrappedKey, Write,
+    WriteAction, verify_writes,
 };
 
 /// A page holds no more than this many bytes of values, unless its only item is larger: so that tests meet pages as
 /// stores that bound them make them.
 const PAGE_BYTES_MAX: usize = 1_000_000;
+
+/// A part of a look at everything: few, so that every test meets more than one.
+const PART_ITEMS_MAX: usize = 7;
 
 /// A ledger in memory. Clones are handles onto the same items.
 #[derive(Debug, Clone)]
@@ -57,19 +62,25 @@ impl Default for MemoryLedger {
 
 #[async_trait]
 impl Inventory for (MemoryLedger, MemoryBlobs) {
-    async fn items(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
-        let is_meant = |item: &Item| {
-            item.key.partition.starts_with(prefix) && after.is_none_or(|after| item.key > *after)
-        };
-        let mut items = self.0.items();
-        items.retain(is_meant);
-        let more = items.len() > limit.max(1);
-        items.truncate(limit.max(1));
-        Ok(Page { items, more })
+    async fn items(&self, prefix: &str, from: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        let after = from.map(item_behind).transpose()?;
+        let mut found = self.0.items();
+        found.retain(|item| {
+            item.key.partition.starts_with(prefix) && after.as_ref().is_none_or(|after| item.key > *after)
+        });
+        let more = found.len() > PART_ITEMS_MAX;
+        found.truncate(PART_ITEMS_MAX);
+        let next = found.last().filter(|_| more).map(|item| cursor_behind(&item.key));
+        Ok(Part { found, next })
     }
 
-    async fn blobs(&self) -> Result<Vec<BlobKey>, PortError> {
-        Ok(self.1.keys())
+    async fn blobs(&self, from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        let mut found = self.1.keys();
+        found.retain(|key| from.is_none_or(|Cursor(after)| key.as_str() > after.as_str()));
+        let more = found.len() > PART_ITEMS_MAX;
+        found.truncate(PART_ITEMS_MAX);
+        let next = found.last().filter(|_| more).map(|key| Cursor(key.to_string()));
+        Ok(Part { found, next })
     }
 }
 
@@ -245,6 +256,13 @@ impl Keys for MemoryKeys {
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError> {
         lock(&self.masters).ring.rewrap(wrapped, self.ids.as_ref(), context)
+    }
+}
+
+#[async_trait]
+impl Wrap for MemoryKeys {
+    async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError> {
+        lock(&self.masters).ring.wrap(key, self.ids.as_ref(), context)
     }
 }
 

@@ -3,6 +3,9 @@
 //! The single binary lives on [`embedded`], functions and servers that share a store live on [`aws`]. The tests of
 //! everything above live on the memory adapters and wrap them with those that count and those that fail.
 
+#[cfg(any(feature = "aws", feature = "embedded", feature = "testing"))]
+mod cursor;
+mod finding;
 #[cfg(any(feature = "embedded", feature = "testing", all(test, feature = "aws")))]
 mod key_range;
 #[cfg(any(feature = "embedded", feature = "testing"))]
@@ -28,6 +31,7 @@ mod seeded_ids;
 #[cfg(feature = "testing")]
 mod stepping_clock;
 
+pub use finding::{Finding, State};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;
 

@@ -74,8 +74,8 @@ impl IntoResponse for Failure {
         if let Some(reason) = self.counted_as() {
             response.extensions_mut().insert(CountedAs(reason));
         }
-        if status.is_server_error()
-            && let Self::Refused(error) = &self
+        if let Self::Refused(error) = &self
+            && (status.is_server_error() || matches!(error, Error::MasterKey(_)))
         {
             response.extensions_mut().insert(OperatorNote(chain(error)));
         }
@@ -138,6 +138,15 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::Port(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             "Service Unavailable: the store did not answer; nothing is lost, try again".to_owned(),
+        ),
+        // A 5xx would be repeated for seven seconds, and change nothing.
+        Error::MasterKey(_) => (
+            StatusCode::FAILED_DEPENDENCY,
+            "Failed Dependency: the server's master key is disabled, gone or not allowed to it, so secrets cannot be \
+             encrypted or opened, nor can a server that was started since then begin updates. Nothing is lost: all of it works \
+             again once whoever runs the server has put that right (`statewright doctor` says what it is). Reads, and \
+             updates without secrets that others begin, go on"
+                .to_owned(),
         ),
         Error::Broken(_) | Error::TooNew(_) => (
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -12,8 +12,8 @@ use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
     Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEntry,
-    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, UpdateEntry,
-    User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
+    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, Unfinished,
+    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
@@ -370,6 +370,8 @@ fn read_all() -> Read {
     read.is("removed.v1", &Removed { at: LATER, by: login("alice"), name: name.clone() }, b"");
     read.is("data-key.v1", &WrappedDataKey { created: CREATED }, &bytes[1..17]);
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
+    let unfinished = Unfinished { source: "0123456789abcdef".to_owned(), begun: CREATED };
+    read.is("unfinished.v1", &unfinished, b"");
     read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);
     read
 }

@@ -334,6 +334,17 @@ impl ItemKeys {
         OrgName::parse(sort.strip_prefix("ORG#")?).ok()
     }
 
+    /// Says that a copy into this store was begun and not finished.
+    pub fn unfinished() -> ItemKey {
+        ItemKey::new("STORE", "UNFINISHED")
+    }
+
+    /// Whether an item is about the place where a store lies, and not a part of what is stored: it is not copied.
+    pub fn is_of_the_place(key: &ItemKey) -> bool {
+        // The first is what the embedded store tells its master key by.
+        key.partition == "FOLDER" || *key == Self::unfinished()
+    }
+
     /// The public half of a key that signs update tokens.
     pub fn verifying_key(key: &str) -> ItemKey {
         ItemKey::new("KEYRING", key)

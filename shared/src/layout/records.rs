@@ -391,6 +391,19 @@ impl Record for Removed {
     const NAME: &'static str = "removed stack";
 }
 
+/// A copy into this store that is not finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// Which store it is a copy of: the id of the key that signs that one's update tokens.
+    pub source: String,
+    /// When it was begun.
+    pub begun: Timestamp,
+}
+
+impl Record for Unfinished {
+    const NAME: &'static str = "unfinished copy";
+}
+
 /// A stack's wrapped data key; the tail is the wrapped key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrappedDataKey {

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use zeroize::ZeroizeOnDrop;
 
-use super::PortError;
+use super::{BoxError, PortError};
 
 /// A plain data key of 256 bits. It is wiped when dropped and never shown.
 #[derive(Clone, ZeroizeOnDrop)]
@@ -36,6 +36,10 @@ pub enum KeysError {
     /// The wrapped key was made under another master key or another context, or it was altered.
     #[error("the wrapped key does not open under this master key and context")]
     Mismatch,
+    /// The master key is there no more, is disabled, or is not ours to use. Asking again gives the same until somebody has put
+    /// that right; the data keys open again then.
+    #[error("the master key cannot be used")]
+    Unusable(#[source] BoxError),
     /// The port failed.
     #[error(transparent)]
     Port(#[from] PortError),
@@ -62,4 +66,12 @@ pub trait Keys: Send + Sync + 'static {
         wrapped: &WrappedKey,
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError>;
+}
+
+/// Wraps data keys that another master key has opened: what moving to another store asks for. No server does, so a role
+/// that serves has no right to it.
+#[async_trait]
+pub trait Wrap: Send + Sync + 'static {
+    /// This data key under the newest master key. It opens as one that [`Keys::generate`] has made with an equal context.
+    async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError>;
 }

@@ -15,8 +15,8 @@ mod ledger;
 pub use blobs::{Blob, BlobKey, Blobs};
 pub use clock::{Clock, Timestamp};
 pub use ids::Ids;
-pub use inventory::Inventory;
-pub use keys::{DataKey, KeyContext, Keys, KeysError, WrappedKey};
+pub use inventory::{Cursor, Inventory, Part};
+pub use keys::{DataKey, KeyContext, Keys, KeysError, Wrap, WrappedKey};
 pub use ledger::{
     CommitError, Expect, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write, WriteAction,
     verify_writes,

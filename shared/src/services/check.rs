@@ -17,13 +17,10 @@ use crate::domain::update::{Status, Update};
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, Version};
 use crate::layout::{ItemKeys, named_blobs};
-use crate::ports::{BlobKey, Inventory, Item, ItemKey, Order, Query};
+use crate::ports::{BlobKey, Inventory, Item, Order, Query};
 
 /// A stack that moves is looked at so often before what was found counts.
 const LOOKS_MAX: usize = 3;
-
-/// Behind every sort key of a partition: they are ASCII.
-const LAST_SORT: &str = "\u{10ffff}";
 
 /// What was found of one stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,19 +35,14 @@ pub struct StackReport {
     pub problems: Vec<String>,
 }
 
-/// The ids of all stacks, those that were removed among them. One read for each.
+/// The ids of all stacks, those that were removed among them.
 ///
 /// # Errors
 /// Those of the ports.
-pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<StackId>, Error> {
-    let mut ids = Vec::new();
-    let mut after: Option<ItemKey> = None;
-    loop {
-        let page = store::inventory_page(ctx, inventory, "STACK#", after.as_ref(), 1).await?;
-        let Some(item) = page.items.first() else { return Ok(ids) };
-        ids.extend(ItemKeys::parse_stack_partition(&item.key.partition));
-        after = Some(ItemKey::new(item.key.partition.clone(), LAST_SORT));
-    }
+pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StackId>, Error> {
+    let ids =
+        walk(ctx, inventory, "STACK#", async |item| Ok(ItemKeys::parse_stack_partition(&item.key.partition)));
+    Ok(ids.await?.into_iter().collect())
 }
 
 /// Looks at one stack: its head, every version that is kept with its blob and its deployment, its outputs, its data keys,
@@ -234,7 +226,7 @@ async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Er
 fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     match result {
         Ok(value) => Ok(Ok(value)),
-        Err(Error::Port(error)) => Err(Error::Port(error)),
+        Err(error @ (Error::Port(_) | Error::MasterKey(_))) => Err(error),
         Err(Error::Broken(words)) => Ok(Err(words)),
         Err(other) => Ok(Err(other.to_string())),
     }
@@ -286,14 +278,14 @@ async fn walk<T>(
     prefix: &str,
     ask: impl AsyncFn(&Item) -> Result<Option<T>, Error>,
 ) -> Result<Vec<T>, Error> {
-    let (mut answers, mut after) = (Vec::new(), None);
+    let (mut answers, mut from) = (Vec::new(), None);
     loop {
-        let page = store::inventory_page(ctx, inventory, prefix, after.as_ref(), 1000).await?;
-        for item in &page.items {
+        let part = store::inventory_items(ctx, inventory, prefix, from.as_ref()).await?;
+        for item in &part.found {
             answers.extend(ask(item).await?);
         }
-        after = page.items.last().map(|item| item.key.clone());
-        if !page.more {
+        from = part.next;
+        if from.is_none() {
             return Ok(answers);
         }
     }
@@ -315,7 +307,7 @@ pub struct Orphans {
 /// Those of the ports.
 pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Orphans, Error> {
     // The blobs first: one that is named later is not among them, or is found named.
-    let mut blobs: BTreeSet<BlobKey> = store::inventory_blobs(ctx, inventory).await?.into_iter().collect();
+    let mut blobs = store::inventory_blobs(ctx, inventory).await?;
     let named = walk(ctx, inventory, "", async |item| {
         Ok(Some(named_blobs(item).map_err(|error| format!("{:?}: {error}", item.key))))
     });

@@ -1,5 +1,7 @@
 //! Whether all that is stored of Terraform states reads back as what it should be: see [`super::check`].
 
+use std::collections::BTreeSet;
+
 use super::{Error, secrets, state_texts, store};
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
@@ -7,10 +9,7 @@ use crate::domain::names::StateAddress;
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{RejectedState, StateEntry, StateHead, StateVersion};
-use crate::ports::{Inventory, ItemKey, Order, Query};
-
-/// Behind every sort key of a partition: they are ASCII.
-const LAST_SORT: &str = "\u{10ffff}";
+use crate::ports::{Inventory, Item, Order, Query};
 
 /// What was found of one state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,18 +24,20 @@ pub struct StateReport {
     pub problems: Vec<String>,
 }
 
-/// The ids of all states, those that were removed among them. One read for each.
+/// The ids of all states, those that were removed among them.
 ///
 /// # Errors
 /// Those of the ports.
-pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<StateId>, Error> {
-    let mut ids = Vec::new();
-    let mut after: Option<ItemKey> = None;
+pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StateId>, Error> {
+    let (mut ids, mut from) = (BTreeSet::new(), None);
     loop {
-        let page = store::inventory_page(ctx, inventory, "TFSTATE#", after.as_ref(), 1).await?;
-        let Some(item) = page.items.first() else { return Ok(ids) };
-        ids.extend(item.key.partition.strip_prefix("TFSTATE#").and_then(StateId::parse));
-        after = Some(ItemKey::new(item.key.partition.clone(), LAST_SORT));
+        let part = store::inventory_items(ctx, inventory, "TFSTATE#", from.as_ref()).await?;
+        let id = |item: &Item| item.key.partition.strip_prefix("TFSTATE#").and_then(StateId::parse);
+        ids.extend(part.found.iter().filter_map(id));
+        from = part.next;
+        if from.is_none() {
+            return Ok(ids);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Requester, UpdateKind};
 use crate::layout::Broken;
 use crate::layout::records::StateHolder;
-use crate::ports::{KeysError, PortError, Timestamp};
+use crate::ports::{BoxError, KeysError, PortError, Timestamp};
 
 /// Why a use case refuses or cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -149,6 +149,9 @@ pub enum Error {
     /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// The master key is disabled, gone, or not ours to use; what needs none goes on.
+    #[error("the master key cannot be used")]
+    MasterKey(#[source] BoxError),
     /// What is stored does not read back.
     #[error("what is stored cannot be used: {0}")]
     Broken(String),
@@ -170,6 +173,7 @@ impl From<KeysError> for Error {
     fn from(error: KeysError) -> Self {
         match error {
             KeysError::Mismatch => Self::Broken(error.to_string()),
+            KeysError::Unusable(source) => Self::MasterKey(source),
             KeysError::Port(port) => Self::Port(port),
         }
     }

@@ -50,6 +50,18 @@ pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Optio
     within(ctx, Part::Blobs, wait_max, blobs).await
 }
 
+/// Whether the key that signs update tokens opens under the master key; `false` where no server has made one yet.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when it does not open.
+pub async fn signer_opens(ctx: &Context) -> Result<bool, Error> {
+    let is_there = store::get(ctx, &ItemKeys::signer()).await?.is_some();
+    if is_there {
+        update_tokens::try_signer(ctx).await?;
+    }
+    Ok(is_there)
+}
+
 async fn within(
     ctx: &Context,
     part: Part,

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::{Signer, WrappedDataKey};
-use crate::ports::{Expect, Inventory, Item, ItemKey, KeyContext, WrappedKey};
+use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
 
 /// What was wrapped anew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,18 +30,18 @@ pub async fn rewrap(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Rewrapped, Error> {
     let mut done = Rewrapped::default();
-    let mut after: Option<ItemKey> = None;
+    let mut from = None;
     loop {
-        let page = store::inventory_page(ctx, inventory, "KEY#", after.as_ref(), 500).await?;
-        for item in &page.items {
+        let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
+        for item in &part.found {
             let owner = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
                 Error::Broken(format!("{:?} is not the partition of anybody's keys", item.key.partition))
             })?;
             rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(owner), &mut done).await?;
             progress(done.keys);
         }
-        after = page.items.last().map(|item| item.key.clone());
-        if !page.more {
+        from = part.next;
+        if from.is_none() {
             break;
         }
     }

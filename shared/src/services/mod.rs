@@ -6,6 +6,7 @@ pub mod at_once;
 pub mod caller;
 pub mod check;
 pub mod check_states;
+pub mod copy;
 pub mod directory;
 mod due;
 pub mod error;

@@ -182,7 +182,7 @@ pub(super) async fn key_problems(ctx: &Context, owner: KeyOwner) -> Result<Vec<S
         };
         match opened.await {
             Ok(_) => {}
-            Err(Error::Port(error)) => return Err(error.into()),
+            Err(error @ (Error::Port(_) | Error::MasterKey(_))) => return Err(error),
             Err(error) => problems.push(format!("its data key {}: {error}", item.key.sort)),
         }
     }

@@ -1,8 +1,10 @@
 //! Reading and committing records, with lost answers recognised.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use sha2::{Digest, Sha256};
 use tracing::{Instrument as _, trace_span};
 
@@ -11,8 +13,8 @@ use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
 use crate::ports::{
-    BlobKey, CommitError, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page, PortError,
-    Query, Refusal, WrappedKey, Write, WriteAction,
+    BlobKey, CommitError, Cursor, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page,
+    Part, PortError, Query, Refusal, Wrap, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
@@ -49,20 +51,30 @@ pub(crate) async fn query_all(
     }
 }
 
-/// One page of all items whose partition begins so.
-pub(crate) async fn inventory_page(
+/// A part of all items whose partition begins so.
+pub(crate) async fn inventory_items(
     ctx: &Context,
     inventory: &dyn Inventory,
     prefix: &str,
-    after: Option<&ItemKey>,
-    limit: usize,
-) -> Result<Page, Error> {
-    retry(ctx, || inventory.items(prefix, after, limit)).await
+    from: Option<&Cursor>,
+) -> Result<Part<Item>, Error> {
+    retry(ctx, || inventory.items(prefix, from)).await
 }
 
-/// The keys of all blobs.
-pub(crate) async fn inventory_blobs(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<BlobKey>, Error> {
-    retry(ctx, || inventory.blobs()).await
+/// The keys of all blobs, in their order.
+pub(crate) async fn inventory_blobs(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+) -> Result<BTreeSet<BlobKey>, Error> {
+    let (mut keys, mut from) = (BTreeSet::new(), None);
+    loop {
+        let part = retry(ctx, || inventory.blobs(from.as_ref())).await?;
+        keys.extend(part.found);
+        from = part.next;
+        if from.is_none() {
+            return Ok(keys);
+        }
+    }
 }
 
 /// One page of a query.
@@ -105,6 +117,16 @@ pub(crate) async fn unwrap_key(
     retry_keys(ctx, || ctx.keys.unwrap(wrapped, context)).await
 }
 
+/// A data key from elsewhere, wrapped.
+pub(crate) async fn wrap_key(
+    ctx: &Context,
+    wrap: &dyn Wrap,
+    key: &DataKey,
+    context: &KeyContext,
+) -> Result<WrappedKey, Error> {
+    retry_keys(ctx, || wrap.wrap(key, context)).await
+}
+
 /// A wrapped key under the newest master key; `None` where it is so already.
 pub(crate) async fn rewrap_key(
     ctx: &Context,
@@ -114,7 +136,7 @@ pub(crate) async fn rewrap_key(
     retry_keys(ctx, || ctx.keys.rewrap(wrapped, context)).await
 }
 
-/// A mismatch is an answer: asking again gives it again.
+/// A mismatch is an answer, and so is a master key that cannot be used: asking again gives it again.
 async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
     ctx: &Context,
     mut call: impl FnMut() -> F,
@@ -124,8 +146,8 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
         async move {
             match call.await {
                 Ok(answer) => Ok(Ok(answer)),
-                Err(KeysError::Mismatch) => Ok(Err(KeysError::Mismatch)),
                 Err(KeysError::Port(error)) => Err(error),
+                Err(answer @ (KeysError::Mismatch | KeysError::Unusable(_))) => Ok(Err(answer)),
             }
         }
     });
@@ -216,19 +238,36 @@ pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Resu
     }
 }
 
-/// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
-pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
-    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
-    let parsed = &parsed;
-    let bytes = retry(ctx, || async move {
-        match ctx.blobs.get(parsed).await? {
+/// The bytes of a blob as they are, if it is there.
+pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Bytes>, Error> {
+    retry(ctx, || async move {
+        match ctx.blobs.get(key).await? {
             Some(blob) => blob.into_bytes().await.map(Some),
             None => Ok(None),
         }
     })
     .instrument(trace_span!(target: "store", "blob get"))
-    .await?
-    .ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
+    .await
+}
+
+/// The lower-case hex SHA-256 of a blob as it is, if it is there. It is never in memory as a whole.
+pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<String>, Error> {
+    retry(ctx, || async move {
+        let Some(mut blob) = ctx.blobs.get(key).await? else { return Ok(None) };
+        let mut hash = Sha256::new();
+        while let Some(chunk) = blob.stream.next().await {
+            hash.update(&chunk?);
+        }
+        Ok(Some(hex::encode(hash.finalize())))
+    })
+    .await
+}
+
+/// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
+pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
+    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
+    let bytes =
+        get_blob(ctx, &parsed).await?.ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
     if sha256_hex(&bytes) != sha256 {
         return Err(Error::Broken(format!("the blob {key} does not match its hash")));
     }

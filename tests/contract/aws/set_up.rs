@@ -70,20 +70,7 @@ async fn an_item_lies_in_the_table_as_it_is_documented() {
     let stand_in = StandIn::of_this_process();
     let (store, names) = stand_in.fresh_store().await;
     store.ledger.commit(vec![super::faults::put("L#1", 7)]).await.unwrap();
-    let raw: serde_json::Value = reqwest::Client::new()
-        .post(&stand_in.url)
-        .header("x-amz-target", "DynamoDB_20120810.Scan")
-        .header(
-            "authorization",
-            "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
-        )
-        .body(serde_json::json!({ "TableName": names.table }).to_string())
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let raw = stand_in.call("DynamoDB_20120810.Scan", &serde_json::json!({ "TableName": names.table })).await;
     assert_eq!(
         raw["Items"],
         serde_json::json!([{

@@ -8,7 +8,8 @@ use serde::Serialize;
 use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
 use statewright_shared::ports::{BlobKey, ItemKey};
 
-use crate::args::Data;
+use crate::args::{Data, Store};
+use crate::commands::misused;
 use crate::data;
 use crate::output::Output;
 
@@ -68,6 +69,12 @@ struct Restored {
 
 pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
     let Backup { data, to, without_key } = backup;
+    if data.store == Store::Aws {
+        return Err(misused(
+            "a backup is of a folder. On AWS the table can be brought back as it was at any moment of its last 35 days, and \
+             the bucket keeps what it named for as long; `statewright copy --from aws --to FOLDER` makes a folder of all of it",
+        ));
+    }
     let (folder, ctx) = data::open_folder_beside(&data).await?;
     let bar = out.progress("blobs", Some(0));
     let made = back_up(&folder, &to, !without_key, ctx.now(), data::named_blobs, &shown(&bar)).await;

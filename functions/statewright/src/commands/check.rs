@@ -126,8 +126,8 @@ impl Report {
 }
 
 pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
-    let (folder, ctx) = data::open_folder_beside(&check.data).await?;
-    let ids = check_service::stacks(&ctx, &folder).await?;
+    let (inventory, ctx) = data::open_whole(&check.data).await?;
+    let ids = check_service::stacks(&ctx, &*inventory).await?;
     let bar = out.progress("stacks", Some(ids.len() as u64));
     let mut stacks = Vec::with_capacity(ids.len());
     for id in ids {
@@ -136,7 +136,7 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     stacks.sort_by_key(Line::name);
-    let ids = check_states::states(&ctx, &folder).await?;
+    let ids = check_states::states(&ctx, &*inventory).await?;
     let bar = out.progress("states", Some(ids.len() as u64));
     let mut states = Vec::with_capacity(ids.len());
     for id in ids {
@@ -145,10 +145,10 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     states.sort_by_key(StateLine::name);
-    let mut store = check_service::store(&ctx, &folder).await?;
+    let mut store = check_service::store(&ctx, &*inventory).await?;
     let orphans = match check.orphans {
         true => {
-            let Orphans { blobs, problems } = check_service::orphans(&ctx, &folder).await?;
+            let Orphans { blobs, problems } = check_service::orphans(&ctx, &*inventory).await?;
             let new = problems.into_iter().filter(|problem| !store.contains(problem)).collect::<Vec<_>>();
             store.extend(new);
             Some(blobs.iter().map(ToString::to_string).collect())

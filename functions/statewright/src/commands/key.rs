@@ -10,7 +10,8 @@ use statewright_shared::domain::names::StackAddress;
 use statewright_shared::services::masters::{self, Rewrapped};
 use statewright_shared::services::{directory, lookup, secrets};
 
-use crate::args::{self, Data};
+use crate::args::{self, Data, Store};
+use crate::commands::misused;
 use crate::data;
 use crate::output::Output;
 
@@ -52,6 +53,14 @@ pub(crate) async fn run(key: Key, out: Output) -> anyhow::Result<()> {
 }
 
 async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
+    if data.store == Store::Aws {
+        return Err(misused(
+            "on AWS, KMS changes what is inside of the master key by itself, each year since `statewright aws setup`, or at \
+             once with `aws kms rotate-key-on-demand`: nothing has to be wrapped anew. To come under another key, copy the \
+             store to a folder and from there to a table, a bucket and the key that you want; for a new data key of one \
+             stack add --stack",
+        ));
+    }
     let (folder, ctx, is_alone) = match data::open_alone(data).await {
         Ok((folder, ctx)) => (folder, ctx, true),
         Err(error) if matches!(error.downcast_ref(), Some(FolderError::Served { .. })) => {
@@ -116,9 +125,9 @@ pub(crate) async fn finish_rotation(folder: &DataFolder, ctx: &Arc<Context>) -> 
 }
 
 async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Result<()> {
-    let (folder, ctx) = data::open_folder_beside(data).await?;
+    let (folder, ctx) = data::open_beside(data).await?;
     // A rotation must not miss the new key.
-    let _lock = folder.lock_keys()?;
+    let _lock = folder.as_ref().map(DataFolder::lock_keys).transpose()?;
     let operator = directory::operator(&ctx, Some(&address.org)).await?;
     let stack = lookup::locate(&ctx, &operator, address).await?.id;
     let key = secrets::renew_key(&ctx, stack).await?;

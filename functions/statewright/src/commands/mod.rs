@@ -4,6 +4,8 @@ mod aws;
 mod backup;
 mod check;
 mod completions;
+mod copy;
+pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
 mod rehome;
@@ -40,8 +42,12 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     /// Make a data folder of a backup.
     Restore(backup::Restore),
+    /// Copy everything to another kind of store: from a folder to AWS, or back.
+    Copy(copy::Copy),
     /// Read everything, and say what is not as it should be. Works beside a running server.
     Check(check::Check),
+    /// Look whether what the store consists of is there, as it should be, and allowed; and say what to do.
+    Doctor(doctor::Doctor),
     /// Replace the keys that secrets are under. Works beside a running server.
     Key(key::Key),
     /// Make what the store on AWS consists of.
@@ -56,7 +62,8 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
-        Command::Serve(args) => serve::run(args, audit).await,
+        // These hold much at once, which would be taken from every other command's stack.
+        Command::Serve(args) => Box::pin(serve::run(args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
@@ -64,7 +71,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,
+        Command::Copy(copy) => Box::pin(copy::run(copy, out)).await,
         Command::Check(check) => check::run(check, out).await,
+        Command::Doctor(doctor) => Box::pin(doctor::run(doctor, out)).await,
         Command::Key(key) => key::run(key, out).await,
         Command::Aws(aws) => aws::run(aws, out).await,
         Command::Completions(completions) => completions::run(&completions, out),
@@ -90,6 +99,7 @@ pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
             "if that is the log of an update: `statewright stack show-log STACK` shows which slots do read, and \
              `statewright stack publish STACK --from-log --slot N` goes on without those after slot N",
         ),
+        Error::MasterKey(_) => Some("`statewright doctor` says what is wrong with it"),
         Error::Port(_) | Error::Contended(_) => Some("nothing is half done: run the command again"),
         _ => None,
     }

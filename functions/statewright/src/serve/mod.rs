@@ -9,12 +9,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Group};
-use statewright_shared::context::Settings;
+use statewright_shared::context::{Context, Settings};
 use statewright_shared::services::accounts::{self, FirstUser};
+use statewright_shared::services::health;
 use statewright_shared::services::sweep::{self, Swept};
 use statewright_shared::services::update_tokens;
 use tokio::net::TcpListener;
@@ -24,7 +25,7 @@ pub(crate) use self::options::Serve;
 use self::server::Server;
 use self::tls::Tls;
 use crate::audit::AuditFile;
-use crate::commands::key;
+use crate::commands::{doctor, key};
 use crate::data;
 
 const GROUPS: &[Group] =
@@ -39,7 +40,10 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
         _ => None,
     };
-    let (folder, mut ctx) = data::open_server(&args.data).await?;
+    let (folder, mut ctx) = match data::open_server(&args.data).await {
+        Ok(opened) => opened,
+        Err(error) => return Err(doctor::why(&args.data, error).await),
+    };
     ctx.settings = Settings {
         delta_cutoff_bytes: args.offer_delta_checkpoints,
         retention: args.keep.retention(),
@@ -50,7 +54,9 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         Some(address) => Some(listen(address, "--metrics-listen").await?),
         None => None,
     };
-    update_tokens::prepare(&ctx).await?;
+    if let Err(error) = make_ready(&ctx).await {
+        return Err(doctor::why(&args.data, error).await);
+    }
     // After the socket is had: a token that is made is shown.
     let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -92,6 +98,19 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     drop(folder);
     Ok(())
 }
+
+/// What a server needs before its first request: the key that signs update tokens, and that every part of the store does
+/// what it is asked for.
+async fn make_ready(ctx: &Context) -> anyhow::Result<()> {
+    update_tokens::prepare(ctx).await?;
+    health::check(ctx, STORE_WAIT_MAX).await.map_err(|(part, error)| match error {
+        Some(error) => anyhow::Error::new(error).context(format!("{} cannot be used", part.as_str())),
+        None => anyhow!("{} does not answer", part.as_str()),
+    })
+}
+
+/// What a part of the store may take to answer at the start.
+const STORE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 async fn listen(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)

@@ -19,16 +19,18 @@ use aws_sdk_dynamodb::types::{
 use super::Clients;
 use super::failure::{Described, Patience, is_turned_away, of_read, of_write};
 use super::item::{
-    Attributes, PARTITION, REVISION, SORT, from_attributes, key_to_attributes, revision_to_attribute,
-    to_attributes,
+    Attributes, PARTITION, REVISION, SORT, from_attributes, key_from_attributes, key_to_attributes,
+    revision_to_attribute, to_attributes,
 };
+use crate::adapters::cursor::{cursor_behind, item_behind};
 use crate::ports::{
-    Clock, CommitError, Expect, Ids, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal, Write,
-    WriteAction, verify_writes,
+    Clock, CommitError, Cursor, Expect, Ids, Item, ItemKey, Ledger, Order, Page, Part, PortError, Query,
+    Refusal, Write, WriteAction, verify_writes,
 };
 
 const GETTING: &str = "reading an item";
 const QUERYING: &str = "querying items";
+const SCANNING: &str = "reading all items";
 const COMMITTING: &str = "committing";
 
 /// A write of one kilobyte costs as much as an eighth of an object's put, and is waited for a few milliseconds instead of
@@ -64,6 +66,27 @@ impl DynamoLedger {
     /// The ledger in this table. `clock` waits and `ids` says for how long, where a call is turned away.
     pub fn new(clients: &Clients, table: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { client: clients.dynamodb.clone(), table, patience: Patience::new(clock, ids) }
+    }
+
+    /// A part of all items whose partition starts with `prefix`: 1 MB of the table, whatever of it is meant.
+    pub(super) async fn scan(&self, prefix: &str, from: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        let start = from.map(item_behind).transpose()?.map(|key| key_to_attributes(&key));
+        let mut scan =
+            self.client.scan().table_name(&self.table).consistent_read(true).set_exclusive_start_key(start);
+        if !prefix.is_empty() {
+            scan = scan
+                .filter_expression("begins_with(#p, :p)")
+                .expression_attribute_names("#p", PARTITION)
+                .expression_attribute_values(":p", AttributeValue::S(prefix.to_owned()));
+        }
+        let answer = self.patience.call(|| scan.clone().send(), is_turned_away).await;
+        let answer = answer.map_err(|error| of_read(SCANNING, error))?;
+        let foreign = |foreign| PortError::not_done(SCANNING, foreign);
+        let found = answer.items.unwrap_or_default().into_iter().map(from_attributes);
+        let found = found.collect::<Result<_, _>>().map_err(foreign)?;
+        let last = answer.last_evaluated_key.filter(|key| !key.is_empty());
+        let next = last.map(key_from_attributes).transpose().map_err(foreign)?;
+        Ok(Part { found, next: next.as_ref().map(cursor_behind) })
     }
 
     /// A commit of one write that asks or changes something.

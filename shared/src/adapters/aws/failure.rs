@@ -115,14 +115,15 @@ pub(super) struct Described<E>(pub(super) SdkError<E, HttpResponse>);
 
 impl<E: ProvideErrorMetadata> std::fmt::Display for Described<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0.as_service_error() {
-            Some(error) => {
-                f.write_str(error.code().unwrap_or("an error without a code"))?;
-                error.message().map_or(Ok(()), |message| write!(f, ": {message}"))
-            }
-            None => write!(f, "{}", self.0),
-        }
+        f.write_str(&describe(&self.0))
     }
+}
+
+/// The words of [`Described`].
+pub(super) fn describe<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> String {
+    let Some(service) = error.as_service_error() else { return error.to_string() };
+    let code = service.code().unwrap_or("an error without a code");
+    service.message().map_or_else(|| code.to_owned(), |message| format!("{code}: {message}"))
 }
 
 impl<E: ProvideErrorMetadata + Error + Send + Sync + 'static> Error for Described<E> {

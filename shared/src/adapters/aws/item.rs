@@ -62,12 +62,20 @@ pub(super) fn revision_to_attribute(revision: Revision) -> AttributeValue {
     AttributeValue::N(revision.0.to_string())
 }
 
-pub(super) fn from_attributes(mut attributes: Attributes) -> Result<Item, Foreign> {
+pub(super) fn key_from_attributes(mut attributes: Attributes) -> Result<ItemKey, Foreign> {
+    take_key(&mut attributes)
+}
+
+fn take_key(attributes: &mut Attributes) -> Result<ItemKey, Foreign> {
     let mut text = |attribute| match attributes.remove(attribute) {
         Some(AttributeValue::S(text)) => Ok(text),
         _ => Err(Foreign { attribute }),
     };
-    let key = ItemKey { partition: text(PARTITION)?, sort: text(SORT)? };
+    Ok(ItemKey { partition: text(PARTITION)?, sort: text(SORT)? })
+}
+
+pub(super) fn from_attributes(mut attributes: Attributes) -> Result<Item, Foreign> {
+    let key = take_key(&mut attributes)?;
     let revision = number(&attributes, REVISION)?.ok_or(Foreign { attribute: REVISION })?;
     let expires = number(&attributes, EXPIRES)?;
     let Some(AttributeValue::B(value)) = attributes.remove(VALUE) else {

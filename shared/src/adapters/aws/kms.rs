@@ -1,21 +1,25 @@
 //! Data keys under a KMS key.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws_sdk_kms::Client;
+use aws_sdk_kms::config::http::HttpResponse;
+use aws_sdk_kms::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kms::operation::decrypt::DecryptError;
 use aws_sdk_kms::primitives::Blob;
 use aws_sdk_kms::types::DataKeySpec;
 use zeroize::Zeroizing;
 
 use super::Clients;
-use super::failure::{Patience, is_turned_away, of_read};
-use crate::ports::{Clock, DataKey, Ids, KeyContext, Keys, KeysError, PortError, WrappedKey};
+use super::failure::{Described, Patience, is_turned_away, of_read};
+use crate::ports::{Clock, DataKey, Ids, KeyContext, Keys, KeysError, PortError, Wrap, WrappedKey};
 
 const GENERATING: &str = "making a data key";
 const UNWRAPPING: &str = "opening a data key";
+const WRAPPING: &str = "wrapping a data key";
 
 /// What KMS takes to decrypt, in bytes. Source: `Decrypt` in the KMS API reference.
 const CIPHERTEXT_BYTES_MAX: usize = 6144;
@@ -23,8 +27,8 @@ const CIPHERTEXT_BYTES_MAX: usize = 6144;
 /// Data keys that KMS makes and opens under one of its keys, with the context as encryption context: it is bound to the
 /// wrapped key, stands in CloudTrail, and a role's policy can ask for it. Clones share the client.
 ///
-/// A key that is disabled, gone or not ours to use is a failure of the port, not a mismatch: once that is put right, the data
-/// keys open again.
+/// A key that is disabled, gone or not ours to use is unusable, and no mismatch: once that is put right, the data keys open
+/// again.
 #[derive(Clone)]
 pub struct KmsKeys {
     client: Client,
@@ -56,7 +60,7 @@ impl Keys for KmsKeys {
             .key_spec(DataKeySpec::Aes256)
             .encryption_context(context.name, &context.value);
         let answer = self.patience.call(|| generate.clone().send(), is_turned_away).await;
-        let answer = answer.map_err(|error| of_read(GENERATING, error))?;
+        let answer = answer.map_err(|error| failure(GENERATING, error))?;
         let wrapped = answer.ciphertext_blob.map(Blob::into_inner).filter(|wrapped| !wrapped.is_empty());
         let wrapped =
             wrapped.ok_or_else(|| PortError::not_done(GENERATING, "KMS answered without the wrapped key"))?;
@@ -81,7 +85,7 @@ impl Keys for KmsKeys {
                 Some(
                     DecryptError::InvalidCiphertextException(_) | DecryptError::IncorrectKeyException(_),
                 ) => Err(KeysError::Mismatch),
-                _ => Err(of_read(UNWRAPPING, error).into()),
+                _ => Err(failure(UNWRAPPING, error)),
             },
         }
     }
@@ -94,6 +98,46 @@ impl Keys for KmsKeys {
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError> {
         self.unwrap(wrapped, context).await.map(|_| None)
+    }
+}
+
+/// Takes the right to encrypt under the key, which nothing else does.
+#[async_trait]
+impl Wrap for KmsKeys {
+    async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError> {
+        let encrypt = self
+            .client
+            .encrypt()
+            .key_id(&self.key)
+            .plaintext(Blob::new(key.0.to_vec()))
+            .encryption_context(context.name, &context.value);
+        let answer = self.patience.call(|| encrypt.clone().send(), is_turned_away).await;
+        let answer = answer.map_err(|error| failure(WRAPPING, error))?;
+        let wrapped = answer.ciphertext_blob.map(Blob::into_inner).filter(|wrapped| !wrapped.is_empty());
+        let wrapped =
+            wrapped.ok_or_else(|| PortError::not_done(WRAPPING, "KMS answered without the wrapped key"))?;
+        Ok(WrappedKey(wrapped))
+    }
+}
+
+/// The codes with which KMS says that the master key itself is what is wrong.
+///
+/// Source: the error lists of `GenerateDataKey`, `Decrypt` and `Encrypt` in the KMS API reference.
+const UNUSABLE: &[&str] = &[
+    "AccessDeniedException",
+    "DisabledException",
+    "InvalidKeyUsageException",
+    "KMSInvalidStateException",
+    "NotFoundException",
+];
+
+fn failure<E>(what: &'static str, error: SdkError<E, HttpResponse>) -> KeysError
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    match error.as_service_error().and_then(ProvideErrorMetadata::code) {
+        Some(code) if UNUSABLE.contains(&code) => KeysError::Unusable(Described(error).into()),
+        _ => of_read(what, error).into(),
     }
 }
 

@@ -5,28 +5,33 @@
 //! was certainly turned away (a throttled call, a transaction that met another one) is repeated here with growing,
 //! random waits; everything else goes up as "not done" or "unknown", and the services decide.
 
+mod doctor;
 mod dynamo;
 mod failure;
 mod item;
 mod kms;
+mod reach;
 mod s3;
 mod setup;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, ConfigLoader, Region};
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_smithy_http_client::tls;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 
+pub use doctor::examine;
 pub use dynamo::DynamoLedger;
 pub use kms::KmsKeys;
+pub use reach::reach;
 pub use s3::S3Blobs;
 pub use setup::{Done, Outcome, SetupError, set_up};
 
-use crate::ports::{Clock, Ids};
+use crate::ports::{BlobKey, Clock, Cursor, Ids, Inventory, Item, Part, PortError};
 
 /// What the three services are asked with. An attempt that takes longer than this is given up; whether it was done is
 /// not known then.
@@ -183,6 +188,17 @@ impl AwsStore {
             blobs: S3Blobs::new(clients, names.bucket.clone(), Arc::clone(&clock), Arc::clone(&ids)),
             keys: KmsKeys::new(clients, names.key.clone(), clock, ids),
         }
+    }
+}
+
+#[async_trait]
+impl Inventory for AwsStore {
+    async fn items(&self, prefix: &str, from: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        self.ledger.scan(prefix, from).await
+    }
+
+    async fn blobs(&self, from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        self.blobs.keys(from).await
     }
 }
 

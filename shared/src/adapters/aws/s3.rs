@@ -14,11 +14,12 @@ use futures::{StreamExt, stream};
 
 use super::failure::{Patience, is_turned_away, of_read, of_write};
 use super::{Clients, timeouts};
-use crate::ports::{Blob, BlobKey, Blobs, Clock, Ids, PortError};
+use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Part, PortError};
 
 const STORING: &str = "storing a blob";
 const READING: &str = "reading a blob";
 const DELETING: &str = "deleting a blob";
+const LISTING: &str = "listing the blobs";
 
 /// The slowest upload, in bytes a second, that is not given up: an attempt gets its time by that.
 const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 1 << 20;
@@ -53,6 +54,25 @@ impl S3Blobs {
             attempt_timeout: clients.attempt_timeout,
             patience: Patience::new(clock, ids),
         }
+    }
+}
+
+impl S3Blobs {
+    /// A part of the keys of all blobs: a thousand objects, in their order. What has no key of a blob is somebody else's.
+    pub(super) async fn keys(&self, from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        let list = self
+            .client
+            .list_objects_v2()
+            .bucket(&self.bucket)
+            .set_start_after(from.map(|from| from.0.clone()));
+        let answer = self.patience.call(|| list.clone().send(), is_turned_away).await;
+        let answer = answer.map_err(|error| of_read(LISTING, error))?;
+        let keys = answer.contents().iter().filter_map(|object| object.key());
+        let last = keys.clone().next_back().filter(|_| answer.is_truncated() == Some(true));
+        Ok(Part {
+            next: last.map(|last| Cursor(last.to_owned())),
+            found: keys.filter_map(BlobKey::parse).collect(),
+        })
     }
 }
 

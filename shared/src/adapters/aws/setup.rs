@@ -77,7 +77,7 @@ pub enum SetupError {
     NoKey(String),
 }
 
-/// Makes the table (on demand, with time to live and recovery to any point of 35 days), the bucket (private, encrypted,
+/// Makes the table (on demand, protected against its deletion, with time to live and recovery to any point of 35 days), the bucket (private, encrypted,
 /// without versions) and the key (under its alias, rotated each year), or finds them. Each step may be repeated: the second
 /// time it finds what the first has made. Nothing that is there is removed, and no content is touched.
 ///
@@ -100,7 +100,11 @@ async fn table(
     done: &mut Vec<Done>,
 ) -> Result<(), SetupError> {
     let client = &clients.dynamodb;
-    let asked = client.create_table().table_name(name).billing_mode(BillingMode::PayPerRequest);
+    let asked = client
+        .create_table()
+        .table_name(name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .deletion_protection_enabled(true);
     let asked = [(PARTITION, KeyType::Hash), (SORT, KeyType::Range)]
         .into_iter()
         .try_fold(asked, |asked, (attribute, kind)| {
@@ -197,7 +201,7 @@ async fn ready(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<Table
     Err(SetupError::NotReady(name.to_owned()))
 }
 
-fn has_our_keys(table: &TableDescription) -> bool {
+pub(super) fn has_our_keys(table: &TableDescription) -> bool {
     let keys = table.key_schema().iter().map(|key| (key.attribute_name(), key.key_type().clone()));
     let are_texts = [PARTITION, SORT].into_iter().all(|attribute| {
         table.attribute_definitions().iter().any(|definition| {
@@ -323,7 +327,7 @@ fn note(done: &mut Vec<Done>, what: &'static str, name: &str, outcome: Outcome) 
     done.push(Done { what, name: name.to_owned(), outcome });
 }
 
-fn code<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<&str> {
+pub(super) fn code<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<&str> {
     error.as_service_error().and_then(ProvideErrorMetadata::code)
 }
 
@@ -351,9 +355,13 @@ fn not_implemented<E>(
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    let is_unknown = error.raw_response().is_some_and(|response| response.status().as_u16() == 501)
-        || matches!(code(&error), Some("NotImplemented" | "UnknownOperationException"));
-    if is_unknown { Ok(Outcome::NotImplemented) } else { Err(failed(what, name, error)) }
+    if is_not_implemented(&error) { Ok(Outcome::NotImplemented) } else { Err(failed(what, name, error)) }
+}
+
+/// Whether the service says that it knows no such call.
+pub(super) fn is_not_implemented<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    error.raw_response().is_some_and(|response| response.status().as_u16() == 501)
+        || matches!(code(error), Some("NotImplemented" | "UnknownOperationException"))
 }
 
 fn failed<E>(what: &'static str, name: &str, error: SdkError<E, HttpResponse>) -> SetupError

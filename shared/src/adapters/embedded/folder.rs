@@ -11,10 +11,14 @@ use bytes::Bytes;
 use super::disk::{create_private_folder, sync_folder};
 use super::{FileBlobs, FileKeys, KeyFileError, OpenLedgerError, SqliteLedger};
 use crate::adapters::SystemIds;
+use crate::adapters::cursor::{cursor_behind, item_behind};
 use crate::ports::{
-    BlobKey, CommitError, Expect, Ids, Inventory, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
-    PortError, WrappedKey, Write, WriteAction,
+    BlobKey, CommitError, Cursor, Expect, Ids, Inventory, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
+    Page, Part, PortError, WrappedKey, Write, WriteAction,
 };
+
+/// Items in a part of a look at all of them.
+const PART_ITEMS_MAX: usize = 1000;
 
 /// The three ports on one folder:
 ///
@@ -259,6 +263,7 @@ impl DataFolder {
             KeysError::Mismatch => {
                 FolderError::KeyWrong { key: names.key.clone(), ledger: names.ledger.clone() }
             }
+            KeysError::Unusable(source) => failed(PortError::not_done("opening the check value", source)),
             KeysError::Port(source) => failed(source),
         })?;
         let Some(wrapped) = rewrapped else { return Ok(()) };
@@ -276,12 +281,16 @@ impl DataFolder {
 
 #[async_trait]
 impl Inventory for DataFolder {
-    async fn items(&self, prefix: &str, after: Option<&ItemKey>, limit: usize) -> Result<Page, PortError> {
-        self.ledger.scan(prefix, after, limit).await
+    async fn items(&self, prefix: &str, from: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        let after = from.map(item_behind).transpose()?;
+        let Page { items: found, more } = self.ledger.scan(prefix, after.as_ref(), PART_ITEMS_MAX).await?;
+        let next = found.last().filter(|_| more).map(|item| cursor_behind(&item.key));
+        Ok(Part { found, next })
     }
 
-    async fn blobs(&self) -> Result<Vec<BlobKey>, PortError> {
-        self.blobs.keys().await
+    /// All at once: the folders are read from their beginning in any case.
+    async fn blobs(&self, _from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        Ok(Part { found: self.blobs.keys().await?, next: None })
     }
 }
 
@@ -419,6 +428,7 @@ pub(super) async fn check(
     let (key, context) = (check_key(), check_context());
     let fails_to_open = |error| match error {
         KeysError::Mismatch => FolderError::KeyWrong { key: names.key.clone(), ledger: names.ledger.clone() },
+        KeysError::Unusable(source) => failed(PortError::not_done("opening the check value", source)),
         KeysError::Port(source) => failed(source),
     };
     match (ledger.get(&key).await.map_err(failed)?, maker) {

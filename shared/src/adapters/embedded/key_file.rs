@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::disk::{create_private_file, sync_folder};
 use crate::adapters::master_key::KeyRing;
-use crate::ports::{BoxError, DataKey, Ids, KeyContext, Keys, KeysError, PortError, WrappedKey};
+use crate::ports::{BoxError, DataKey, Ids, KeyContext, Keys, KeysError, PortError, Wrap, WrappedKey};
 
 /// What stands before the key, with the version of the format.
 const PREFIX: &str = "statewright-master-key-1:";
@@ -216,6 +216,13 @@ impl Keys for FileKeys {
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError> {
         self.newest()?.ring.rewrap(wrapped, self.ids.as_ref(), context)
+    }
+}
+
+#[async_trait]
+impl Wrap for FileKeys {
+    async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError> {
+        self.newest()?.ring.wrap(key, self.ids.as_ref(), context)
     }
 }
 

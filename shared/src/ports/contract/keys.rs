@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ports::{DataKey, KeyContext, Keys, KeysError, WrappedKey};
+use crate::ports::{DataKey, KeyContext, Keys, KeysError, Wrap, WrappedKey};
 
 /// One test for each contract of [`Keys`]; see [`crate::ports::contract`]. The adapter is a [`Pair`].
 #[macro_export]
@@ -24,6 +24,7 @@ macro_rules! keys_contract {
                 a_key_under_the_newest_master_key_is_not_wrapped_anew,
                 what_does_not_open_is_not_wrapped_anew,
                 many_callers_get_keys_of_their_own,
+                a_key_from_elsewhere_opens_under_its_context_only,
             ]
         );
     };
@@ -33,6 +34,8 @@ macro_rules! keys_contract {
 pub struct Pair {
     /// The adapter that is tested.
     pub keys: Arc<dyn Keys>,
+    /// The same adapter, for keys that come from elsewhere.
+    pub wrap: Arc<dyn Wrap>,
     /// One that cannot open what `keys` has wrapped.
     pub strangers: Arc<dyn Keys>,
 }
@@ -174,4 +177,17 @@ pub async fn many_callers_get_keys_of_their_own(pair: Pair) {
         assert!(plain.insert(caller.expect("a caller ends well")), "a key was made twice");
     }
     assert_eq!(plain.len(), 16);
+}
+
+/// What moving to another store does to each data key.
+pub async fn a_key_from_elsewhere_opens_under_its_context_only(pair: Pair) {
+    let (one, two) = (context("stack", "one"), context("stack", "two"));
+    let (plain, theirs) = generate(&pair.strangers, &one).await;
+    assert_mismatch(&pair.keys, &theirs, &one).await;
+    let ours = pair.wrap.wrap(&plain, &one).await.expect("the key is wrapped");
+    assert_eq!(pair.keys.unwrap(&ours, &one).await.expect("the key opens").0, plain.0);
+    assert!(matches!(pair.keys.rewrap(&ours, &one).await, Ok(None)), "it is under the newest master key");
+    assert!(!ours.0.windows(32).any(|window| window == plain.0), "it shows the key");
+    assert_mismatch(&pair.keys, &ours, &two).await;
+    assert_mismatch(&pair.strangers, &ours, &one).await;
 }

@@ -1,8 +1,8 @@
 //! The suites that every adapter of a port passes.
 //!
 //! A contract is a public function with a sentence for a name, which takes the adapter and panics where the adapter
-//! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract)
-//! and [`keys_contract!`](crate::keys_contract) make one test of each, so that all adapters are held to the same names:
+//! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract),
+//! [`keys_contract!`](crate::keys_contract) and [`inventory_contract!`](crate::inventory_contract) make one test of each, so that all adapters are held to the same names:
 //!
 //! ```text
 //! mod ledger {
@@ -13,10 +13,11 @@
 //! The argument is a future of the adapter and of whatever has to live as long as it, such as its folder.
 
 pub mod blobs;
+pub mod inventory;
 pub mod keys;
 pub mod ledger;
 
-/// One test for each named contract of a suite. Used by the three macros beside it.
+/// One test for each named contract of a suite. Used by the macros beside it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract_tests {
@@ -50,7 +51,12 @@ mod tests {
 
     #[test]
     fn every_contract_is_in_the_list_of_its_suite() {
-        for source in [include_str!("ledger.rs"), include_str!("blobs.rs"), include_str!("keys.rs")] {
+        for source in [
+            include_str!("ledger.rs"),
+            include_str!("blobs.rs"),
+            include_str!("keys.rs"),
+            include_str!("inventory.rs"),
+        ] {
             let (functions, listed) = names(source);
             assert!(functions.len() > 5);
             assert_eq!(functions, listed);

@@ -1,0 +1,30 @@
+//! Cursors that stand for the item which was found last.
+
+use crate::ports::{Cursor, ItemKey, PortError};
+
+/// The cursor of a look that goes on behind this item.
+pub(crate) fn cursor_behind(key: &ItemKey) -> Cursor {
+    // The lengths of the parts are no concern of a reader that way, whatever they hold.
+    Cursor(serde_json::json!([key.partition, key.sort]).to_string())
+}
+
+/// The item that a cursor stands for.
+pub(crate) fn item_behind(cursor: &Cursor) -> Result<ItemKey, PortError> {
+    let (partition, sort) = serde_json::from_str(&cursor.0)
+        .map_err(|error| PortError::not_done("looking at all items", error))?;
+    Ok(ItemKey { partition, sort })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_whatever_its_item_is_called() {
+        for (partition, sort) in [("P", "s"), ("[\"", "\0"), ("\u{10ffff}", "a,b")] {
+            let key = ItemKey::new(partition, sort);
+            assert_eq!(item_behind(&cursor_behind(&key)).unwrap(), key);
+        }
+        assert!(item_behind(&Cursor("another store's".to_owned())).is_err());
+    }
+}

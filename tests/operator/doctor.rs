@@ -1,0 +1,240 @@
+//! What the doctor finds of a folder, and what a server says that cannot start on AWS. What it finds of a store on AWS is
+//! tested with the adapter.
+
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Names, set_up};
+use statewright_tests::app::TestApp;
+use statewright_tests::aws::{Gateway, Play, StandIn, clients};
+use statewright_tests::commands::{run, statewright};
+
+/// The finding of this name.
+#[track_caller]
+fn finding<'a>(report: &'a Value, what: &str) -> &'a Value {
+    let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == what);
+    found.unwrap_or_else(|| panic!("no {what} in {report}"))
+}
+
+/// What the doctor finds of a folder, whatever the disk of the machine is like.
+async fn look(folder: &Path, arguments: &[&str]) -> Value {
+    let output = run(folder, &[&["doctor", "--json"], arguments].concat()).await;
+    let report: Value =
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let wrong =
+        report["findings"].as_array().unwrap().iter().filter(|finding| finding["state"] == "wrong").count();
+    assert_eq!((&report["wrong"], output.code), (&wrong.into(), Some(i32::from(wrong > 0))), "{output:?}");
+    report
+}
+
+fn mode(path: &Path, mode: u32) {
+    set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn of_a_folder_it_finds_who_may_enter_it_and_whether_its_key_opens_what_it_should() {
+    let app = TestApp::embedded().await;
+    let folder = app.folder();
+    mode(folder, 0o750);
+    let report = look(folder, &[]).await;
+    let rights = finding(&report, "rights");
+    assert_eq!(rights["state"], "wrong");
+    assert!(rights["remedy"].as_str().unwrap().contains("chmod 700"), "{rights}");
+    mode(folder, 0o700);
+    let report = look(folder, &["--url", &app.url]).await;
+    for what in ["rights", "master.key", "free space", "master key", "address"] {
+        assert_eq!(finding(&report, what)["state"], "good", "{report}");
+    }
+    assert!(finding(&report, "disk")["found"].as_str().unwrap().contains("writes a second"), "{report}");
+
+    let key = folder.join("master.key");
+    mode(&key, 0o644);
+    let report = look(folder, &[]).await;
+    assert_eq!(finding(&report, "master.key")["state"], "wrong", "{report}");
+    mode(&key, 0o600);
+    let other = TestApp::embedded().await;
+    std::fs::copy(other.folder().join("master.key"), &key).unwrap();
+    let report = look(folder, &[]).await;
+    assert!(finding(&report, "data")["found"].as_str().unwrap().contains("is not the key"), "{report}");
+
+    let report = look(&folder.join("none"), &[]).await;
+    assert!(
+        finding(&report, "data")["found"].as_str().unwrap().contains("there is no data folder"),
+        "{report}"
+    );
+    let nobody = "http://127.0.0.1:1";
+    let report = look(folder, &["--url", nobody]).await;
+    let address = finding(&report, "address");
+    assert_eq!(
+        (&address["of"], &address["state"]),
+        (&format!("the server {nobody}").into(), &"wrong".into())
+    );
+}
+
+#[tokio::test]
+async fn people_get_a_table_and_then_what_to_do() {
+    let app = TestApp::embedded().await;
+    mode(app.folder(), 0o755);
+    let output = run(app.folder(), &["doctor"]).await;
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.starts_with("STATE "), "{output:?}");
+    assert!(output.stdout.contains("rights: Run: chmod 700"), "{output:?}");
+    assert!(output.stderr.contains("see above"), "{output:?}");
+}
+
+struct Place {
+    gateway: Gateway,
+    names: Names,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Place {
+    async fn set_up() -> Self {
+        let stand_in = StandIn::of_this_process();
+        let names = StandIn::fresh_names();
+        set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+        let gateway = Gateway::before(stand_in).await;
+        let environment = gateway.environment(&names);
+        Self { gateway, names, environment }
+    }
+
+    async fn run(&self, arguments: &[&str], change: &[(&str, &str)]) -> Output {
+        let mut command = statewright(Path::new("/nowhere"), arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (*name, value.as_str())));
+        command.envs(change.iter().copied()).env("STATEWRIGHT_AWS_ATTEMPT_TIMEOUT", "20s");
+        tokio::time::timeout(std::time::Duration::from_secs(60), command.output()).await.unwrap().unwrap()
+    }
+
+    /// What a server says that does not start.
+    async fn refuses(&self, change: &[(&str, &str)]) -> String {
+        let output = self.run(&["serve", "--listen", "127.0.0.1:0"], change).await;
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{words}");
+        words
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_says_which_part_of_the_store_and_what_to_do() {
+    let place = Place::set_up().await;
+    let report = place.run(&["doctor", "--json"], &[]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert!(
+        finding(&report, "master key")["found"].as_str().unwrap().contains("no server has run here"),
+        "{report}"
+    );
+    // The key first: once one is wrapped, the stand-in opens it with any.
+    for (variable, of) in [
+        ("STATEWRIGHT_KMS_KEY", "the key none"),
+        ("STATEWRIGHT_TABLE", "the table none"),
+        ("STATEWRIGHT_BUCKET", "the bucket none"),
+    ] {
+        let words = place.refuses(&[(variable, "none")]).await;
+        assert!(words.contains(&format!("{of} (there): ")), "{words}");
+        assert!(words.contains("Run `statewright aws setup`"), "{words}");
+        assert_eq!(words.matches("\n  the ").count(), 1, "only that is wrong: {words}");
+    }
+    for (operation, right) in
+        [("GetItem", "dynamodb:GetItem"), ("Decrypt", "kms:Decrypt"), ("PUT", "s3:PutObject")]
+    {
+        let denied = match operation {
+            "PUT" => Play::xml_error(403, "AccessDenied"),
+            _ => Play::json_error(400, "AccessDeniedException"),
+        };
+        place.gateway.play(operation, 100, denied);
+        let words = place.refuses(&[]).await;
+        assert!(words.contains("AccessDenied") && words.contains(&format!("Allow {right}")), "{words}");
+        place.gateway.play_no_more();
+    }
+    let words = place.refuses(&[("AWS_ENDPOINT_URL", "http://127.0.0.1:1")]).await;
+    assert!(words.contains("AWS_ENDPOINT_URL"), "{words}");
+
+    let report = place.run(&["doctor", "--json"], &[]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert_eq!(report["wrong"], 0, "{report}");
+    assert!(
+        finding(&report, "master key")["found"].as_str().unwrap().contains("it opens what it should"),
+        "{report}"
+    );
+    let report = place.run(&["doctor"], &[("STATEWRIGHT_BUCKET", "none")]).await;
+    assert_eq!(report.status.code(), Some(1));
+    assert!(String::from_utf8(report.stdout).unwrap().contains(&format!("the table {}", place.names.table)));
+}
+
+#[tokio::test]
+async fn commands_of_a_folder_name_what_does_the_same_on_aws() {
+    let place = Place::set_up().await;
+    for (arguments, words) in [
+        (&["backup", "--to", "there"][..], "statewright copy --from aws --to FOLDER"),
+        (&["key", "rotate"], "aws kms rotate-key-on-demand"),
+        (&["restore", "--from", "there"], "the store is on AWS"),
+    ] {
+        let output = place.run(arguments, &[]).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_on_aws_is_checked_and_its_stacks_get_new_data_keys() {
+    let place = Place::set_up().await;
+    let app = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
+    crate::support::stack(&app, "shop").await;
+    crate::support::import(&app, "shop", &crate::support::state("shop", &app.url, &[("a", 1)])).await;
+    let check = async || -> Value {
+        let output = place.run(&["check", "--orphans", "--json"], &[]).await;
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let report = check().await;
+    assert_eq!((&report["problems"], &report["orphans"]), (&0.into(), &serde_json::json!([])), "{report}");
+    assert_eq!(report["stacks"][0]["stack"], "acme/shop/dev", "{report}");
+    let rotated = place.run(&["key", "rotate", "--stack", "acme/shop/dev", "--json"], &[]).await;
+    let rotated: Value = serde_json::from_slice(&rotated.stdout).unwrap();
+    assert_eq!(rotated["dataKey"], 1, "{rotated}");
+
+    let orphan = statewright_shared::ports::BlobKey::parse("snap/nobody/1").unwrap();
+    app.context.blobs.put(&orphan, "left".into()).await.unwrap();
+    assert_eq!(check().await["orphans"], serde_json::json!(["snap/nobody/1"]));
+}
+
+/// What is unfinished is told before anything is done, by every command.
+#[tokio::test]
+async fn a_store_with_an_unfinished_copy_is_opened_by_nobody() {
+    use statewright_shared::layout::ItemKeys;
+    use statewright_shared::layout::record::{Record, put};
+    use statewright_shared::layout::records::Unfinished;
+    use statewright_shared::ports::{Expect, Revision};
+    let place = Place::set_up().await;
+    let on_aws = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
+    let embedded = TestApp::embedded().await;
+    for app in [&on_aws, &embedded] {
+        let mark = Unfinished { source: "0123456789abcdef".to_owned(), begun: app.context.now() };
+        let mark = put(ItemKeys::unfinished(), Expect::Absent, Revision(1), mark.encode());
+        app.context.ledger.commit(vec![mark]).await.unwrap();
+    }
+    let commands = [
+        &["serve", "--listen", "127.0.0.1:0"][..],
+        &["stack", "list"],
+        &["check"],
+        &["key", "rotate", "--stack", "acme/shop/dev"],
+        &["doctor"],
+    ];
+    for arguments in commands {
+        let output = place.run(arguments, &[]).await;
+        let (said, told) =
+            (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(format!("{said}{told}").contains("is not finished"), "{arguments:?}: {said}{told}");
+    }
+    // The folder has a server, which took it before.
+    for arguments in [&["stack", "list"][..], &["check"], &["backup", "--to", "/nowhere/else"], &["doctor"]] {
+        let output = run(embedded.folder(), arguments).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(format!("{}{}", output.stderr, output.stdout).contains("is not finished"), "{output:?}");
+    }
+}
