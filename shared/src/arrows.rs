@@ -15,7 +15,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("layout", &["domain", "ports"]),
     ("context", &["domain", "layout::records", "ports"]),
     ("services", &["context", "domain", "journal", "layout", "limits", "ports"]),
-    ("wire", &["domain", "layout::records", "limits"]),
+    ("wire", &["domain", "layout::records", "limits", "ports::Timestamp"]),
     // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
     ("api", &["context", "domain", "journal", "layout::records", "limits", "ports", "services", "wire"]),
     ("adapters", &["ports"]),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::claims::Claims;
-use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::names::StackAddress;
+use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::names::{StackAddress, StateAddress};
 use crate::domain::saves::Saved;
 use crate::layout::records::{Token, User};
 use crate::ports::{Blobs, Clock, DataKey, Ids, Keys, Ledger, Timestamp};
@@ -35,11 +35,36 @@ pub struct Settings {
     pub delta_cutoff_bytes: Option<u64>,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// How long Terraform states may be.
+    pub states: StateLimits,
 }
 
 impl Settings {
     /// What holds where the operator chose nothing.
-    pub const DEFAULT: Self = Self { delta_cutoff_bytes: None, retention: Retention::DEFAULT };
+    pub const DEFAULT: Self =
+        Self { delta_cutoff_bytes: None, retention: Retention::DEFAULT, states: StateLimits::SERVER };
+}
+
+/// How long a Terraform state may be, in bytes as its client sends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateLimits {
+    /// A longer one is refused. That is after the infrastructure has changed, so this is high.
+    pub bytes_max: usize,
+    /// Whoever writes one as long as this is warned.
+    pub warn_from: usize,
+    /// A state whose last version is as long as this cannot be locked: whoever would write the next one learns before the
+    /// infrastructure changes that there is no way for it. `None` where nothing but `bytes_max` is in the way.
+    pub no_lock_from: Option<usize>,
+}
+
+impl StateLimits {
+    /// Where requests may be as long as they are.
+    pub const SERVER: Self = Self { bytes_max: 256 << 20, warn_from: 10 << 20, no_lock_from: None };
+
+    /// Where a gateway takes no longer requests than this: a warning from half of it, and no locks from nine tenths.
+    pub const fn of_gateway(bytes_max: usize) -> Self {
+        Self { bytes_max, warn_from: bytes_max / 2, no_lock_from: Some(bytes_max / 10 * 9) }
+    }
 }
 
 impl Default for Settings {
@@ -57,8 +82,12 @@ pub struct Retention {
     pub logs: Duration,
     /// An update's events are kept for so long after its end.
     pub events: Duration,
-    /// A removed stack can be brought back for so long.
+    /// A removed stack can be brought back for so long, and so can a removed state.
     pub removed_stacks: Duration,
+    /// The newest versions of a Terraform state that are kept; `None` for all.
+    pub state_versions: Option<NonZeroU64>,
+    /// A write of a Terraform state that was refused is kept for so long.
+    pub rejected_states: Duration,
 }
 
 impl Retention {
@@ -68,6 +97,8 @@ impl Retention {
         logs: Duration::from_secs(90 * DAY_SECONDS),
         events: Duration::from_secs(365 * DAY_SECONDS),
         removed_stacks: Duration::from_secs(30 * DAY_SECONDS),
+        state_versions: None,
+        rejected_states: Duration::from_secs(30 * DAY_SECONDS),
     };
 }
 
@@ -148,14 +179,16 @@ pub(crate) struct Memory {
     pub(crate) callers: Remembered<String, (Token, User)>,
     /// Stack names. The head names its stack, and is compared.
     pub(crate) names: Remembered<StackAddress, StackId>,
+    /// Names of Terraform states, in the same way.
+    pub(crate) state_names: Remembered<StateAddress, StateId>,
     /// Tails of logs: the number of the last slot.
     pub(crate) tails: Remembered<UpdateId, u64>,
     /// The texts that running updates saved last.
     pub(crate) texts: Texts,
-    /// Unwrapped data keys, by stack and key number.
-    pub(crate) data_keys: Remembered<(StackId, u32), DataKey>,
-    /// The newest data key number of a stack.
-    pub(crate) newest_keys: Remembered<StackId, u32>,
+    /// Unwrapped data keys, by owner and key number.
+    pub(crate) data_keys: Remembered<(KeyOwner, u32), DataKey>,
+    /// The newest data key number of an owner.
+    pub(crate) newest_keys: Remembered<KeyOwner, u32>,
     /// Public halves of signing keys. They never change.
     pub(crate) verifying_keys: Remembered<String, [u8; 32]>,
     /// Update tokens whose signature was good.

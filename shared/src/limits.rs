@@ -26,6 +26,13 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 /// A whole deployment, inflated.
 pub const DEPLOYMENT_BYTES_MAX: usize = 512 << 20;
 
+/// A Terraform state that is read to its end. What is taken is for the operator to say; what is longer than that is read all
+/// the same, since a client whose upload is broken off tries it twice more.
+pub const STATE_BYTES_MAX: usize = 512 << 20;
+
+/// Who takes a lock, or gives one back.
+pub const LOCK_BYTES_MAX: usize = 64 << 10;
+
 /// A base deployment whose gzip is longer is left out of the answer to a begin; the client then exports it.
 pub const BEGIN_DEPLOYMENT_BYTES_MAX: u64 = 256 << 10;
 

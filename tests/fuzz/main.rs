@@ -35,3 +35,8 @@ async fn events_are_kept_or_refused() {
 async fn i9_bounded_no_text_makes_a_reader_of_it_panic() {
     holds(Target::Json, 1_000).await;
 }
+
+#[tokio::test]
+async fn i9_bounded_no_text_makes_a_reader_of_states_panic() {
+    holds(Target::State, 5_000).await;
+}

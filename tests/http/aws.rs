@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::context::{Context, Retention, Settings};
@@ -12,9 +13,10 @@ use statewright_shared::layout::named_blobs;
 use statewright_shared::ports::{BlobKey, Expect, Inventory, Item, Ledger, Write, WriteAction};
 use statewright_shared::services::check;
 use statewright_shared::services::sweep::{Swept, sweep};
-use statewright_tests::app::TestApp;
+use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{Gateway, Play, StandIn};
 
+use crate::states::text;
 use crate::world::{Stack, hex};
 
 /// A life with all that a store is asked for: a secret, a batch in the table, one that goes into the bucket, a version.
@@ -295,4 +297,49 @@ async fn a_table_of_any_moment_of_its_last_35_days_finds_all_of_its_blobs() {
     let went = sweep_all(sweeper).await;
     assert!(went.blobs >= 3, "{went:?}");
     assert!(!problems().await.is_empty());
+}
+
+/// A state with all that is asked of a store for one: a lock, two writes, a refused one, an unlock.
+async fn live_state(app: &TestApp) -> Value {
+    let project = crate::world::new_project();
+    let path = format!("/tfstate/{ORG}/{project}");
+    let (info, other) = (json!({ "ID": "run" }), json!({ "ID": "other" }));
+    app.post(&format!("{path}/lock"), &info).send().await.expect(200);
+    app.post(&format!("{path}/lock"), &other).send().await.refused(423);
+    for serial in 1..=2 {
+        app.post(&format!("{path}?ID=run"), &text(serial, &["a"])).send().await.expect(200);
+    }
+    app.post(&format!("{path}?ID=other"), &text(3, &["late"])).send().await.refused(423);
+    app.request(Method::DELETE, &format!("{path}/lock")).json(&info).send().await.expect(200);
+    let state = app.get(&format!("/api/orgs/{ORG}/tfstates/{project}/default")).send().await.expect(200);
+    let api = format!("/api/tfstates/{}", state["id"].as_str().unwrap());
+    let rejected = app.get(&format!("{api}/rejected")).send().await.expect(200);
+    json!({
+        "text": app.get(&path).send().await.expect(200),
+        "version": state["version"],
+        "lock": state["lock"],
+        "rejected": rejected["rejected"].as_array().unwrap().len(),
+    })
+}
+
+/// The same of a state: whichever answer of AWS is lost, no client of Terraform's notices.
+#[tokio::test]
+async fn i3_acked_kept_and_i5_repeatable_of_a_state_whichever_answer_of_aws_is_lost() {
+    let stand_in = StandIn::of_this_process();
+    let (_, names) = stand_in.fresh_store().await;
+    let gateway = Gateway::before(stand_in).await;
+    let app = TestApp::aws(&gateway.url, &names).await;
+    let expected = json!({ "text": text(2, &["a"]), "version": 2, "lock": null, "rejected": 1 });
+    let before = gateway.seen().len();
+    assert_eq!(live_state(&app).await, expected);
+    let calls = gateway.seen().split_off(before);
+    for operation in ["PutItem", "TransactWriteItems", "GetItem", "PUT", "GET", "GenerateDataKey"] {
+        assert!(calls.iter().any(|call| call == operation), "no {operation} among {calls:?}");
+    }
+    let plays = [Play::LoseTheAnswer, Play::LoseTheRequest, Play::json_error(500, "InternalServerError")];
+    for nth in 1..=calls.len() {
+        let play = plays[nth % plays.len()].clone();
+        gateway.play_at(nth, play.clone());
+        assert_eq!(live_state(&app).await, expected, "{play:?} at request {nth} of {calls:?}");
+    }
 }

@@ -24,6 +24,7 @@ mod repros;
 mod saves;
 mod secrets;
 mod stacks;
+mod states;
 mod sweep;
 mod table;
 mod watch;

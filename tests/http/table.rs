@@ -24,7 +24,13 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{kind}", "update")
         .replace("{update}", update)
         .replace("{version}", "1")
+        .replace("{other}", "1")
+        .replace("{guid}", STATE)
+        .replace("{state}", "default")
 }
+
+/// The state of rows that name one by its id. Whoever wants it to be there makes it.
+pub(crate) const STATE: &str = "019b7c3a-0000-7000-8000-000000000001";
 
 /// Whatever the answer is, it is no failure of ours, and a refusal has the code that the CLI tests.
 #[track_caller]
@@ -65,7 +71,7 @@ async fn each_route_refuses_who_shows_nothing_and_who_shows_something_else() {
                 (Auth::Nobody, _) => 200,
                 // Only this ends the update of a client that shows a token which is no longer good.
                 (Auth::UpdateToken, Some("update-token none")) => 403,
-                (Auth::Token | Auth::UpdateToken, _) => 401,
+                (Auth::Token | Auth::UpdateToken | Auth::State | Auth::Run, _) => 401,
             };
             assert_eq!(status, expected, "{what}: {}", String::from_utf8_lossy(&body));
             check_answer(&what, method, status, &body);
@@ -146,13 +152,17 @@ fn garbage() -> Vec<Vec<u8>> {
 #[tokio::test]
 async fn no_body_makes_any_route_fail() {
     let app = TestApp::memory().await;
+    let state = json!({ "id": STATE, "project": "garbage" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    let text = json!({ "version": 4, "serial": 1, "lineage": "a", "outputs": {}, "resources": [] });
+    app.post(&format!("/tfstate/{STATE}"), &text).send().await.expect(200);
     for route in ROUTES {
         // What is taken, such as a dry run or tags, may change the stack, so each row gets its own.
         let stack = Stack::new(&app).await;
         let run = stack.begin().await;
         let authorization = match route.auth {
             Auth::UpdateToken => format!("update-token {}", run.token),
-            Auth::Token | Auth::Nobody => format!("token {}", app.token),
+            Auth::Token | Auth::Nobody | Auth::State | Auth::Run => format!("token {}", app.token),
         };
         let (method, path) = (route.method.as_str(), path(route, &stack.project, &run.id));
         for body in garbage() {
@@ -185,7 +195,8 @@ async fn what_is_not_in_the_table_is_a_404_with_a_code() {
         ("BREW", "/api/user".to_owned()),
         ("PROPFIND", format!("/api/stacks/{ORG}/shop/dev")),
     ];
-    for route in ROUTES {
+    // Of states a method that is none says which ones are.
+    for route in ROUTES.iter().filter(|route| !route.path.starts_with("/tfstate/")) {
         let path = path(route, "shop", "update");
         for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
         {
@@ -433,7 +444,9 @@ async fn each_route_of_people_refuses_a_token_that_has_ended() {
     app.get("/api/user").token(&gone).send().await.expect(200);
     app.advance(std::time::Duration::from_secs(3_600));
     tokens::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
-    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
+    // Of states too: whoever holds no lock has no grace.
+    let of_people = |route: &&Route| matches!(route.auth, Auth::Token | Auth::State | Auth::Run);
+    for route in ROUTES.iter().filter(of_people) {
         for token in [&short, &gone] {
             let answer = ask(route, token).await;
             assert_eq!(answer.status, 401, "{route:?}: {}", answer.text());

@@ -12,5 +12,6 @@ mod model;
 mod races;
 mod rotation;
 mod scene;
+mod states;
 mod totality;
 mod world;

@@ -37,7 +37,8 @@ pub const ORG: &str = "acme";
 /// The user of [`TestApp::token`].
 pub const USER: &str = "alice";
 
-const GROUPS: [Group; 5] = [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+const GROUPS: [Group; 6] =
+    [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin, Group::Tfstate];
 
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);

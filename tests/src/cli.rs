@@ -39,7 +39,24 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    fn path(&self, below: &str) -> PathBuf {
+    /// A folder with these below it.
+    pub(crate) fn with(prefix: &str, below: &[&str]) -> Self {
+        let folder =
+            tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder can be made");
+        let home = Self { folder };
+        for below in below {
+            make_folder(&home.path(below));
+        }
+        home
+    }
+
+    /// All of it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A place in it.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.folder.path().join(below)
     }
 }
@@ -65,10 +82,10 @@ impl Drop for Home {
 /// The processes that a client with this home started and that still run, itself included.
 ///
 /// A client that was killed leaves its plugins behind, which notice it only minutes later. They are told by the
-/// `PULUMI_HOME` that they inherited, which no other process has. Where there is no `/proc`, none is seen.
+/// `TMPDIR` that they inherited, which no other process has. Where there is no `/proc`, none is seen.
 pub fn processes_of(home: &Path) -> Vec<Pid> {
-    let mut theirs = OsString::from("PULUMI_HOME=");
-    theirs.push(home.join("pulumi"));
+    let mut theirs = OsString::from("TMPDIR=");
+    theirs.push(home.join("tmp"));
     let is_theirs = |environment: Vec<u8>| {
         environment.split(|byte| *byte == 0).any(|entry| entry == theirs.as_encoded_bytes())
     };
@@ -103,14 +120,7 @@ impl PulumiCli {
     }
 
     fn of(programs: &'static Path) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("pulumi-home-")
-            .tempdir()
-            .expect("a temporary folder can be made");
-        let home = Home { folder };
-        for below in ["pulumi", "project", "state", "tmp"] {
-            make_folder(&home.path(below));
-        }
+        let home = Home::with("pulumi-home-", &["pulumi", "project", "state", "tmp"]);
         // As if installed, and not from the `PATH`: for those the client warns in every output.
         for kind in ["resource", "language"] {
             let plugin = home.path(&format!("pulumi/plugins/{kind}-bench-v{BENCH_VERSION}"));

@@ -192,8 +192,9 @@ impl Behind {
 
 /// What an operator chose, as the environment says it.
 fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
-    let Settings { delta_cutoff_bytes, retention } = settings;
-    let Retention { versions, logs, events, removed_stacks } = retention;
+    // The limits of states are those of the gateway.
+    let Settings { delta_cutoff_bytes, retention, states: _ } = settings;
+    let Retention { versions, logs, events, removed_stacks, state_versions, rejected_states } = retention;
     let minutes = |duration: &Duration| format!("{}m", duration.as_secs() / 60);
     vec![
         ("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", delta_cutoff_bytes.map_or(String::new(), |n| n.to_string())),
@@ -201,6 +202,11 @@ fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
         ("STATEWRIGHT_KEEP_LOGS", minutes(logs)),
         ("STATEWRIGHT_KEEP_EVENTS", minutes(events)),
         ("STATEWRIGHT_KEEP_REMOVED_STACKS", minutes(removed_stacks)),
+        (
+            "STATEWRIGHT_KEEP_STATE_VERSIONS",
+            state_versions.map_or(String::new(), |number| number.to_string()),
+        ),
+        ("STATEWRIGHT_KEEP_REJECTED_STATES", minutes(rejected_states)),
     ]
 }
 

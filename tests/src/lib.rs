@@ -1,7 +1,7 @@
 //! Shared machinery of the tests.
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
-//! differs from run to run. [`commands`] runs the operator's. [`oracle`] puts our journal replayer beside the real
+//! differs from run to run. [`terraform`] runs the clients of states. [`commands`] runs the operator's. [`oracle`] puts our journal replayer beside the real
 //! one, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] are ours over it, and
 //! [`meter`] tells what calls of it would cost.
 
@@ -17,4 +17,5 @@ pub mod oracle;
 pub mod policies;
 mod running;
 pub mod stopwatch;
+pub mod terraform;
 pub mod tools;

@@ -34,6 +34,12 @@ pub const OLDER_PULUMI_VERSION: &str = "3.224.0";
 /// The version of the Pulumi YAML language host; `tests/tools/pulumi-language-yaml/go.mod` pins the same one.
 pub const PULUMI_YAML_VERSION: &str = "1.25.0";
 
+/// The version of OpenTofu; `tests/tools/tofu/go.mod` pins the same one.
+pub const TOFU_VERSION: &str = "1.12.6";
+
+/// The version of Terraform, the last under a free licence; `tests/tools/terraform/go.mod` pins the same one.
+pub const TERRAFORM_VERSION: &str = "1.5.7";
+
 /// What keeps a tool from being built.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
@@ -131,6 +137,12 @@ const PULUMI_LANGUAGE_YAML: GoTool = GoTool {
     link: "",
 };
 
+const TOFU: GoTool =
+    GoTool { name: "tofu", folder: "tofu", package: "github.com/opentofu/opentofu/cmd/tofu", link: "" };
+
+const TERRAFORM: GoTool =
+    GoTool { name: "terraform", folder: "terraform", package: "github.com/hashicorp/terraform", link: "" };
+
 const BENCH_PROVIDER: GoTool =
     GoTool { name: "pulumi-resource-bench", folder: "bench-provider", package: ".", link: "" };
 
@@ -172,6 +184,24 @@ pub fn pulumi_bin_dir() -> &'static Path {
 pub fn older_pulumi_bin_dir() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| or_panic(pulumi_programs(&OLDER_PULUMI)).path)
+}
+
+/// OpenTofu's client, `tofu`.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn tofu() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&TOFU)).path)
+}
+
+/// Terraform's client, `terraform`.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn terraform() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&TERRAFORM)).path)
 }
 
 /// The program that asks Pulumi's own journal replayer; see its README for the questions.
@@ -552,7 +582,7 @@ fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> Res
 /// The first that cannot be built; those after it are not tried.
 pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolError> {
     // The CLI first: the others find most of their packages compiled then.
-    for tool in [PULUMI, BENCH_PROVIDER, PULUMI_LANGUAGE_YAML, REPLAY_ORACLE, BENCH_TOOLS] {
+    for tool in [PULUMI, BENCH_PROVIDER, PULUMI_LANGUAGE_YAML, REPLAY_ORACLE, BENCH_TOOLS, TOFU, TERRAFORM] {
         let watch = Stopwatch::start();
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
@@ -602,6 +632,8 @@ mod tests {
         let of = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
         assert_eq!(of(pinned(&PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), PULUMI_VERSION);
         assert_eq!(of(pinned(&PULUMI_LANGUAGE_YAML, "github.com/pulumi/pulumi-yaml ")), PULUMI_YAML_VERSION);
+        assert_eq!(of(pinned(&TOFU, "github.com/opentofu/opentofu ")), TOFU_VERSION);
+        assert_eq!(of(pinned(&TERRAFORM, "github.com/hashicorp/terraform ")), TERRAFORM_VERSION);
         assert!(PULUMI.link.ends_with(&format!("=v{PULUMI_VERSION}")));
         assert_eq!(of(pinned(&OLDER_PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), OLDER_PULUMI_VERSION);
         assert!(OLDER_PULUMI.link.ends_with(&format!("=v{OLDER_PULUMI_VERSION}")));

@@ -5,8 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
-use statewright_shared::context::{Retention, Settings};
+use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::durations;
+use statewright_shared::limits::FUNCTION_BYTES_MAX;
 
 /// The table.
 const TABLE: &str = "STATEWRIGHT_TABLE";
@@ -28,6 +29,10 @@ const KEEP_EVENTS: &str = "STATEWRIGHT_KEEP_EVENTS";
 const KEEP_LOGS: &str = "STATEWRIGHT_KEEP_LOGS";
 /// As of `statewright serve`: how long a removed stack can be brought back.
 const KEEP_REMOVED_STACKS: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
+/// As of `statewright serve`: the newest versions of each Terraform state that are kept; all where it is empty.
+const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
+/// As of `statewright serve`: how long a refused write of a Terraform state is kept.
+const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
@@ -53,7 +58,8 @@ impl Environment {
                 .ok_or(Wrong(name, "is no duration: a whole number with m, h or d behind it, such as 90d")),
             None => Ok(otherwise),
         };
-        let Retention { versions: _, logs, events, removed_stacks } = Retention::DEFAULT;
+        let Retention { versions: _, logs, events, removed_stacks, state_versions: _, rejected_states } =
+            Retention::DEFAULT;
         Ok(Self {
             table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
             bucket: said(BUCKET).unwrap_or_default(),
@@ -68,7 +74,10 @@ impl Environment {
                     logs: duration(KEEP_LOGS, logs)?,
                     events: duration(KEEP_EVENTS, events)?,
                     removed_stacks: duration(KEEP_REMOVED_STACKS, removed_stacks)?,
+                    state_versions: number(KEEP_STATE_VERSIONS, said(KEEP_STATE_VERSIONS))?,
+                    rejected_states: duration(KEEP_REJECTED_STATES, rejected_states)?,
                 },
+                states: StateLimits::of_gateway(FUNCTION_BYTES_MAX),
             },
         })
     }
@@ -90,7 +99,8 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_of_the_server() {
         let environment = read(&[(TABLE, "t"), (KEEP_VERSIONS, ""), (BUCKET, "")]).unwrap();
-        assert_eq!(environment.settings, Settings::DEFAULT);
+        let states = StateLimits::of_gateway(FUNCTION_BYTES_MAX);
+        assert_eq!(environment.settings, Settings { states, ..Settings::DEFAULT });
         assert_eq!(environment.attempt_timeout, ATTEMPT_TIMEOUT);
         assert_eq!((environment.table.as_str(), environment.bucket.as_str()), ("t", ""));
     }

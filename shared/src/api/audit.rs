@@ -45,6 +45,9 @@ pub struct Record {
     /// The stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
+    /// The Terraform state, by its id or by its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// The update.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<String>,

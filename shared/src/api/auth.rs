@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio::sync::Mutex;
 
 use super::App;
@@ -19,8 +22,11 @@ use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
 use crate::domain::claims::Claims;
+use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::{Error, lookup, tokens, update_tokens};
+use crate::services::state_writes::{Proof, TOKEN_GRACE};
+use crate::services::states::Place;
+use crate::services::{Error, lookup, state_writes, tokens, update_tokens};
 
 /// Lets a request through to its handler, with what its row demands.
 pub(super) async fn guard(
@@ -28,6 +34,14 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
+    let response = let_in(app, route, request, next).await;
+    match route.auth {
+        Auth::State | Auth::Run => for_state_clients(response),
+        Auth::Nobody | Auth::Token | Auth::UpdateToken => response,
+    }
+}
+
+async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
     trail.enter(&app, route, &mut parts).await;
@@ -42,6 +56,22 @@ pub(super) async fn guard(
     door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await
 }
 
+/// What a client of states is told beside a refusal: how to show credentials, and when to try again. It shows its user nothing
+/// but the status.
+fn for_state_clients(mut response: Response) -> Response {
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            let how = HeaderValue::from_static("Basic realm=\"statewright\", charset=\"UTF-8\"");
+            response.headers_mut().insert(WWW_AUTHENTICATE, how);
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        }
+        _ => {}
+    }
+    response
+}
+
 async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Result<Option<Pass>, Failure> {
     Ok(match route.auth {
         Auth::Nobody => None,
@@ -53,6 +83,22 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let requester = caller.requester();
             trail.asked_by(requester.clone());
             parts.extensions.insert(caller);
+            Some(app.gate().enter(Who::Person(requester))?)
+        }
+        Auth::State | Auth::Run => {
+            let token = state_credentials(parts).ok_or(Error::Unauthenticated(
+                "no access token was sent; send one of this server as the password, with any username",
+            ))?;
+            let (caller, ended) = match route.auth {
+                Auth::Run => tokens::authenticate_run(app, &token, TOKEN_GRACE).await?,
+                _ => (tokens::authenticate(app, &token).await?, None),
+            };
+            let requester = caller.requester();
+            trail.asked_by(requester.clone());
+            match route.auth {
+                Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
+                _ => drop(parts.extensions.insert(caller)),
+            }
             Some(app.gate().enter(Who::Person(requester))?)
         }
         Auth::UpdateToken => {
@@ -73,6 +119,43 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
 fn credentials<'a>(parts: &'a Parts, scheme: &str) -> Option<&'a str> {
     let (found, credentials) = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     found.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
+}
+
+/// The access token of a client of states: the password of Basic credentials, since that is all that Terraform sends, or a
+/// bearer, or as Pulumi's CLI sends one.
+fn state_credentials(parts: &Parts) -> Option<String> {
+    if let Some(encoded) = credentials(parts, "basic") {
+        let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
+        let (username, password) = decoded.split_once(':')?;
+        // Some can only send a username.
+        let token = if password.is_empty() { username } else { password };
+        return Some(token.to_owned());
+    }
+    credentials(parts, "bearer").or_else(|| credentials(parts, "token")).map(str::to_owned)
+}
+
+/// Who reads or writes a state or gives back its lock. Their token may have ended while they held it.
+#[derive(Debug, Clone)]
+pub(super) struct RunCaller {
+    caller: Caller,
+    ended: Option<Timestamp>,
+}
+
+impl RunCaller {
+    /// The caller, if their token is good, or if they have held the state's lock since before it ended.
+    pub(super) async fn holding(self, app: &App, place: &Place, proof: Proof<'_>) -> Result<Caller, Error> {
+        if let Some(ended) = self.ended {
+            state_writes::check_grace(app, &self.caller, place, proof, ended).await?;
+        }
+        Ok(self.caller)
+    }
+}
+
+impl FromRequestParts<App> for RunCaller {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("run"))
+    }
 }
 
 impl FromRequestParts<App> for Caller {

@@ -47,9 +47,9 @@ impl Body {
         self.sent_gzip.unwrap_or_else(|| gzip(&self.text))
     }
 
-    /// The bytes that were sent.
-    pub(super) fn sent_bytes(&self) -> u64 {
-        self.sent_gzip.as_ref().unwrap_or(&self.text).len() as u64
+    /// The bytes as they were sent.
+    pub(super) fn as_sent(&self) -> &Bytes {
+        self.sent_gzip.as_ref().unwrap_or(&self.text)
     }
 
     /// The text as JSON of a shape.
@@ -107,6 +107,8 @@ async fn receive(
         return Err(too_large().into());
     }
     let since = app.now();
+    // Said by the client; memory is taken as the bytes come.
+    let bytes_said = usize::try_from(body.size_hint().lower()).unwrap_or(0);
     let mut stream = body.into_data_stream();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
@@ -132,6 +134,7 @@ async fn receive(
             first = piece;
         } else {
             if rest.is_empty() {
+                rest.reserve(bytes_said.max(first.len() + piece.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&piece);

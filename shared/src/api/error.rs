@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::services::Error;
 use crate::wire::pulumi::ErrorBody;
+use crate::wire::tfstate::LockedBody;
 
 /// A refusal on its way out.
 #[derive(Debug)]
@@ -80,7 +81,13 @@ impl IntoResponse for Failure {
                 (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {part} is not ready"))
             }
         };
-        let mut response = refusal(status, message);
+        let mut response = match &self {
+            // A client shows its user who holds the lock.
+            Self::Refused(Error::StateLocked(holder) | Error::NotHolder(holder)) => {
+                (status, Json(LockedBody::of(holder, status.as_u16(), message))).into_response()
+            }
+            _ => refusal(status, message),
+        };
         if status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -99,7 +106,7 @@ impl IntoResponse for Failure {
 impl Failure {
     fn counted_as(&self) -> Option<&'static str> {
         match self {
-            Self::Refused(Error::Held(_)) => Some("locked"),
+            Self::Refused(Error::Held(_) | Error::StateLocked(_)) => Some("locked"),
             Self::Refused(Error::Unauthenticated(_)) => Some("credentials"),
             Self::Refused(Error::Fenced(_)) => Some("fenced"),
             Self::Refused(_) | Self::NotReady(_) => None,
@@ -133,11 +140,19 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::Pruned { .. }
         | Error::NeverUpdated(_)
         | Error::NoUpdate { .. }
+        | Error::NoState(_)
+        | Error::NoStateVersion { .. }
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
         Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
+        Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_) => {
+            (StatusCode::CONFLICT, format!("Conflict: {error}"))
+        }
+        Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
+        Error::StateForbidden(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
+        Error::StateNearLimit { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         // A client that gets 403 for its update stops, as it must; nothing else may answer so.
         Error::Fenced(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::Contended(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),

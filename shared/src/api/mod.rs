@@ -12,6 +12,7 @@ pub mod metrics;
 mod path;
 mod ready;
 pub mod routes;
+mod spelling;
 mod trail;
 mod unsupported;
 mod watch;

@@ -1,12 +1,18 @@
 //! The parts of paths.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use std::collections::HashMap;
+
+use axum::extract::{FromRequestParts, Path, RawPathParams};
 use axum::http::request::Parts;
 
 use super::App;
 use super::error::Failure;
+use super::trail::Trail;
 use super::unsupported::unsupported;
-use crate::domain::names::{OrgName, ProjectName, StackAddress};
+use crate::domain::ids::StateId;
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StateAddress};
+use crate::services::state_versions::Which;
+use crate::services::states::Place;
 use crate::services::{Error, lookup};
 
 /// `{org}/{project}/{stack}`, not judged yet.
@@ -89,6 +95,66 @@ impl FromRequestParts<App> for VersionPath {
         let version =
             version.ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))?;
         Ok(Self(Some(version)))
+    }
+}
+
+/// The state in a path: `{guid}`, or `{org}/{project}` with or without `{state}`. Names may be escaped.
+#[derive(Debug)]
+pub(super) struct StatePath(pub(super) Place);
+
+impl FromRequestParts<App> for StatePath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Path(path) = Path::<HashMap<String, String>>::from_request_parts(parts, app)
+            .await
+            .map_err(|rejection| Error::Invalid(format!("the path cannot be read: {rejection}")))?;
+        let part = |name: &str| path.get(name).map(String::as_str);
+        let place = match (part("guid"), part("org"), part("project")) {
+            (Some(id), ..) => Place::Id(StateId::parse(id).ok_or_else(|| {
+                let words = "a state is named by its id, a UUID in lower case, or by organization/project or \
+                             organization/project/state";
+                Error::Invalid(words.to_owned())
+            })?),
+            (None, Some(org), Some(project)) => {
+                Place::Name(StateAddress::parse(org, project, part("state"))?)
+            }
+            (None, ..) => return Err(Error::Broken("a route of states names none".to_owned()).into()),
+        };
+        if let Some(trail) = parts.extensions.get::<Trail>() {
+            trail.state(&place);
+        }
+        Ok(Self(place))
+    }
+}
+
+/// The text of a state in a path: a version, or a refused write.
+#[derive(Debug)]
+pub(super) struct WhichPath(pub(super) Which);
+
+/// The text that one is compared with.
+#[derive(Debug)]
+pub(super) struct OtherPath(pub(super) Which);
+
+async fn which(parts: &mut Parts, app: &App, name: &str) -> Result<Which, Failure> {
+    let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+    let text = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
+    let which = text.and_then(Which::parse);
+    Ok(which.ok_or_else(|| {
+        Error::Invalid("a version is a whole number from 1, or the id of a refused write".to_owned())
+    })?)
+}
+
+impl FromRequestParts<App> for WhichPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        which(parts, app, "version").await.map(Self)
+    }
+}
+
+impl FromRequestParts<App> for OtherPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        which(parts, app, "other").await.map(Self)
     }
 }
 

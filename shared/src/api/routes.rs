@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, head, history, log, nothing, openapi, read, secrets};
+use super::handlers::{admin, head, history, log, nothing, openapi, read, secrets, states, tfstate};
 use super::unsupported::unsupported;
-use super::{App, auth, watch};
+use super::{App, auth, spelling, watch};
 use crate::limits::{
-    BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, SECRETS_BYTES_MAX,
-    SMALL_BYTES_MAX,
+    BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, LOCK_BYTES_MAX,
+    SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
 };
 
 /// The credentials that a route demands.
@@ -26,6 +26,10 @@ pub enum Auth {
     Token,
     /// The token of the update in the path: `Authorization: update-token …`.
     UpdateToken,
+    /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer.
+    State,
+    /// The same, and for a while after its end too, for whoever has held the state's lock since before.
+    Run,
 }
 
 /// The function that a route belongs to. Groups are cut by what they may move and by how often they are called.
@@ -41,11 +45,13 @@ pub enum Group {
     Log,
     /// Users, organizations, tokens.
     Admin,
+    /// Terraform states.
+    Tfstate,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin];
+    pub const ALL: [Self; 6] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate];
 
     /// The group that answers what is in no row of the table.
     pub const DEFAULT: Self = Self::Read;
@@ -58,6 +64,7 @@ impl Group {
             Self::Head => "head",
             Self::Log => "log",
             Self::Admin => "admin",
+            Self::Tfstate => "tfstate",
         }
     }
 }
@@ -127,7 +134,7 @@ const fn first(actions: &[&'static str]) -> Option<&'static str> {
     }
 }
 
-/// All routes. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
+/// All routes. Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
 pub static ROUTES: &[Route] = routes![
     GET "/api/capabilities" Nobody 0, Read read::capabilities;
     GET "/api/cli/version" Nobody 0, Read read::cli_version;
@@ -186,6 +193,39 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
     GET "/api/openapi/pulumi-spec.json" Nobody 0, Read openapi::document;
+    GET "/tfstate/{guid}" Run 0, Tfstate tfstate::get;
+    POST "/tfstate/{guid}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    POST "/tfstate/{guid}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{guid}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{guid}/outputs" State 0, Tfstate tfstate::outputs;
+    GET "/tfstate/{org}/{project}" Run 0, Tfstate tfstate::get;
+    POST "/tfstate/{org}/{project}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    POST "/tfstate/{org}/{project}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{org}/{project}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{org}/{project}/outputs" State 0, Tfstate tfstate::outputs;
+    GET "/tfstate/{org}/{project}/{state}" Run 0, Tfstate tfstate::get;
+    POST "/tfstate/{org}/{project}/{state}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    POST "/tfstate/{org}/{project}/{state}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{org}/{project}/{state}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{org}/{project}/{state}/outputs" State 0, Tfstate tfstate::outputs;
+    GET "/api/orgs/{org}/tfstates" Token 0, Tfstate states::list;
+    POST "/api/orgs/{org}/tfstates" Token SMALL_BYTES_MAX, Tfstate states::create, "state.create";
+    GET "/api/orgs/{org}/tfstates/{project}/{state}" Token 0, Tfstate states::get;
+    GET "/api/orgs/{org}/tfstate-locks" Token 0, Tfstate states::locks;
+    GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
+    PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
+    DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";
+    POST "/api/tfstates/{guid}/undelete" Token 0, Tfstate states::bring_back, "state.undelete";
+    GET "/api/tfstates/{guid}/outputs" Token 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/lock" Token 0, Tfstate states::lock;
+    POST "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
+    DELETE "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
+    GET "/api/tfstates/{guid}/rejected" Token 0, Tfstate states::rejected;
+    GET "/api/tfstates/{guid}/versions" Token 0, Tfstate states::versions;
+    GET "/api/tfstates/{guid}/versions/{version}" Token 0, Tfstate states::version;
+    GET "/api/tfstates/{guid}/versions/{version}/text" Token 0, Tfstate states::text, "state.download";
+    GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token 0, Tfstate states::diff;
+    POST "/api/tfstates/{guid}/versions/{version}/restore" Token 0, Tfstate states::restore, "state.restore";
     GET "/healthz" Nobody 0, Admin admin::health;
     GET "/readyz" Nobody 0, Admin admin::ready;
 ];
@@ -200,11 +240,13 @@ pub fn router(app: impl Into<App>, groups: &[Group]) -> Router {
         let guard = middleware::from_fn_with_state((app.clone(), route), auth::guard);
         router = router.route(route.path, (route.handler)(filter).layer(guard));
     }
-    router
-        .fallback(not_supported)
-        .method_not_allowed_fallback(not_supported)
-        .layer(middleware::from_fn_with_state(app.clone(), watch::observe))
-        .with_state(app)
+    let table =
+        router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
+    // Around the table: what it changes is what the table is asked.
+    Router::new()
+        .fallback_service(table)
+        .layer(middleware::from_fn(spelling::spell))
+        .layer(middleware::from_fn_with_state(app, watch::observe))
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.

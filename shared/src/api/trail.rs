@@ -10,9 +10,10 @@ use super::App;
 use super::error::Failure;
 use super::routes::Route;
 use crate::domain::ids::UpdateId;
-use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, TokenName};
 use crate::domain::update::Requester;
 use crate::services::Error;
+use crate::services::states::Place;
 
 /// What is known so far. Names are here once they are valid names, so all of it is short and printable.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(super) struct Story {
     pub(super) project: Option<ProjectName>,
     pub(super) stack: Option<StackName>,
     pub(super) update: Option<UpdateId>,
+    /// A Terraform state, by its id or by its address.
+    pub(super) state: Option<Place>,
     pub(super) detail: Option<String>,
 }
 
@@ -70,6 +73,21 @@ impl Trail {
     /// The update, where the path does not name it.
     pub(crate) fn update(&self, update: UpdateId) {
         self.story().update = Some(update);
+    }
+
+    /// The Terraform state, as the path names it.
+    pub(crate) fn state(&self, place: &Place) {
+        match place {
+            Place::Name(address) => self.state_named(address),
+            Place::Id(_) => self.story().state = Some(place.clone()),
+        }
+    }
+
+    /// The Terraform state, whose name may be known once it was found.
+    pub(crate) fn state_named(&self, address: &StateAddress) {
+        let mut story = self.story();
+        (story.org, story.project) = (Some(address.org.clone()), Some(address.project.clone()));
+        story.state = Some(Place::Name(address.clone()));
     }
 
     /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.

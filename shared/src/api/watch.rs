@@ -116,16 +116,17 @@ impl Watched {
             _ => None,
         };
         let update = story.update.as_ref().map(tracing::field::display);
+        let state = story.state.as_ref().map(tracing::field::display);
         let from = self.peer.map(|Peer(address)| tracing::field::display(address));
         if answered.status.is_some_and(|status| status.is_server_error()) {
             let note = answered.note.as_ref().map(|OperatorNote(note)| note.as_str());
             tracing::error!(
-                target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
+                target: "access", method, route, status, duration_ms, user, stack, state, update, request_bytes, answer_bytes,
                 http, from, request_id, note, "request failed"
             );
         } else {
             tracing::info!(
-                target: "access", method, route, status, duration_ms, user, stack, update, request_bytes, answer_bytes,
+                target: "access", method, route, status, duration_ms, user, stack, state, update, request_bytes, answer_bytes,
                 http, from, request_id, "request"
             );
         }
@@ -153,6 +154,7 @@ impl Watched {
             organization: story.org.map(Into::into),
             project: story.project.map(Into::into),
             stack: story.stack.map(Into::into),
+            state: story.state.map(|state| state.to_string()),
             update: story.update.map(|update| update.to_string()),
             detail: story.detail,
             from: self.peer.map(|Peer(address)| address.to_string()),

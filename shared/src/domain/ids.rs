@@ -41,3 +41,52 @@ id!(
     /// One update of one stack.
     UpdateId
 );
+id!(
+    /// A Terraform or OpenTofu state for the whole of its life. Its client makes it, as a UUID of version 7, or else we do.
+    StateId
+);
+
+/// Whose data keys they are. What a client chooses for a state can so never be the id of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyOwner {
+    /// A stack: its secrets.
+    Stack(StackId),
+    /// A state: all of its texts.
+    State(StateId),
+}
+
+impl KeyOwner {
+    /// The kind in a word.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Stack(_) => "stack",
+            Self::State(_) => "state",
+        }
+    }
+
+    /// The id alone.
+    pub fn id(self) -> String {
+        match self {
+            Self::Stack(id) => id.to_string(),
+            Self::State(id) => id.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for KeyOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind(), self.id())
+    }
+}
+
+impl From<StackId> for KeyOwner {
+    fn from(id: StackId) -> Self {
+        Self::Stack(id)
+    }
+}
+
+impl From<StateId> for KeyOwner {
+    fn from(id: StateId) -> Self {
+        Self::State(id)
+    }
+}

@@ -15,5 +15,6 @@ pub(crate) mod resource;
 pub mod saves;
 pub mod secret;
 pub mod server_url;
+pub mod tfstate;
 pub mod update;
 pub mod urn;

@@ -129,6 +129,63 @@ name!(
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':'))
 );
 
+name!(
+    /// A state within its project: the third part of its address. The words that follow a state in paths are none.
+    StateName,
+    "state name",
+    "use 1 to 100 letters, digits, hyphens, underscores and periods, but not `lock`, `unlock` or `outputs` alone",
+    |text| is_path_name(text) && !is_word_of_states(text)
+);
+
+/// The words that stand behind a state in a path.
+fn is_word_of_states(text: &str) -> bool {
+    matches!(text, "lock" | "unlock" | "outputs")
+}
+
+/// The full address of a Terraform or OpenTofu state: `organization/project/state`.
+///
+/// A project is what one configuration describes, and its states are that configuration's workspaces. The state that is
+/// named by its project alone is called `default`, as a client calls the workspace that it begins with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StateAddress {
+    /// The owner.
+    pub org: OrgName,
+    /// The project.
+    pub project: ProjectName,
+    /// The state.
+    pub state: StateName,
+}
+
+/// What a state is called that is named by its project alone.
+pub const DEFAULT_STATE: &str = "default";
+
+impl StateAddress {
+    /// Parses the parts; without a state it is that of the project.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for the first part that breaks its rule.
+    pub fn parse(org: &str, project: &str, state: Option<&str>) -> Result<Self, InvalidName> {
+        let address = Self {
+            org: OrgName::parse(org)?,
+            project: ProjectName::parse(project)?,
+            state: StateName::parse(state.unwrap_or(DEFAULT_STATE))?,
+        };
+        // `/tfstate/{org}/lock` would be the lock of a state whose id is the organization.
+        if is_word_of_states(project) {
+            let rule =
+                "use another name than `lock`, `unlock` or `outputs`, which stand behind a state in paths";
+            return Err(InvalidName { what: "project name of a state", found: project.to_owned(), rule });
+        }
+        Ok(address)
+    }
+}
+
+impl fmt::Display for StateAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.org, self.project, self.state)
+    }
+}
+
 /// The full address of a stack: `organization/project/stack`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackAddress {
@@ -181,6 +238,17 @@ mod tests {
             assert!(OrgName::parse(bad).is_err(), "{bad:?} was taken as an organization");
         }
         assert_eq!(OrgName::parse("acme-corp_1").unwrap().as_str(), "acme-corp_1");
+    }
+
+    #[test]
+    fn a_state_is_not_called_as_what_stands_behind_one_in_a_path() {
+        for word in ["lock", "unlock", "outputs"] {
+            assert!(StateAddress::parse("acme", "net", Some(word)).is_err(), "{word}");
+            assert!(StateAddress::parse("acme", word, None).is_err(), "{word}");
+        }
+        let address = StateAddress::parse("acme", "net", None).unwrap();
+        assert_eq!(address.to_string(), "acme/net/default");
+        assert_eq!(StateAddress::parse("acme", "net", Some("default")).unwrap(), address);
     }
 
     #[test]

@@ -10,13 +10,15 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, Member, Name, Org,
-    Outputs, Payload, Preview, Removed, Role, Signer, Snapshot, Summary, Token, TokenEntry, Unfinished,
-    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
+    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEntry,
+    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, Unfinished,
+    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
-use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::ids::{StackId, StateId, UpdateId};
+use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
+use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
 use crate::ports::Timestamp;
 
@@ -133,8 +135,162 @@ fn head() -> Head {
     }
 }
 
+fn state_id() -> StateId {
+    StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap()
+}
+
+fn kept() -> KeptState {
+    KeptState {
+        blob: format!("tf/{}/{}", state_id(), update_id(5)),
+        blob_sha256: "ab".repeat(32),
+        blob_bytes: 400,
+        sha256: "cd".repeat(32),
+        bytes: 1374,
+        serial: Some(u64::MAX),
+        lineage: Some("aaaaaaaa-0000-4000-8000-000000000001".to_owned()),
+        terraform_version: Some("1.12.6".to_owned()),
+        is_encrypted: false,
+        resource_count: Some(2),
+        output_count: Some(1),
+    }
+}
+
+fn encrypted() -> KeptState {
+    KeptState {
+        serial: None,
+        lineage: None,
+        terraform_version: None,
+        is_encrypted: true,
+        resource_count: None,
+        output_count: None,
+        ..kept()
+    }
+}
+
+fn state_holder(by_hand: bool) -> StateHolder {
+    let text = str::to_owned;
+    let info = LockInfo {
+        id: text("1873bea7-f204-3479-5274-067339737120"),
+        operation: text("OperationTypeApply"),
+        info: text("maintenance"),
+        who: text("alice@ci"),
+        version: text("1.12.6"),
+        created: text("2026-01-01T00:00:00.5Z"),
+        path: String::new(),
+    };
+    StateHolder { info, by: requester(), since: CREATED, by_hand }
+}
+
+fn read_states(read: &mut Read) {
+    let address = StateAddress::parse("acme", "net", Some("prod")).unwrap();
+    let id = state_id();
+    let full = StateEntry {
+        id,
+        version: 3,
+        last_write: Some(LATER),
+        serial: Some(7),
+        resource_count: Some(2),
+        bytes: 1374,
+    };
+    read.is("state-entry.v1", &full, b"");
+    let new = StateHead {
+        address,
+        created: CREATED,
+        created_by: login("alice"),
+        version: 0,
+        current: None,
+        last_write: None,
+        under: None,
+        policy: Policy::default(),
+        deleted: None,
+        erasing: false,
+    };
+    read.is("state-head-new.v1", &new, b"");
+    let lock = || "1873bea7-f204-3479-5274-067339737120".to_owned();
+    let written = StateHead {
+        version: 3,
+        current: Some(kept()),
+        last_write: Some(LATER),
+        under: Some(WrittenUnder { lock: lock(), texts: vec!["cd".repeat(32)] }),
+        policy: Policy { locks_required: true, strict: true, lock_expires_after_seconds: Some(3_600) },
+        ..new.clone()
+    };
+    read.is("state-head.v1", &written, b"");
+    read.is("state-head-erasing.v1", &StateHead { deleted: Some(LATER), erasing: true, ..new }, b"");
+    let held = StateLock { holder: Some(state_holder(false)), ended: vec!["before".to_owned()] };
+    read.is("state-lock.v1", &held, b"");
+    read.is("state-lock-by-hand.v1", &StateLock { holder: Some(state_holder(true)), ..held }, b"");
+    read.is("state-lock-free.v1", &StateLock { holder: None, ended: vec![lock()] }, b"");
+    let changes = Changes {
+        added_count: 1,
+        changed_count: 0,
+        removed_count: 60,
+        added: vec!["terraform_data.a".to_owned()],
+        changed: Vec::new(),
+        removed: vec!["terraform_data.b[0]".to_owned()],
+    };
+    let outputs = [("url", false), ("password", true)];
+    let version = StateVersion {
+        version: 3,
+        at: LATER,
+        by: requester(),
+        source: StateSource::Written,
+        lock: Some(LockOf {
+            id: lock(),
+            operation: "OperationTypeApply".to_owned(),
+            who: "alice@ci".to_owned(),
+            version: "1.12.6".to_owned(),
+        }),
+        kept: kept(),
+        outputs: outputs.map(|(name, sensitive)| Output { name: name.to_owned(), sensitive }).to_vec(),
+        index: Some(Payload::Inline),
+        changes: Some(changes),
+        serial_fell: true,
+        lineage_changed: true,
+    };
+    read.is("state-version.v1", &version, b"\x01sealed");
+    let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
+    let restored = StateVersion {
+        source: StateSource::Restored(1),
+        lock: None,
+        index: Some(index),
+        serial_fell: false,
+        lineage_changed: false,
+        ..version
+    };
+    read.is("state-version-restored.v1", &restored, b"");
+    let promoted = StateVersion {
+        source: StateSource::Promoted("cd".repeat(16)),
+        kept: encrypted(),
+        outputs: Vec::new(),
+        index: None,
+        changes: None,
+        ..restored
+    };
+    read.is("state-version-promoted.v1", &promoted, b"");
+    let rejected = RejectedState {
+        at: LATER,
+        by: requester(),
+        lock: Some(lock()),
+        why: Refused::Displaced,
+        version: 3,
+        kept: kept(),
+    };
+    read.is("rejected-state.v1", &rejected, b"");
+    read.is("due-update.v3", &Due::Update(update_id(3)), b"");
+    read.is("due-versions.v3", &Due::Versions(stack()), b"");
+    read.is("due-stack.v3", &Due::Stack(stack()), b"");
+    let outputs = format!("snap/{}/{}-outputs", stack(), update_id(2));
+    read.is("due-outputs.v3", &Due::Outputs { stack: stack(), key: outputs }, b"");
+    read.is("due-blob.v3", &Due::Blob { key: kept().blob, stack: None }, b"");
+    read.is("due-state-versions.v3", &Due::StateVersions(id), b"");
+    read.is("due-state.v3", &Due::State(id), b"");
+    read.is("due-rejected-state.v3", &Due::RejectedState { state: id, id: "cd".repeat(16) }, b"");
+}
+
 fn read_all() -> Read {
     let mut read = Read::default();
+    read_states(&mut read);
     let orgs = ["acme", "beta"].map(|org| OrgName::parse(org).unwrap()).to_vec();
     read.is("org.v1", &Org { created: CREATED }, b"");
     read.is("member.v1", &Member { role: Role::Admin }, b"");

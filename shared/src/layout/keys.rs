@@ -1,7 +1,11 @@
 //! Keys of items and blobs. No name or identifier holds `#` or `/`, so the parts cannot run into each other.
 
-use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, TokenName};
+use uuid::Uuid;
+
+use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::names::{
+    Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, StateName, TokenName,
+};
 use crate::layout::records::Due;
 use crate::ports::{BlobKey, ItemKey, Timestamp};
 
@@ -148,19 +152,70 @@ impl ItemKeys {
         (format!("STACK#{stack}"), "FORMER#".to_owned())
     }
 
-    /// The partition and the sort prefix of a stack's wrapped data keys.
-    pub fn data_keys(stack: StackId) -> (String, String) {
-        (format!("KEY#{stack}"), String::new())
+    /// The partition and the sort prefix of an owner's wrapped data keys.
+    pub fn data_keys(owner: impl Into<KeyOwner>) -> (String, String) {
+        (data_key_partition(owner.into()), String::new())
     }
 
-    /// The stack in the partition of its data keys.
-    pub fn parse_data_key_partition(partition: &str) -> Option<StackId> {
-        StackId::parse(partition.strip_prefix("KEY#")?)
+    /// Whose data keys lie in this partition.
+    pub fn parse_data_key_partition(partition: &str) -> Option<KeyOwner> {
+        let id = partition.strip_prefix("KEY#")?;
+        match id.strip_prefix(STATE_KEY) {
+            Some(id) => StateId::parse(id).map(KeyOwner::State),
+            None => StackId::parse(id).map(KeyOwner::Stack),
+        }
     }
 
-    /// A stack's wrapped data key.
-    pub fn data_key(stack: StackId, key: u32) -> ItemKey {
-        ItemKey::new(format!("KEY#{stack}"), format!("{key:010}"))
+    /// An owner's wrapped data key.
+    pub fn data_key(owner: impl Into<KeyOwner>, key: u32) -> ItemKey {
+        ItemKey::new(data_key_partition(owner.into()), format!("{key:010}"))
+    }
+
+    /// A Terraform state's name, which leads to its id, with what lists show of it.
+    pub fn state_name(address: &StateAddress) -> ItemKey {
+        ItemKey::new(format!("ORG#{}", address.org), format!("TFSTATE#{}/{}", address.project, address.state))
+    }
+
+    /// The partition and the sort prefix of an organization's state names, of one project or of all.
+    pub fn state_names(org: &OrgName, project: Option<&ProjectName>) -> (String, String) {
+        let prefix = project.map_or_else(|| "TFSTATE#".to_owned(), |project| format!("TFSTATE#{project}/"));
+        (format!("ORG#{org}"), prefix)
+    }
+
+    /// The project and the state in a name's sort key.
+    pub fn parse_state_name_sort(sort: &str) -> Option<(ProjectName, StateName)> {
+        let (project, state) = sort.strip_prefix("TFSTATE#")?.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// A Terraform state's head.
+    pub fn state_head(state: StateId) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), "HEAD")
+    }
+
+    /// The lock of a state.
+    pub fn state_lock(state: StateId) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), "LOCK")
+    }
+
+    /// One version of a state.
+    pub fn state_version(state: StateId, version: u64) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), format!("V#{version:020}"))
+    }
+
+    /// The partition and the sort prefix of a state's versions; their numbers are read as those of stacks are.
+    pub fn state_versions(state: StateId) -> (String, String) {
+        (format!("TFSTATE#{state}"), "V#".to_owned())
+    }
+
+    /// A write of a state that was refused, by the start of the SHA-256 of its bytes: sent again, it is the same.
+    pub fn rejected_state(state: StateId, id: &str) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), format!("R#{id}"))
+    }
+
+    /// The partition and the sort prefix of the writes of a state that were refused.
+    pub fn rejected_states(state: StateId) -> (String, String) {
+        (format!("TFSTATE#{state}"), "R#".to_owned())
     }
 
     /// An update's record.
@@ -211,6 +266,9 @@ impl ItemKeys {
             Due::Stack(stack) => format!("stack-{stack}"),
             Due::Outputs { key, .. } => format!("outputs-{key}"),
             Due::Blob { key, .. } => format!("blob-{key}"),
+            Due::StateVersions(state) => format!("tf-versions-{state}"),
+            Due::State(state) => format!("tf-{state}"),
+            Due::RejectedState { state, id } => format!("tf-rejected-{state}-{id}"),
         };
         let shard = what.bytes().last().unwrap_or(0) % DUE_SHARDS;
         ItemKey::new(Self::due_partition(shard), format!("{:020}#{what}", at.0.max(0)))
@@ -298,6 +356,26 @@ impl ItemKeys {
     }
 }
 
+/// Stands before the ids of states among the partitions of data keys.
+const STATE_KEY: &str = "tf.";
+
+fn data_key_partition(owner: KeyOwner) -> String {
+    match owner {
+        KeyOwner::Stack(id) => format!("KEY#{id}"),
+        KeyOwner::State(id) => format!("KEY#{STATE_KEY}{id}"),
+    }
+}
+
+/// What was written of a state: its sealed text. `write` is random.
+pub fn state_blob(state: StateId, write: Uuid) -> BlobKey {
+    blob(format!("tf/{state}/{write}"))
+}
+
+/// The sealed index of what was written, where it is too long for an item.
+pub fn state_index_blob(state: StateId, write: Uuid) -> BlobKey {
+    blob(format!("tf/{state}/{write}-index"))
+}
+
 /// The snapshot that an update published.
 pub fn snapshot_blob(stack: StackId, update: UpdateId) -> BlobKey {
     blob(format!("snap/{stack}/{update}"))
@@ -329,9 +407,18 @@ fn blob(text: String) -> BlobKey {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
+
+    #[test]
+    fn a_state_and_a_stack_of_one_id_have_keys_of_their_own() {
+        let id = Uuid::from_u128(1);
+        let owners = [KeyOwner::Stack(StackId::new(id)), KeyOwner::State(StateId::new(id))];
+        let [stack, state] = owners.map(|owner| ItemKeys::data_keys(owner).0);
+        assert_ne!(stack, state);
+        for (owner, partition) in owners.into_iter().zip([stack, state]) {
+            assert_eq!(ItemKeys::parse_data_key_partition(&partition), Some(owner));
+        }
+    }
 
     #[test]
     fn numbered_keys_sort_as_their_numbers() {

@@ -1,7 +1,10 @@
 //! Which blobs an item names.
 
 use super::record::{Broken, Record};
-use super::records::{Due, EventBatch, Head, Outputs, Payload, Snapshot, Version};
+use super::records::{
+    Due, EventBatch, Head, KeptState, Outputs, Payload, RejectedState, Snapshot, StateHead, StateVersion,
+    Version,
+};
 use super::slot::Slot;
 use crate::ports::{BlobKey, Item};
 
@@ -25,11 +28,26 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
         ("STACK", "HEAD") => Head::decode(&item.value)?.snapshot.iter().map(of_snapshot).collect(),
         ("STACK", "V") => Ok(vec![of_snapshot(&Version::decode(&item.value)?.snapshot)?]),
         ("STACK", "OUTPUTS") => of_payload(&Outputs::decode(&item.value)?.payload),
+        ("TFSTATE", "HEAD") => StateHead::decode(&item.value)?.current.iter().map(of_kept).collect(),
+        ("TFSTATE", "V") => {
+            let version = StateVersion::decode(&item.value)?;
+            let mut named = vec![of_kept(&version.kept)?];
+            if let Some(index) = &version.index {
+                named.extend(of_payload(index)?);
+            }
+            Ok(named)
+        }
+        ("TFSTATE", "R") => Ok(vec![of_kept(&RejectedState::decode(&item.value)?.kept)?]),
         ("UPDATE", "L") => Slot::decode(&item.value)?.content.payload().map_or(Ok(Vec::new()), of_payload),
         ("EVENTS", _) => of_payload(&EventBatch::decode(&item.value)?.payload),
         ("DUE", _) => match Due::decode(&item.value)? {
             Due::Outputs { key, .. } | Due::Blob { key, .. } => Ok(vec![named(&key, None)?]),
-            Due::Update(_) | Due::Versions(_) | Due::Stack(_) => Ok(Vec::new()),
+            Due::Update(_)
+            | Due::Versions(_)
+            | Due::Stack(_)
+            | Due::StateVersions(_)
+            | Due::State(_)
+            | Due::RejectedState { .. } => Ok(Vec::new()),
         },
         _ => Ok(Vec::new()),
     }
@@ -37,6 +55,10 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
 
 fn of_snapshot(snapshot: &Snapshot) -> Result<NamedBlob, Broken> {
     named(&snapshot.blob, Some(&snapshot.sha256))
+}
+
+fn of_kept(kept: &KeptState) -> Result<NamedBlob, Broken> {
+    named(&kept.blob, Some(&kept.blob_sha256))
 }
 
 fn of_payload(payload: &Payload) -> Result<Vec<NamedBlob>, Broken> {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::Record;
-use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::ids::{StackId, StateId, UpdateId};
+use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
+use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
 use crate::ports::{BlobKey, Timestamp};
 
@@ -334,11 +335,22 @@ pub enum Due {
         /// The stack whose versions may name it again; `None` for a blob that one item names in all its life.
         stack: Option<StackId>,
     },
+    /// A Terraform state that has more versions than are kept. Since format 3.
+    StateVersions(StateId),
+    /// A Terraform state that was removed. Since format 3.
+    State(StateId),
+    /// A write of a Terraform state that was refused. Since format 3.
+    RejectedState {
+        /// The state.
+        state: StateId,
+        /// Which of its refused writes.
+        id: String,
+    },
 }
 
 impl Record for Due {
     const NAME: &'static str = "due item";
-    const FORMAT: u8 = 2;
+    const FORMAT: u8 = 3;
 }
 
 /// The entry of an update in the list of its stack's: for as long as the update has a record, so that whoever erases the
@@ -425,4 +437,199 @@ pub struct VerifyingKeyRecord {
 
 impl Record for VerifyingKeyRecord {
     const NAME: &'static str = "verifying key";
+}
+
+/// The name of a Terraform state: leads to its id, and holds what lists show. Whoever writes it moves the head too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateEntry {
+    /// The state.
+    pub id: StateId,
+    /// The current version; 0 before the first.
+    pub version: u64,
+    /// When that was written.
+    pub last_write: Option<Timestamp>,
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its instances; not known of an encrypted one.
+    pub resource_count: Option<u64>,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl Record for StateEntry {
+    const NAME: &'static str = "state name";
+}
+
+/// A text of a Terraform state as it is kept: its gzip, sealed with the state's data key, in a blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptState {
+    /// The blob.
+    pub blob: String,
+    /// The hex SHA-256 of the blob.
+    pub blob_sha256: String,
+    /// The blob's length in bytes.
+    pub blob_bytes: u64,
+    /// The hex SHA-256 of the text, exactly as its client sent it.
+    pub sha256: String,
+    /// The text's length in bytes.
+    pub bytes: u64,
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its lineage.
+    pub lineage: Option<String>,
+    /// The version of the client that wrote it, by the text's own word.
+    pub terraform_version: Option<String>,
+    /// Whether the client encrypted it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_encrypted: bool,
+    /// Its instances; not known of an encrypted one.
+    pub resource_count: Option<u64>,
+    /// Its outputs; not known of an encrypted one.
+    pub output_count: Option<u64>,
+}
+
+/// What was written under one lock: a request that was delayed is told by it from one that is new.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenUnder {
+    /// The lock's ID.
+    pub lock: String,
+    /// The hex SHA-256 of each text, the last at the end; only so many as a run makes in an hour.
+    pub texts: Vec<String>,
+}
+
+/// A Terraform state's head: the one item that moves when the state does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateHead {
+    /// Its address.
+    pub address: StateAddress,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Who made it.
+    pub created_by: Login,
+    /// The current version; 0 before the first.
+    pub version: u64,
+    /// The current version's text; `None` before the first.
+    pub current: Option<KeptState>,
+    /// When that was written.
+    pub last_write: Option<Timestamp>,
+    /// The lock under which it was written, if it was under one.
+    pub under: Option<WrittenUnder>,
+    /// What its owner demands of writers.
+    #[serde(default)]
+    pub policy: Policy,
+    /// When it was removed. Its name is free from then on.
+    pub deleted: Option<Timestamp>,
+    /// Whether it is being erased: nothing of it can come back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erasing: bool,
+}
+
+impl Record for StateHead {
+    const NAME: &'static str = "state head";
+}
+
+/// Who holds the lock of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateHolder {
+    /// What the client says of itself.
+    pub info: LockInfo,
+    /// Who it is, by the token that was shown.
+    pub by: Requester,
+    /// Since when, by our clock.
+    pub since: Timestamp,
+    /// Whether a person took it by hand, to keep others out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
+}
+
+/// The lock of a state. The item stays when the lock is given back, so that a repeated unlock is told from a wrong one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateLock {
+    /// Who holds it.
+    pub holder: Option<StateHolder>,
+    /// The IDs that gave it back or lost it, the last at the end, a few of them.
+    pub ended: Vec<String>,
+}
+
+impl Record for StateLock {
+    const NAME: &'static str = "state lock";
+}
+
+/// How a version of a state came to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StateSource {
+    /// A client wrote it.
+    Written,
+    /// An older version was made the next one.
+    Restored(u64),
+    /// A refused write was made the next version.
+    Promoted(String),
+}
+
+/// The lock under which a version was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockOf {
+    /// Its ID.
+    pub id: String,
+    /// What its holder did, such as `OperationTypeApply`.
+    pub operation: String,
+    /// Who the holder said to be.
+    pub who: String,
+    /// The client's version.
+    pub version: String,
+}
+
+/// One version of a Terraform state. The tail, or the blob, is the sealed index of its instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateVersion {
+    /// The version.
+    pub version: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Who wrote it.
+    pub by: Requester,
+    /// How it came to be.
+    pub source: StateSource,
+    /// The lock that its writer held, if any.
+    pub lock: Option<LockOf>,
+    /// The text.
+    pub kept: KeptState,
+    /// The outputs, without their values.
+    pub outputs: Vec<Output>,
+    /// Where its index lies; `None` where there is none.
+    pub index: Option<Payload>,
+    /// What changed since the version before; `None` where that is not known.
+    pub changes: Option<Changes>,
+    /// The serial is not above that of the version before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serial_fell: bool,
+    /// The lineage is not that of the version before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lineage_changed: bool,
+}
+
+impl Record for StateVersion {
+    const NAME: &'static str = "state version";
+}
+
+/// A write of a state that was refused and kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedState {
+    /// When it came first.
+    pub at: Timestamp,
+    /// Who sent it.
+    pub by: Requester,
+    /// The lock that it was sent under, as it said.
+    pub lock: Option<String>,
+    /// Why it was refused.
+    pub why: Refused,
+    /// The version that the state was at.
+    pub version: u64,
+    /// The text.
+    pub kept: KeptState,
+}
+
+impl Record for RejectedState {
+    const NAME: &'static str = "refused state";
 }

@@ -109,7 +109,7 @@ async fn look_at(ctx: &Context, id: StackId, head: Option<&Item>) -> Result<Stac
         Ok(false) => report.problems.push("it has no outputs".to_owned()),
         Err(words) => report.problems.push(format!("its outputs: {words}")),
     }
-    report.problems.extend(secrets::key_problems(ctx, id).await?);
+    report.problems.extend(secrets::key_problems(ctx, id.into()).await?);
     if let Some(running) = head.running {
         let update = store::get(ctx, &ItemKeys::update(running)).await?;
         match update.map(|item| Stored::<Update>::read(&item)) {

@@ -485,10 +485,10 @@ impl Wrapped {
                 key: WrappedKey(wrapped.to_vec()),
             }));
         }
-        let stack = ItemKeys::parse_data_key_partition(&item.key.partition)?;
+        let owner = ItemKeys::parse_data_key_partition(&item.key.partition)?;
         let read = WrappedDataKey::decode_with(&item.value).map_err(Error::from);
         Some(read.map(|(record, wrapped)| Self {
-            context: secrets::context(stack),
+            context: secrets::context(owner),
             record: WrappedRecord::DataKey(record),
             key: WrappedKey(wrapped.to_vec()),
         }))

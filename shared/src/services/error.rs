@@ -7,6 +7,7 @@ use crate::domain::names::{InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Requester, UpdateKind};
 use crate::layout::Broken;
+use crate::layout::records::StateHolder;
 use crate::ports::{BoxError, KeysError, PortError, Timestamp};
 
 /// Why a use case refuses or cannot answer.
@@ -87,6 +88,52 @@ pub enum Error {
     /// Another update holds the stack.
     #[error("{0}")]
     Held(Box<Holder>),
+    /// The Terraform state does not exist, or not for this caller.
+    #[error("state {0} not found")]
+    NoState(String),
+    /// The state has no such version.
+    #[error("state {state} has no version {version}")]
+    NoStateVersion {
+        /// The state.
+        state: String,
+        /// What was asked for.
+        version: String,
+    },
+    /// A state of this name or id exists.
+    #[error("state {0} already exists")]
+    StateExists(String),
+    /// The caller may not use the state, or there is none: a client takes "not found" for an empty state, and would make
+    /// everything anew, so this is told apart from it.
+    #[error("state {0} does not exist, or not for you: check its address, or create it first")]
+    StateForbidden(String),
+    /// Somebody holds the lock of the state.
+    #[error("the state is locked: {0}")]
+    StateLocked(Box<StateHolder>),
+    /// The lock is not held by who gives it back.
+    #[error("the lock is another one by now: {0}")]
+    NotHolder(Box<StateHolder>),
+    /// A write of a state was not taken as a version; it is kept under this id.
+    #[error("{why}; nothing of what was sent is lost: it is kept as {kept}")]
+    StateRefused {
+        /// Why.
+        why: &'static str,
+        /// The id under which it is kept.
+        kept: String,
+    },
+    /// The state still has resources, and removing it was not forced.
+    #[error("the state still has {0} resources; destroy them first, or remove it by force")]
+    StateHasResources(u64),
+    /// The state's next version would probably not fit into a request.
+    #[error(
+        "the last version of the state has {bytes} bytes, and requests of at most {bytes_max} bytes reach this server: \
+         split the state, or run the same server as a container on the same store, which takes longer ones"
+    )]
+    StateNearLimit {
+        /// The last version's length.
+        bytes: u64,
+        /// The longest request.
+        bytes_max: usize,
+    },
     /// The update is not in the state for this; a user asked.
     #[error(transparent)]
     NotNow(NotNow),
@@ -129,6 +176,18 @@ impl From<KeysError> for Error {
             KeysError::Unusable(source) => Self::MasterKey(source),
             KeysError::Port(port) => Self::Port(port),
         }
+    }
+}
+
+impl std::fmt::Display for StateHolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { info, by, since, by_hand } = self;
+        let (who, since) = (&by.login, since.to_rfc3339());
+        if *by_hand {
+            return write!(f, "{who} locked it by hand at {since}, lock {}: {}", info.id, info.info);
+        }
+        let what = if info.operation.is_empty() { "a client" } else { &info.operation };
+        write!(f, "{what} of {who} (who says to be {:?}) since {since}, lock {}", info.who, info.id)
     }
 }
 

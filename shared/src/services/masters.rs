@@ -34,10 +34,10 @@ pub async fn rewrap(
     loop {
         let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
         for item in &part.found {
-            let stack = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the partition of a stack's keys", item.key.partition))
+            let owner = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the partition of anybody's keys", item.key.partition))
             })?;
-            rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(stack), &mut done).await?;
+            rewrap_one::<WrappedDataKey>(ctx, item.clone(), |_| secrets::context(owner), &mut done).await?;
             progress(done.keys);
         }
         from = part.next;

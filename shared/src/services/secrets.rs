@@ -3,12 +3,13 @@
 //! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the plaintext`, with
 //! the stack's id as associated data: it opens for its own stack only, whatever that is called by then.
 
-use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Nonce};
+use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce, Tag};
 
+use super::texts::in_background;
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, DATA_KEY_REMEMBERED_FOR};
-use crate::domain::ids::StackId;
+use crate::domain::ids::{KeyOwner, StackId};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::WrappedDataKey;
@@ -17,13 +18,14 @@ use crate::ports::{DataKey, Expect, Item, KeyContext, Order, Query, WrappedKey};
 const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 5;
 const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
 
 /// Seals values for a stack. At most one data key is made or opened, whatever their number.
 ///
 /// # Errors
 /// Those of the ports; [`Error::Broken`] when the stack's key does not open.
 pub async fn encrypt(ctx: &Context, stack: StackId, plaintexts: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
-    let (number, key) = newest_key(ctx, stack).await?;
+    let (number, key) = newest_key(ctx, stack.into()).await?;
     let cipher = cipher(&key);
     let stack = stack.to_string();
     plaintexts
@@ -68,7 +70,7 @@ pub async fn decrypt(ctx: &Context, stack: StackId, ciphertexts: &[Vec<u8>]) -> 
         }
         let number = u32::from_be_bytes([k0, k1, k2, k3]);
         if opened.as_ref().is_none_or(|(open, _)| *open != number) {
-            let key = data_key(ctx, stack, number).await?.ok_or_else(foreign)?;
+            let key = data_key(ctx, stack.into(), number).await?.ok_or_else(foreign)?;
             opened = Some((number, cipher(&key)));
         }
         let (_, cipher) = opened.as_ref().ok_or_else(foreign)?;
@@ -80,13 +82,66 @@ pub async fn decrypt(ctx: &Context, stack: StackId, ciphertexts: &[Vec<u8>]) -> 
     Ok(plaintexts)
 }
 
+/// Seals a long text in place, in the same form, for its owner alone.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+pub(super) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let (number, key) = newest_key(ctx, owner).await?;
+    let mut nonce = [0; NONCE_BYTES];
+    ctx.ids.fill(&mut nonce);
+    in_background(move || {
+        // In the same memory: a text may be as long as memory allows once.
+        let mut sealed = text;
+        sealed.reserve_exact(HEADER_BYTES + NONCE_BYTES + TAG_BYTES);
+        sealed.splice(0..0, [FORMAT].into_iter().chain(number.to_be_bytes()).chain(nonce));
+        let (_, body) = sealed.split_at_mut(HEADER_BYTES + NONCE_BYTES);
+        let tag = cipher(&key)
+            .encrypt_in_place_detached(Nonce::from_slice(&nonce), owner.id().as_bytes(), body)
+            .map_err(|_| Error::Invalid("the text is too long to be encrypted".to_owned()))?;
+        sealed.extend_from_slice(&tag);
+        Ok(sealed)
+    })
+    .await
+}
+
+/// Opens what [`seal`] made, in place.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] for anything else, since only what this server stored is opened so.
+pub(super) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let foreign = || Error::Broken(format!("a text of {owner} does not open with its key"));
+    let (&[format, k0, k1, k2, k3], rest) = sealed.split_first_chunk::<HEADER_BYTES>().ok_or_else(foreign)?;
+    let (&nonce, _) = rest.split_first_chunk::<NONCE_BYTES>().ok_or_else(foreign)?;
+    let tag: [u8; TAG_BYTES] = rest.last_chunk().copied().ok_or_else(foreign)?;
+    if format != FORMAT || rest.len() < NONCE_BYTES + TAG_BYTES {
+        return Err(foreign());
+    }
+    let number = u32::from_be_bytes([k0, k1, k2, k3]);
+    let key = data_key(ctx, owner, number).await?.ok_or_else(foreign)?;
+    in_background(move || {
+        sealed.truncate(sealed.len() - TAG_BYTES);
+        sealed.drain(..HEADER_BYTES + NONCE_BYTES);
+        cipher(&key)
+            .decrypt_in_place_detached(
+                Nonce::from_slice(&nonce),
+                owner.id().as_bytes(),
+                &mut sealed,
+                Tag::from_slice(&tag),
+            )
+            .map_err(|_| Error::Broken(format!("a text of {owner} does not open with its key")))?;
+        Ok(sealed)
+    })
+    .await
+}
+
 fn cipher(key: &DataKey) -> Aes256Gcm {
     Aes256Gcm::new(&key.0.into())
 }
 
-/// What a stack's data keys are for.
-pub(super) fn context(stack: StackId) -> KeyContext {
-    KeyContext { name: "stack", value: stack.to_string() }
+/// What data keys of this owner are for.
+pub(super) fn context(owner: KeyOwner) -> KeyContext {
+    KeyContext { name: owner.kind(), value: owner.id() }
 }
 
 /// Makes a new data key for a stack, and returns its number: new secrets are sealed under it, and the older keys open what
@@ -95,34 +150,35 @@ pub(super) fn context(stack: StackId) -> KeyContext {
 /// # Errors
 /// Those of the ports.
 pub async fn renew_key(ctx: &Context, stack: StackId) -> Result<u32, Error> {
+    let owner = KeyOwner::from(stack);
     for _ in 0..RACES_MAX {
-        let newest = match newest_item(ctx, stack).await? {
-            Some(item) => key_number(stack, &item)?,
+        let newest = match newest_item(ctx, owner).await? {
+            Some(item) => key_number(owner, &item)?,
             None => 0,
         };
         let number = newest.checked_add(1).ok_or_else(|| {
             Error::Invalid(format!("stack {stack} has had as many data keys as can be told apart"))
         })?;
-        let (_, wrapped) = store::generate_key(ctx, &context(stack)).await?;
+        let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: ctx.now() }.encode_with(&wrapped.0);
-        let key = ItemKeys::data_key(stack, number);
+        let key = ItemKeys::data_key(owner, number);
         if store::commit(ctx, vec![put(key, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
-            ctx.memory.newest_keys.forget(&stack);
+            ctx.memory.newest_keys.forget(&owner);
             return Ok(number);
         }
     }
     Err(Error::Contended("the stack's data key"))
 }
 
-/// What is wrong with a stack's data keys, in words.
-pub(super) async fn key_problems(ctx: &Context, stack: StackId) -> Result<Vec<String>, Error> {
-    let (partition, prefix) = ItemKeys::data_keys(stack);
+/// What is wrong with an owner's data keys, in words.
+pub(super) async fn key_problems(ctx: &Context, owner: KeyOwner) -> Result<Vec<String>, Error> {
+    let (partition, prefix) = ItemKeys::data_keys(owner);
     let mut problems = Vec::new();
     for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
         let opened = async {
-            key_number(stack, &item)?;
+            key_number(owner, &item)?;
             let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-            store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await
+            store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(owner)).await
         };
         match opened.await {
             Ok(_) => {}
@@ -133,66 +189,67 @@ pub(super) async fn key_problems(ctx: &Context, stack: StackId) -> Result<Vec<St
     Ok(problems)
 }
 
-async fn newest_item(ctx: &Context, stack: StackId) -> Result<Option<Item>, Error> {
-    let (partition, prefix) = ItemKeys::data_keys(stack);
+async fn newest_item(ctx: &Context, owner: KeyOwner) -> Result<Option<Item>, Error> {
+    let (partition, prefix) = ItemKeys::data_keys(owner);
     let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
     Ok(store::query(ctx, &query).await?.items.into_iter().next())
 }
 
-fn key_number(stack: StackId, item: &Item) -> Result<u32, Error> {
-    item.key.sort.parse().map_err(|_| {
-        Error::Broken(format!("the data key {:?} of stack {stack} has no number", item.key.sort))
-    })
+fn key_number(owner: KeyOwner, item: &Item) -> Result<u32, Error> {
+    item.key
+        .sort
+        .parse()
+        .map_err(|_| Error::Broken(format!("the data key {:?} of {owner} has no number", item.key.sort)))
 }
 
 /// The key that new secrets are sealed under, made when the first one is. Two first callers end with the same key: the
 /// put is on the condition that there is none, and whoever loses reads the winner's.
-async fn newest_key(ctx: &Context, stack: StackId) -> Result<(u32, DataKey), Error> {
+async fn newest_key(ctx: &Context, owner: KeyOwner) -> Result<(u32, DataKey), Error> {
     let now = ctx.now();
-    if let Some(number) = ctx.memory.newest_keys.get(&stack, now, DATA_KEY_REMEMBERED_FOR)
-        && let Some(key) = data_key(ctx, stack, number).await?
+    if let Some(number) = ctx.memory.newest_keys.get(&owner, now, DATA_KEY_REMEMBERED_FOR)
+        && let Some(key) = data_key(ctx, owner, number).await?
     {
         return Ok((number, key));
     }
     for _ in 0..RACES_MAX {
-        if let Some(item) = newest_item(ctx, stack).await? {
-            let number = key_number(stack, &item)?;
-            let key = open(ctx, stack, number, &item).await?;
-            ctx.memory.newest_keys.put(stack, now, number);
+        if let Some(item) = newest_item(ctx, owner).await? {
+            let number = key_number(owner, &item)?;
+            let key = open_key(ctx, owner, number, &item).await?;
+            ctx.memory.newest_keys.put(owner, now, number);
             return Ok((number, key));
         }
-        let (key, wrapped) = store::generate_key(ctx, &context(stack)).await?;
+        let (key, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: now }.encode_with(&wrapped.0);
-        let first = ItemKeys::data_key(stack, 1);
+        let first = ItemKeys::data_key(owner, 1);
         if store::commit(ctx, vec![put(first, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
-            ctx.memory.data_keys.put((stack, 1), now, key.clone());
-            ctx.memory.newest_keys.put(stack, now, 1);
+            ctx.memory.data_keys.put((owner, 1), now, key.clone());
+            ctx.memory.newest_keys.put(owner, now, 1);
             return Ok((1, key));
         }
     }
-    Err(Error::Contended("the stack's data key"))
+    Err(Error::Contended("a data key"))
 }
 
-async fn data_key(ctx: &Context, stack: StackId, number: u32) -> Result<Option<DataKey>, Error> {
-    if let Some(key) = remembered(ctx, stack, number) {
+async fn data_key(ctx: &Context, owner: KeyOwner, number: u32) -> Result<Option<DataKey>, Error> {
+    if let Some(key) = remembered(ctx, owner, number) {
         return Ok(Some(key));
     }
-    let Some(item) = store::get(ctx, &ItemKeys::data_key(stack, number)).await? else { return Ok(None) };
-    open(ctx, stack, number, &item).await.map(Some)
+    let Some(item) = store::get(ctx, &ItemKeys::data_key(owner, number)).await? else { return Ok(None) };
+    open_key(ctx, owner, number, &item).await.map(Some)
 }
 
-fn remembered(ctx: &Context, stack: StackId, number: u32) -> Option<DataKey> {
-    ctx.memory.data_keys.get(&(stack, number), ctx.now(), DATA_KEY_REMEMBERED_FOR)
+fn remembered(ctx: &Context, owner: KeyOwner, number: u32) -> Option<DataKey> {
+    ctx.memory.data_keys.get(&(owner, number), ctx.now(), DATA_KEY_REMEMBERED_FOR)
 }
 
 /// Opens a data key that was read, unless it is remembered: the master key is asked over a network, and each call is paid for.
-async fn open(ctx: &Context, stack: StackId, number: u32, item: &Item) -> Result<DataKey, Error> {
-    if let Some(key) = remembered(ctx, stack, number) {
+async fn open_key(ctx: &Context, owner: KeyOwner, number: u32, item: &Item) -> Result<DataKey, Error> {
+    if let Some(key) = remembered(ctx, owner, number) {
         return Ok(key);
     }
     let now = ctx.now();
     let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
-    let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(stack)).await?;
-    ctx.memory.data_keys.put((stack, number), now, key.clone());
+    let key = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(owner)).await?;
+    ctx.memory.data_keys.put((owner, number), now, key.clone());
     Ok(key)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use super::due::Swept;
 use super::due::{Next, due_write};
-use super::{Error, removed, retention, store, takeover};
+use super::{Error, removed, retention, state_retention, store, takeover};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
@@ -89,6 +89,9 @@ async fn look_at(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Er
         Due::Stack(stack) => removed::look_at(ctx, *stack, swept).await?,
         Due::Outputs { stack, key } => retention::look_at_outputs(ctx, *stack, key).await?,
         Due::Blob { key, stack } => retention::look_at_blob(ctx, key, *stack, swept).await?,
+        Due::StateVersions(state) => state_retention::prune(ctx, *state, swept).await?,
+        Due::State(state) => state_retention::look_at_removed(ctx, *state, swept).await?,
+        Due::RejectedState { state, id } => state_retention::look_at_rejected(ctx, *state, id).await?,
     };
     let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];
     match next {

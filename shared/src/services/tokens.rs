@@ -20,6 +20,20 @@ pub const TOKEN_PREFIX: &str = "swt_";
 /// # Errors
 /// [`Error::Unauthenticated`] unless the token is known and valid now.
 pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
+    let (caller, _) = authenticate_run(ctx, token, Duration::ZERO).await?;
+    Ok(caller)
+}
+
+/// As [`authenticate`], but for so long after its end a token still tells who shows it, with when it ended: whoever asks has to
+/// prove otherwise that they may. A token that was revoked tells nothing.
+///
+/// # Errors
+/// [`Error::Unauthenticated`].
+pub async fn authenticate_run(
+    ctx: &Context,
+    token: &str,
+    grace: Duration,
+) -> Result<(Caller, Option<Timestamp>), Error> {
     const INVALID: Error = Error::Unauthenticated(
         "the access token is not valid; log in again with `pulumi login` and a token of this server",
     );
@@ -34,12 +48,13 @@ pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
             (token, user)
         }
     };
-    if token.expires.is_some_and(|expires| expires <= now) {
+    let ended = token.expires.filter(|expires| *expires <= now);
+    if ended.is_some_and(|ended| ended.plus(grace) <= now) {
         return Err(Error::Unauthenticated(
             "the access token has expired; make a new one and log in with it",
         ));
     }
-    Ok(Caller { user, token })
+    Ok((Caller { user, token }, ended))
 }
 
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.

@@ -2,5 +2,6 @@
 
 mod few;
 pub mod pulumi;
+pub mod tfstate;
 
 pub use few::Members;

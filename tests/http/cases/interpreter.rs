@@ -118,6 +118,10 @@ impl Run<'_> {
         ]);
         match auth {
             "none" => {}
+            "basic" => {
+                let encoded = STANDARD.encode(format!("anybody:{}", self.app.token));
+                headers.insert("Authorization".to_owned(), format!("Basic {encoded}"));
+            }
             "user" => drop(headers.insert("Authorization".to_owned(), format!("token {}", self.app.token))),
             update => {
                 let token = self.text(&format!("{update}.token"));
@@ -241,6 +245,8 @@ impl Run<'_> {
 
     async fn call(&mut self, call: &str, step: &Value, what: &str) {
         let (method, path) = call.split_once(' ').unwrap();
+        let state = format!("/tfstate/{ORG}/{path}");
+        let path = if step["state"] == true { &state } else { path };
         let body = if let Some(encoded) = step["raw_base64"].as_str() {
             STANDARD.decode(encoded).unwrap()
         } else if let Some(text) = step["raw"].as_str() {

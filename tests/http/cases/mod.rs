@@ -45,6 +45,12 @@ cases! {
     short_update_never_renews
     stack_created_twice
     stack_rm_with_resources
+    tf_encrypted_state
+    tf_lock_names_the_holder
+    tf_no_state_yet
+    tf_odd_state_names
+    tf_other_lock_methods
+    tf_unlock_by_id_only
 }
 
 #[test]

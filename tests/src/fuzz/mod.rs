@@ -34,6 +34,8 @@ pub enum Target {
     Events,
     /// Whatever reads deployments and batches.
     Json,
+    /// Whatever reads Terraform states and their locks.
+    State,
 }
 
 /// Bytes that are JSON more often than not.
@@ -56,6 +58,7 @@ impl<'de> Deserialize<'de> for Blob {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Case {
     Text(Blob),
+    State(Blob),
     Journal { base: Option<Blob>, batches: Vec<Blob> },
     Delta { base: Blob, delta: Blob },
     Calls(Vec<wire::Call>),
@@ -133,6 +136,7 @@ pub async fn run(target: Target, seed: u64, bound: Bound) -> Result<u64, Box<Fin
             Target::Replayer => pure::journal(&corpus, &mut dice),
             Target::Delta => pure::delta(&corpus, &mut dice),
             Target::Json => pure::text(&corpus, &mut dice),
+            Target::State => pure::state(&corpus, &mut dice),
         };
         if let Err(broken) = attempt(target, &mut bench, &case).await {
             return Err(Box::new(Finding { target, seed, number, broken, case }));
@@ -144,6 +148,7 @@ pub async fn run(target: Target, seed: u64, bound: Bound) -> Result<u64, Box<Fin
 async fn attempt(target: Target, bench: &mut wire::Bench, case: &Case) -> Result<(), String> {
     match case {
         Case::Text(text) => pure::try_text(&text.0),
+        Case::State(text) => pure::try_state(&text.0),
         Case::Journal { base, batches } => pure::try_journal(base.as_ref(), batches),
         Case::Delta { base, delta } => pure::try_delta(&base.0, &delta.0),
         Case::Calls(calls) => bench.try_calls(target, calls).await,

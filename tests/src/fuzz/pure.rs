@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use statewright_shared::domain::deployment::{self, IntegrityError, inspect, same_state};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::saves::{Delta, Edit, apply};
+use statewright_shared::domain::tfstate::{
+    Changes, Document, Index, outputs_document, outputs_of, with_serial,
+};
 use statewright_shared::journal::{parse_batch, read_batch, replay};
+use statewright_shared::wire::tfstate::LockInfo;
 
 use super::corpus::Corpus;
 use super::{Blob, Case, mutate};
@@ -69,6 +73,51 @@ fn check_deployment(text: &[u8]) -> Checked {
     let renamed = deployment::rename(text, &from, &to).map_err(|error| format!("no rename: {error}"))?;
     let again = inspect(&renamed).map_err(|error| format!("a renamed state is none: {error}"))?;
     holds("a rename keeps every resource", again.resource_count == inspection.resource_count)
+}
+
+/// States as both clients write them, one as OpenTofu encrypts it, and a lock.
+const STATES: [&str; 4] = [
+    r#"{"version":4,"terraform_version":"1.12.6","serial":7,"lineage":"a","outputs":{"o":{"value":"x","type":"string","sensitive":true}},"resources":[{"module":"module.m[\"k\"]","mode":"data","type":"t","name":"n","provider":"p","instances":[{"index_key":0,"attributes":{"id":"1"}},{"index_key":"k","deposed":"0b"}]}],"check_results":null}"#,
+    "{\n  \"version\": 4,\n  \"serial\": 1,\n  \"lineage\": \"\",\n  \"outputs\": {},\n  \"resources\": []\n}\n",
+    r#"{"serial":2,"lineage":"a","meta":{"k":"AA=="},"encrypted_data":"AA==","encryption_version":"v0"}"#,
+    r#"{"ID":"1873bea7","Operation":"OperationTypeApply","Info":"","Who":"a@b","Version":"1.12.6","Created":"2026-01-01T00:00:00Z","Path":""}"#,
+];
+
+pub(super) fn state(corpus: &Corpus, dice: &mut Rng) -> Case {
+    let text = dice.choice(STATES).unwrap_or_default();
+    let mut value = serde_json::from_str(text).unwrap_or_default();
+    if dice.u8(..4) != 0 {
+        mutate::value(&mut value, dice, corpus);
+    }
+    let body = if dice.u8(..4) == 0 { text.as_bytes().to_vec() } else { mutate::body(&value, dice) };
+    Case::State(Blob(body))
+}
+
+pub(super) fn try_state(text: &[u8]) -> Checked {
+    without_panic(|| {
+        if let Ok(info) = serde_json::from_slice::<LockInfo>(text) {
+            let again: LockInfo = serde_json::to_string(&info)
+                .and_then(|text| serde_json::from_str(&text))
+                .map_err(|error| error.to_string())?;
+            holds("a lock reads back", again == info)?;
+        }
+        let Ok(document) = Document::read(text) else { return Ok(()) };
+        holds("what is taken is JSON", serde_json::from_slice::<IgnoredAny>(text).is_ok())?;
+        if let Some(index) = &document.index {
+            holds("an index reads back", Index::from_text(&index.to_text()).as_ref() == Some(index))?;
+            holds("a state has not changed since itself", index.changes_since(index) == Changes::default())?;
+        }
+        if let Ok(outputs) = outputs_of(text) {
+            holds("an encrypted state has no outputs", outputs.is_none() == document.is_encrypted)?;
+            let only = outputs_document(&document, &outputs.clone().unwrap_or_default());
+            let read = Document::read(only.as_bytes()).map_err(|error| format!("outputs alone: {error}"))?;
+            holds("outputs alone are the same", document.is_encrypted || read.outputs == document.outputs)?;
+        }
+        let Ok(raised) = with_serial(text, u64::MAX) else { return Ok(()) };
+        let read = Document::read(&raised).map_err(|error| format!("another serial makes none: {error}"))?;
+        holds("the serial is the one", read.serial == Some(u64::MAX))?;
+        holds("nothing else changes", read.lineage == document.lineage && read.index == document.index)
+    })
 }
 
 pub(super) fn journal(corpus: &Corpus, dice: &mut Rng) -> Case {

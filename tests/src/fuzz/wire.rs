@@ -54,7 +54,7 @@ const QUERIES: [&str; 8] = [
 fn right(route: &Route) -> Shown {
     match route.auth {
         Auth::UpdateToken => Shown::UpdateToken,
-        Auth::Token | Auth::Nobody => Shown::Token,
+        Auth::Token | Auth::Nobody | Auth::State | Auth::Run => Shown::Token,
     }
 }
 
@@ -240,7 +240,11 @@ impl Server {
             .replace("{org}", ORG)
             .replace("{kind}", "update")
             .replace("{update}", &scene.update)
-            .replace("{version}", "1");
+            .replace("{version}", "1")
+            .replace("{other}", "1")
+            .replace("{guid}", "019b7c3a-0000-7000-8000-000000000001")
+            .replace("{project}", "net")
+            .replace("{state}", "default");
         let authorization = match call.shown {
             Shown::Token => format!("token {}", self.app.token),
             Shown::UpdateToken => format!("update-token {}", scene.token),

@@ -2,9 +2,10 @@
 
 use anyhow::bail;
 use serde::Serialize;
-use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::ids::{StackId, StateId};
 use statewright_shared::services::check as check_service;
 use statewright_shared::services::check::{Orphans, StackReport};
+use statewright_shared::services::check_states::{self, StateReport};
 
 use crate::args::Data;
 use crate::data;
@@ -22,7 +23,9 @@ pub(crate) struct Check {
 #[derive(Serialize)]
 struct Report {
     stacks: Vec<Line>,
-    /// What is wrong beside the stacks.
+    /// Terraform states.
+    states: Vec<StateLine>,
+    /// What is wrong beside the stacks and the states.
     store: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     orphans: Option<Vec<String>>,
@@ -55,20 +58,58 @@ impl Line {
     }
 }
 
+#[derive(Serialize)]
+struct StateLine {
+    state: Option<String>,
+    id: String,
+    deleted: bool,
+    versions: u64,
+    problems: Vec<String>,
+}
+
+impl StateLine {
+    fn new(id: StateId, report: StateReport) -> Self {
+        Self {
+            state: report.address.map(|address| address.to_string()),
+            id: id.to_string(),
+            deleted: report.is_removed,
+            versions: report.versions,
+            problems: report.problems,
+        }
+    }
+
+    fn name(&self) -> String {
+        self.state.clone().unwrap_or_else(|| self.id.clone())
+    }
+}
+
+/// How something is, in a word.
+fn health(problems: usize, deleted: bool) -> String {
+    match (problems, deleted) {
+        (0, false) => "good".to_owned(),
+        (0, true) => "good (deleted)".to_owned(),
+        (count, _) => format!("{count} wrong"),
+    }
+}
+
 impl Report {
     fn for_people(&self) -> String {
         let rows = self.stacks.iter().map(|line| {
-            let state = match (line.problems.len(), line.deleted) {
-                (0, false) => "good".to_owned(),
-                (0, true) => "good (deleted)".to_owned(),
-                (count, _) => format!("{count} wrong"),
-            };
-            vec![line.name(), line.versions.to_string(), state]
+            vec![line.name(), line.versions.to_string(), health(line.problems.len(), line.deleted)]
         });
         let mut text = table(&["STACK", "VERSIONS", "STATE"], rows);
-        for line in &self.stacks {
-            for problem in &line.problems {
-                text.push_str(&format!("\n{}: {problem}", line.name()));
+        if !self.states.is_empty() {
+            let rows = self.states.iter().map(|line| {
+                vec![line.name(), line.versions.to_string(), health(line.problems.len(), line.deleted)]
+            });
+            text.push_str("\n\n");
+            text.push_str(&table(&["TERRAFORM STATE", "VERSIONS", "STATE"], rows));
+        }
+        let of_stacks = self.stacks.iter().map(|line| (line.name(), &line.problems));
+        let of_states = self.states.iter().map(|line| (line.name(), &line.problems));
+        for (name, problems) in of_stacks.chain(of_states) {
+            for problem in problems {
+                text.push_str(&format!("\n{name}: {problem}"));
             }
         }
         for problem in &self.store {
@@ -95,6 +136,15 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     }
     bar.finish_and_clear();
     stacks.sort_by_key(Line::name);
+    let ids = check_states::states(&ctx, &*inventory).await?;
+    let bar = out.progress("states", Some(ids.len() as u64));
+    let mut states = Vec::with_capacity(ids.len());
+    for id in ids {
+        states.push(StateLine::new(id, check_states::state(&ctx, id).await?));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    states.sort_by_key(StateLine::name);
     let mut store = check_service::store(&ctx, &*inventory).await?;
     let orphans = match check.orphans {
         true => {
@@ -105,8 +155,10 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
         }
         false => None,
     };
-    let problems = store.len() + stacks.iter().map(|line| line.problems.len()).sum::<usize>();
-    let report = Report { stacks, store, orphans, problems };
+    let of_stacks = stacks.iter().map(|line| line.problems.len());
+    let of_states = states.iter().map(|line| line.problems.len());
+    let problems = store.len() + of_stacks.chain(of_states).sum::<usize>();
+    let report = Report { stacks, states, store, orphans, problems };
     out.answer(&report, Report::for_people)?;
     match problems {
         0 => Ok(()),

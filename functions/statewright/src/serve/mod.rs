@@ -28,7 +28,8 @@ use crate::audit::AuditFile;
 use crate::commands::{doctor, key};
 use crate::data;
 
-const GROUPS: &[Group] = &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin];
+const GROUPS: &[Group] =
+    &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin, Group::Tfstate];
 
 /// Serves until it is asked to stop.
 pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
@@ -43,8 +44,11 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         Ok(opened) => opened,
         Err(error) => return Err(doctor::why(&args.data, error).await),
     };
-    ctx.settings =
-        Settings { delta_cutoff_bytes: args.offer_delta_checkpoints, retention: args.keep.retention() };
+    ctx.settings = Settings {
+        delta_cutoff_bytes: args.offer_delta_checkpoints,
+        retention: args.keep.retention(),
+        states: args.state_limits(),
+    };
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),

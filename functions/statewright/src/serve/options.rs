@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use statewright_shared::context::Retention;
+use statewright_shared::context::{Retention, StateLimits};
 use statewright_shared::domain::names::{Login, OrgName};
 
 use crate::args::{Data, duration, login, organization};
@@ -74,6 +74,22 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::BODIES_BYTES_MAX >> 20,
     )]
     pub(crate) body_memory: usize,
+    /// The longest Terraform state that is taken, in MiB, up to 512. A longer one is refused after its client has changed the
+    /// infrastructure, so keep this high.
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "STATEWRIGHT_STATE_SIZE",
+        default_value_t = StateLimits::SERVER.bytes_max >> 20,
+    )]
+    pub(crate) state_size: usize,
+}
+
+impl Serve {
+    /// How long Terraform states may be.
+    pub(crate) fn state_limits(&self) -> StateLimits {
+        StateLimits { bytes_max: self.state_size.saturating_mul(1 << 20), ..StateLimits::SERVER }
+    }
 }
 
 /// What is kept, and for how long. A server judges by these when something is due, so they may be changed at any start.
@@ -109,13 +125,25 @@ pub(crate) struct Keep {
         value_parser = duration
     )]
     removed_stacks: Duration,
+    /// The newest versions of each Terraform state that are kept [default: all].
+    #[arg(long = "keep-state-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_STATE_VERSIONS")]
+    state_versions: Option<NonZeroU64>,
+    /// How long a write of a Terraform state that was refused is kept, so that it can be looked at and made a version.
+    #[arg(
+        long = "keep-rejected-states",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_REJECTED_STATES",
+        default_value = "30d",
+        value_parser = duration
+    )]
+    rejected_states: Duration,
 }
 
 impl Keep {
     /// As the sweeper reads it.
     pub(crate) fn retention(&self) -> Retention {
-        let &Self { versions, events, logs, removed_stacks } = self;
-        Retention { versions, logs, events, removed_stacks }
+        let &Self { versions, events, logs, removed_stacks, state_versions, rejected_states } = self;
+        Retention { versions, logs, events, removed_stacks, state_versions, rejected_states }
     }
 }
 

@@ -148,7 +148,7 @@ pub(crate) async fn import(
     (host, door): (AskedHost, Door),
     body: Body,
 ) -> Answer {
-    let sent_bytes = body.sent_bytes();
+    let sent_bytes = body.as_sent().len() as u64;
     let made = at_once::import(&app, &caller, &address, body.text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;

@@ -8,6 +8,8 @@ pub(super) mod nothing;
 pub(super) mod openapi;
 pub(super) mod read;
 pub(super) mod secrets;
+pub(super) mod states;
+pub(super) mod tfstate;
 
 use axum::Json;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};

@@ -25,6 +25,8 @@ fn all(routes: &[Route]) -> Value {
             "securitySchemes": {
                 "token": token("`token ` and an access token"),
                 "updateToken": token("`update-token ` and the token of the update in the path"),
+                "password": { "type": "http", "scheme": "basic", "description": "an access token as the password" },
+                "bearer": { "type": "http", "scheme": "bearer", "description": "an access token" },
             },
             "schemas": {
                 "Error": {
@@ -44,6 +46,7 @@ fn operation(route: &Route) -> Value {
         Auth::Nobody => json!([]),
         Auth::Token => json!([{ "token": [] }]),
         Auth::UpdateToken => json!([{ "updateToken": [] }]),
+        Auth::State | Auth::Run => json!([{ "password": [] }, { "bearer": [] }]),
     };
     let error = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
     let mut operation = json!({

@@ -1,0 +1,324 @@
+//! Terraform states for consoles and commands.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::value::RawValue;
+
+use super::read::Parameters;
+use super::{Answer, json, json_gzip, nothing, tfstate};
+use crate::api::App;
+use crate::api::body::{Body, JsonBody};
+use crate::api::path::{OrgPath, OtherPath, StatePath, WhichPath};
+use crate::api::trail::Trail;
+use crate::domain::ids::StateId;
+use crate::domain::names::{ProjectName, StateAddress};
+use crate::ports::Timestamp;
+use crate::services::caller::Caller;
+use crate::services::state_locks::{self, Held};
+use crate::services::state_versions::Which;
+use crate::services::states::{self, Edit, Located, Place, WithLock};
+use crate::services::{Error, state_versions, state_writes};
+use crate::wire::tfstate::{
+    AllRejected, Difference, ListedLock, Lock, Locks, NewState, Outputs, Rejected, Restored,
+    State as WireState, StateEdit, StateSummary, States, Version, Versions, WithReason,
+};
+
+/// A page of an organization's states, of one project or of all.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(mut query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
+    let project = query.remove("project").map(|project| ProjectName::parse(&project)).transpose()?;
+    let (listed, next) = states::list(&app, &caller, &org, project.as_ref(), after).await?;
+    let summary = |states::Listed { address, entry }| StateSummary {
+        id: entry.id.to_string(),
+        project: address.project.into(),
+        state: address.state.into(),
+        version: entry.version,
+        serial: entry.serial,
+        bytes: entry.bytes,
+        resource_count: entry.resource_count,
+        last_write: entry.last_write.map(Timestamp::to_rfc3339),
+    };
+    json(&States {
+        states: listed.into_iter().map(summary).collect(),
+        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+    })
+}
+
+fn parse_position(token: &str) -> Result<String, Error> {
+    let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.filter(|after| after.len() <= 256).ok_or_else(|| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })
+}
+
+/// Makes a state. Its id is the client's, if that brings one; sent again with it, it is the same state.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    trail: Trail,
+    body: Body,
+) -> Answer {
+    caller.check_org(&org)?;
+    let new: NewState = body.parse()?;
+    let address = StateAddress::parse(org.as_str(), &new.project, new.state.as_deref())?;
+    trail.state(&Place::Name(address.clone()));
+    let id = new.id.as_deref().map(parse_id).transpose()?;
+    let Located { id, head } = states::create(&app, &caller, &address, id, new.policy).await?;
+    json(&WireState::of(id.to_string(), head.value, None))
+}
+
+fn parse_id(id: &str) -> Result<StateId, Error> {
+    StateId::parse(id).ok_or_else(|| Error::Invalid("a state's id is a UUID in lower case".to_owned()))
+}
+
+/// A state, by its id or by its name.
+pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    // An organization that the caller may not see answers as everywhere.
+    if let Place::Name(address) = &place {
+        caller.check_org(&address.org)?;
+    }
+    let found = states::locate_with_lock(&app, &caller, &place).await?;
+    let lock = shown_lock(&app, &found);
+    json(&WireState::of(found.id.to_string(), found.head.value, lock))
+}
+
+fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
+    let holder = found.lock.as_ref()?.value.holder.clone()?;
+    let expired = state_locks::has_expired(&found.head.value, &holder, app.now());
+    Some(Lock::of(holder, expired, app.now()))
+}
+
+/// Renames a state, or changes its policy.
+pub(crate) async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    JsonBody(edit): JsonBody<StateEdit>,
+) -> Answer {
+    let Located { id, head } = states::locate(&app, &caller, &place).await?;
+    let address = match (&edit.project, &edit.state) {
+        (None, None) => None,
+        (project, state) => {
+            let StateAddress { org, project: old_project, state: old_state } = &head.value.address;
+            let project = project.as_deref().unwrap_or(old_project.as_str());
+            let state = state.as_deref().unwrap_or(old_state.as_str());
+            Some(StateAddress::parse(org.as_str(), project, Some(state))?)
+        }
+    };
+    trail.state_named(&head.value.address);
+    if let Some(address) = &address {
+        trail.detail(format!("to {}/{}", address.project, address.state));
+    }
+    let edit = Edit { address, policy: edit.policy };
+    let Located { head, .. } = states::edit(&app, &caller, &Place::Id(id), &edit).await?;
+    json(&WireState::of(id.to_string(), head.value, None))
+}
+
+/// Removes a state; it can be brought back for a while.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    Query(query): Parameters,
+) -> Answer {
+    let force = query.get("force").is_some_and(|force| force == "true");
+    trail.state_named(&states::remove(&app, &caller, &place, force).await?);
+    nothing()
+}
+
+/// Brings back a state that was removed.
+pub(crate) async fn bring_back(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+) -> Answer {
+    let Place::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    let Located { id, head } = states::bring_back(&app, &caller, id).await?;
+    trail.state_named(&head.value.address);
+    json(&WireState::of(id.to_string(), head.value, None))
+}
+
+/// The locks that are held in an organization: those of one page of its states.
+pub(crate) async fn locks(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(mut query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
+    let (held, next) = state_locks::list(&app, &caller, &org, after).await?;
+    let now = app.now();
+    let listed = |Held { state, holder, has_expired }| ListedLock {
+        state_id: state.entry.id.to_string(),
+        project: state.address.project.into(),
+        state: state.address.state.into(),
+        lock: Lock::of(holder, has_expired, now),
+    };
+    json(&Locks {
+        locks: held.into_iter().map(listed).collect(),
+        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+    })
+}
+
+/// Who holds a state's lock; `null` if nobody does.
+pub(crate) async fn lock(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let found = states::locate_with_lock(&app, &caller, &place).await?;
+    json(&shown_lock(&app, &found))
+}
+
+/// Locks a state by hand, for a reason.
+pub(crate) async fn lock_by_hand(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    JsonBody(reason): JsonBody<WithReason>,
+) -> Answer {
+    let (address, holder) = state_locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
+    trail.state_named(&address);
+    trail.detail(format!("by hand: {}", shortened(&reason.reason)));
+    json(&Lock::of(holder, false, app.now()))
+}
+
+/// Unlocks a state whoever holds its lock, for a reason.
+pub(crate) async fn unlock(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    body: Body,
+) -> Answer {
+    let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
+    trail.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
+    let (_, unlocked) = state_locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
+    trail.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A reason as far as the audit log keeps it.
+fn shortened(reason: &str) -> String {
+    const REASON_CHARS_MAX: usize = 200;
+    reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_CHARS_MAX).collect()
+}
+
+/// A page of a state's versions, the newest first.
+pub(crate) async fn versions(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    Query(query): Parameters,
+) -> Answer {
+    let before = query.get("continuationToken").map(|token| token.parse()).transpose().map_err(|_| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })?;
+    let (versions, more) = state_versions::versions(&app, &caller, &place, before).await?;
+    let last = versions.last().map(|version| version.version.to_string());
+    json(&Versions {
+        versions: versions.into_iter().map(Version::from).collect(),
+        continuation_token: last.filter(|_| more),
+    })
+}
+
+/// One version.
+pub(crate) async fn version(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    WhichPath(which): WhichPath,
+) -> Answer {
+    match which {
+        Which::Version(version) => {
+            json(&Version::from(state_versions::version(&app, &caller, &place, version).await?))
+        }
+        Which::Rejected(id) => {
+            let found =
+                state_versions::rejected(&app, &caller, &place).await?.into_iter().find(|(it, _)| *it == id);
+            let (_, rejected) = found
+                .ok_or_else(|| Error::NoStateVersion { state: place.to_string(), version: id.clone() })?;
+            json(&Rejected::of(id, rejected))
+        }
+    }
+}
+
+/// A text as its client sent it.
+pub(crate) async fn text(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    WhichPath(which): WhichPath,
+    trail: Trail,
+    headers: HeaderMap,
+) -> Answer {
+    let (address, gzip) = state_versions::download(&app, &caller, &place, &which).await?;
+    trail.state_named(&address);
+    trail.detail(format!("version {which}"));
+    json_gzip(&headers, gzip)
+}
+
+/// What differs between two texts, without values.
+pub(crate) async fn diff(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    WhichPath(one): WhichPath,
+    OtherPath(other): OtherPath,
+) -> Answer {
+    let difference = state_versions::compare(&app, &caller, &place, &one, &other).await?;
+    json(&Difference {
+        resources: difference.resources.map(Into::into),
+        outputs_added: difference.outputs_added,
+        outputs_changed: difference.outputs_changed,
+        outputs_removed: difference.outputs_removed,
+    })
+}
+
+/// Makes an old version, or a write that was refused, the next one.
+pub(crate) async fn restore(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    WhichPath(which): WhichPath,
+    trail: Trail,
+) -> Answer {
+    let written = state_writes::restore(&app, &caller, &place, &which).await?;
+    trail.state_named(&written.address);
+    trail.detail(format!("version {which} as {}", written.version));
+    json(&Restored { version: written.version })
+}
+
+/// The writes that were refused and are kept.
+pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let rejected = state_versions::rejected(&app, &caller, &place).await?;
+    json(&AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
+}
+
+/// The current outputs with their values.
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let found = state_versions::outputs(&app, &caller, &place).await?;
+    let state_versions::Outputs { version, outputs, .. } =
+        found.ok_or_else(|| Error::NoState(place.to_string()))?;
+    let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
+    let parse = |outputs: Vec<(String, String)>| {
+        outputs
+            .into_iter()
+            .map(|(name, text)| Ok((name, RawValue::from_string(text).map_err(broken)?)))
+            .collect::<Result<BTreeMap<_, _>, Error>>()
+    };
+    json(&Outputs { version, encrypted: outputs.is_none(), outputs: outputs.map(parse).transpose()? })
+}

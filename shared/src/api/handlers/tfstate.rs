@@ -1,0 +1,180 @@
+//! The protocol of Terraform's and OpenTofu's `backend "http"`. Its clients show their users nothing but a status, so each is
+//! chosen for what the client makes of it; above all, nothing here says 404, which a client takes for an empty state.
+
+use std::collections::HashMap;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use md5::{Digest, Md5};
+
+use super::{Answer, json, json_gzip, json_text, nothing};
+use crate::api::App;
+use crate::api::auth::RunCaller;
+use crate::api::body::{Body, JsonBody};
+use crate::api::error::Failure;
+use crate::api::path::StatePath;
+use crate::api::trail::Trail;
+use crate::domain::tfstate::LockInfo;
+use crate::services::caller::Caller;
+use crate::services::state_locks::Unlocked;
+use crate::services::state_writes::Proof;
+use crate::services::{Error, state_locks, state_versions, state_writes};
+use crate::wire::tfstate::LockInfo as WireLockInfo;
+
+type Parameters = Query<HashMap<String, String>>;
+
+/// The lock that a write says it holds.
+const LOCK_ID: &str = "ID";
+
+/// The current state as its client sent it; nothing, where there is none yet.
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: RunCaller,
+    StatePath(place): StatePath,
+    headers: HeaderMap,
+) -> Answer {
+    let caller = caller.holding(&app, &place, Proof::Token).await?;
+    match state_versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
+        Some(gzip) => json_gzip(&headers, gzip),
+        None => nothing(),
+    }
+}
+
+/// The next version of a state. Sent again after a lost answer, it is the same one.
+pub(crate) async fn write(
+    State(app): State<App>,
+    caller: RunCaller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    Query(mut query): Parameters,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
+    check_md5(&headers, body.as_sent())?;
+    let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
+    let bytes = body.text.len();
+    let written =
+        state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text).await.map_err(hide)?;
+    trail.state_named(&written.address);
+    trail.detail(match (written.replayed, &lock_id) {
+        (true, _) => format!("version {}, sent again", written.version),
+        (false, Some(_)) => format!("version {}", written.version),
+        (false, None) => format!("version {}, without a lock", written.version),
+    });
+    let mut response = StatusCode::OK.into_response();
+    let headers = response.headers_mut();
+    headers.insert("X-Statewright-Version", HeaderValue::from(written.version));
+    let limits = &app.settings.states;
+    if bytes >= limits.warn_from {
+        let words = format!(
+            "the state has {bytes} bytes; from {} bytes on it is worth splitting, and {} are the most",
+            limits.warn_from, limits.bytes_max
+        );
+        if let Ok(words) = HeaderValue::from_str(&words) {
+            headers.insert("X-Statewright-State-Size-Warning", words);
+        }
+    }
+    Ok(response)
+}
+
+/// Takes the lock. Sent again with the same ID after a lost answer, it is held as before.
+pub(crate) async fn lock(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    JsonBody(info): JsonBody<WireLockInfo>,
+) -> Answer {
+    let info = LockInfo::from(info);
+    info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    let address = state_locks::lock(&app, &caller, &place, &info).await.map_err(hide)?;
+    trail.state_named(&address);
+    trail.detail(format!("lock {}", short(&info.id)));
+    json(&WireLockInfo::from(info))
+}
+
+/// Gives back the lock: by its ID, or, without a body, whatever lock there is, as Terraform's `force-unlock` does.
+pub(crate) async fn unlock(
+    State(app): State<App>,
+    caller: RunCaller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    Query(mut query): Parameters,
+    body: Body,
+) -> Answer {
+    let info = match body.text.trim_ascii() {
+        [] => None,
+        _ => Some(LockInfo::from(body.parse::<WireLockInfo>()?)),
+    };
+    let in_query = query.remove(LOCK_ID).filter(|id| !id.is_empty());
+    let lock_id = info.as_ref().map(|info| info.id.as_str()).or(in_query.as_deref());
+    let caller = caller.holding(&app, &place, Proof::Id(lock_id)).await?;
+    if let Some(info) = &info {
+        info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    }
+    let (address, unlocked) = state_locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
+    if let Some(address) = &address {
+        trail.state_named(address);
+    }
+    trail.detail(in_words(&unlocked, &caller));
+    Ok(StatusCode::OK.into_response())
+}
+
+/// How a lock was given back, for the audit log.
+pub(super) fn in_words(unlocked: &Unlocked, caller: &Caller) -> String {
+    match unlocked {
+        Unlocked::Already => "it was not held".to_owned(),
+        Unlocked::ByItsId(holder) if holder.by.login == caller.user.login => {
+            format!("lock {}", short(&holder.info.id))
+        }
+        Unlocked::ByItsId(holder) => format!("lock {} of {}", short(&holder.info.id), holder.by.login),
+        Unlocked::Forced(holder) => format!("forced: lock {} of {}", short(&holder.info.id), holder.by.login),
+    }
+}
+
+/// A lock's ID as far as a log needs it: a client may have made up anything.
+fn short(id: &str) -> String {
+    id.chars().filter(char::is_ascii_graphic).take(40).collect()
+}
+
+/// A state that holds the current outputs alone, for `terraform_remote_state` of who needs no more.
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let outputs = state_versions::outputs(&app, &caller, &place).await.map_err(hide)?;
+    match outputs {
+        Some(state_versions::Outputs { document: Some(document), .. }) => {
+            Ok(json_text(Bytes::from(document)))
+        }
+        Some(state_versions::Outputs { outputs: None, .. }) => {
+            let words =
+                "its client encrypted this state, so its outputs are not known here: read the whole state";
+            Err(Error::StateForbidden(words.to_owned()).into())
+        }
+        Some(_) | None => nothing(),
+    }
+}
+
+/// A state that is not there, and one that the caller may not see: both are refused in a way that no client takes for an
+/// empty state.
+fn hide(error: Error) -> Failure {
+    match error {
+        Error::NoState(place) => Error::StateForbidden(place),
+        other => other,
+    }
+    .into()
+}
+
+/// Refuses a body that is not what its sender says it is.
+fn check_md5(headers: &HeaderMap, body: &Bytes) -> Result<(), Failure> {
+    let Some(said) = headers.get("Content-MD5") else { return Ok(()) };
+    let said = said.to_str().ok().and_then(|said| STANDARD.decode(said.trim()).ok());
+    if said.is_some_and(|said| said == Md5::digest(body).as_slice()) {
+        return Ok(());
+    }
+    Err(Error::Invalid("the body does not match its Content-MD5; it was changed on its way".to_owned())
+        .into())
+}

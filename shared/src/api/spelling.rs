@@ -1,0 +1,128 @@
+//! The ways in which clients spell what they do with a Terraform state. The route table has one of them for each: the one
+//! that gateways let through. Others that clients are configured with are changed into it here, so that the table, and what is
+//! made of it, stays short.
+//!
+//! | path | methods | as in the table |
+//! |---|---|---|
+//! | `…` | `GET`, `HEAD` | `GET …` |
+//! | `…` | `POST`, `PUT`, `PATCH` | `POST …` |
+//! | `…` | `LOCK`; `UNLOCK` | `POST …/lock`; `DELETE …/lock` |
+//! | `…/lock` | `LOCK`, `POST`, `PUT`; `UNLOCK`, `DELETE` | `POST …/lock`; `DELETE …/lock` |
+//! | `…/unlock` | `UNLOCK`, `POST`, `PUT`, `DELETE` | `DELETE …/lock` |
+//! | `…/outputs` | `GET`, `HEAD` | `GET …/outputs` |
+//!
+//! A slash at the end is passed over: a redirect would turn a write into a read.
+
+use axum::extract::Request;
+use axum::http::header::ALLOW;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::error::refusal;
+
+/// Where states are.
+const ROOT: &str = "/tfstate/";
+
+/// Changes a request into the table's own words.
+pub(super) async fn spell(mut request: Request, next: Next) -> Response {
+    match read(request.method(), request.uri().path()) {
+        Spelled::Otherwise => {}
+        Spelled::As(method, path) => {
+            let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+            let mut parts = request.uri().clone().into_parts();
+            // What was a path before is one without its end, too.
+            if let Ok(path) = PathAndQuery::try_from(format!("{path}{query}")) {
+                parts.path_and_query = Some(path);
+                if let Ok(uri) = Uri::from_parts(parts) {
+                    *request.uri_mut() = uri;
+                    *request.method_mut() = method;
+                }
+            }
+        }
+        Spelled::NotAllowed(allowed) => {
+            let words = format!("Method Not Allowed: {} is none of {allowed}", request.method());
+            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+            return response;
+        }
+    }
+    next.run(request).await
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Spelled {
+    /// It is not about a state.
+    Otherwise,
+    /// This is meant.
+    As(Method, String),
+    /// Only these are possible there.
+    NotAllowed(&'static str),
+}
+
+fn read(method: &Method, path: &str) -> Spelled {
+    let Some(rest) = path.strip_prefix(ROOT).map(|rest| rest.trim_end_matches('/')) else {
+        return Spelled::Otherwise;
+    };
+    let (state, word) = match rest.rsplit_once('/') {
+        Some((state, word @ ("lock" | "unlock" | "outputs"))) => (state, word),
+        _ => (rest, ""),
+    };
+    if !(1..=3).contains(&state.split('/').count()) || state.split('/').any(str::is_empty) {
+        return Spelled::Otherwise;
+    }
+    let locks = || format!("{ROOT}{state}/lock");
+    let itself = || format!("{ROOT}{rest}");
+    match (word, method.as_str()) {
+        ("", "GET" | "HEAD") | ("outputs", "GET" | "HEAD") => Spelled::As(method.clone(), itself()),
+        ("", "POST" | "PUT" | "PATCH") => Spelled::As(Method::POST, itself()),
+        ("", "LOCK") | ("lock", "LOCK" | "POST" | "PUT") => Spelled::As(Method::POST, locks()),
+        ("", "UNLOCK") | ("lock", "UNLOCK" | "DELETE") => Spelled::As(Method::DELETE, locks()),
+        ("unlock", "UNLOCK" | "POST" | "PUT" | "DELETE") => Spelled::As(Method::DELETE, locks()),
+        ("", _) => Spelled::NotAllowed("GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+        ("lock", _) => Spelled::NotAllowed("LOCK, POST, PUT, UNLOCK, DELETE"),
+        ("unlock", _) => Spelled::NotAllowed("UNLOCK, POST, PUT, DELETE"),
+        (_, _) => Spelled::NotAllowed("GET, HEAD"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, path: &str) -> String {
+        match read(&Method::from_bytes(method.as_bytes()).unwrap(), path) {
+            Spelled::Otherwise => "-".to_owned(),
+            Spelled::As(method, path) => format!("{method} {path}"),
+            Spelled::NotAllowed(allowed) => format!("not {allowed}"),
+        }
+    }
+
+    #[test]
+    fn each_spelling_is_read_as_the_one_of_the_table() {
+        for (method, path, expected) in [
+            ("GET", "/tfstate/acme/net/", "GET /tfstate/acme/net"),
+            ("HEAD", "/tfstate/acme/net/prod", "HEAD /tfstate/acme/net/prod"),
+            ("PUT", "/tfstate/id", "POST /tfstate/id"),
+            ("PATCH", "/tfstate/id", "POST /tfstate/id"),
+            ("LOCK", "/tfstate/id", "POST /tfstate/id/lock"),
+            ("UNLOCK", "/tfstate/id", "DELETE /tfstate/id/lock"),
+            ("LOCK", "/tfstate/id/lock", "POST /tfstate/id/lock"),
+            ("PUT", "/tfstate/acme/net/prod/lock", "POST /tfstate/acme/net/prod/lock"),
+            ("DELETE", "/tfstate/acme/net/lock", "DELETE /tfstate/acme/net/lock"),
+            ("UNLOCK", "/tfstate/acme/net/lock/", "DELETE /tfstate/acme/net/lock"),
+            ("PUT", "/tfstate/id/unlock", "DELETE /tfstate/id/lock"),
+            ("DELETE", "/tfstate/id", "not GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+            ("GET", "/tfstate/id/lock", "not LOCK, POST, PUT, UNLOCK, DELETE"),
+            ("LOCK", "/tfstate/id/unlock", "not UNLOCK, POST, PUT, DELETE"),
+            ("POST", "/tfstate/id/outputs", "not GET, HEAD"),
+            ("LOCK", "/api/user", "-"),
+            ("GET", "/tfstate/", "-"),
+            ("GET", "/tfstate/a//b", "-"),
+            ("GET", "/tfstate/a/b/c/d", "-"),
+        ] {
+            assert_eq!(asked(method, path), expected, "{method} {path}");
+        }
+    }
+}

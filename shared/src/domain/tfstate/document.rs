@@ -1,0 +1,297 @@
+//! The document of a state: format 4, the older formats that clients still read, and what OpenTofu encrypted.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::json::{self, Malformed, Reader};
+use super::index::Index;
+
+/// Why a body is no state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a state of Terraform or OpenTofu: {0}")]
+pub struct InvalidState(String);
+
+impl From<Malformed> for InvalidState {
+    fn from(malformed: Malformed) -> Self {
+        Self(malformed.to_string())
+    }
+}
+
+/// An output, without its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// Whether its configuration calls it sensitive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
+}
+
+/// What a server reads of a state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Document {
+    /// The serial. Only an encrypted state may be without one: the first clients that encrypted left it out.
+    pub serial: Option<u64>,
+    /// The lineage; `""` occurs.
+    pub lineage: Option<String>,
+    /// The version of the client that wrote it.
+    pub terraform_version: Option<String>,
+    /// Whether the client encrypted it: then there is nothing more to see.
+    pub is_encrypted: bool,
+    /// The outputs, in their order, as many as are named.
+    pub outputs: Vec<Output>,
+    /// How many outputs there are; not known of an encrypted one.
+    pub output_count: Option<u64>,
+    /// The instances; not known of an encrypted one, of an older format, and of one that is formed in an unknown way.
+    pub index: Option<Index>,
+    serial_at: Option<Range<usize>>,
+}
+
+/// Outputs that are named; the others are counted.
+const OUTPUTS_MAX: usize = 500;
+
+/// The longest text of a member that is kept beside a version, in bytes.
+const TEXT_BYTES_MAX: usize = 256;
+
+impl Document {
+    /// Reads a state: JSON with a serial, or what OpenTofu encrypted. Members of it that are formed in a way that we do not
+    /// know are passed over, since the client may know more than we do.
+    ///
+    /// # Errors
+    /// [`InvalidState`].
+    pub fn read(text: &[u8]) -> Result<Self, InvalidState> {
+        let mut document = Self::default();
+        let mut reader = Reader::from_bytes(text)?;
+        let (mut outputs, mut resources) = (None, None);
+        let mut serial = None;
+        reader.object(|reader, key| {
+            let start = reader.start();
+            match key.name.as_ref() {
+                "serial" => {
+                    let raw = value(reader)?;
+                    serial = Some(raw);
+                    document.serial_at = Some(start..start + raw.len());
+                }
+                "lineage" => document.lineage = text_of(value(reader)?),
+                "terraform_version" => document.terraform_version = text_of(value(reader)?),
+                "encryption_version" => document.is_encrypted = value(reader)? != "null",
+                "outputs" => outputs = Some(value(reader)?),
+                "resources" => resources = Some(value(reader)?),
+                _ => drop(reader.raw()?),
+            }
+            Ok(())
+        })?;
+        reader.finish()?;
+        document.serial = match serial.map(str::parse) {
+            Some(Ok(serial)) => Some(serial),
+            Some(Err(_)) => return Err(InvalidState("its serial is not a whole number from 0".to_owned())),
+            None if document.is_encrypted => None,
+            None => return Err(InvalidState("it has no serial".to_owned())),
+        };
+        if !document.is_encrypted {
+            let (named, count) = outputs.and_then(read_outputs).unwrap_or_default();
+            (document.outputs, document.output_count) = (named, Some(count));
+            document.index = resources.and_then(resources_of);
+        }
+        Ok(document)
+    }
+}
+
+/// The text of any value, without the space that may stand behind it.
+fn value<'a>(reader: &mut Reader<'a>) -> json::Result<&'a str> {
+    reader.raw().map(str::trim_ascii_end)
+}
+
+/// A string that is short enough to be kept.
+fn text_of(raw: &str) -> Option<String> {
+    let text = Reader::new(raw).string().ok()?;
+    (text.len() <= TEXT_BYTES_MAX).then(|| text.into_owned())
+}
+
+fn resources_of(raw: &str) -> Option<Index> {
+    if raw == "null" { Some(Index::default()) } else { Index::of_resources(raw) }
+}
+
+fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
+    let (mut outputs, mut count) = (Vec::new(), 0);
+    let mut reader = Reader::new(raw);
+    if reader.null().ok()? {
+        return Some((outputs, 0));
+    }
+    reader
+        .object(|reader, key| {
+            let output = reader.raw()?;
+            count += 1;
+            if outputs.len() < OUTPUTS_MAX {
+                let name = key.name.chars().take(TEXT_BYTES_MAX).collect();
+                outputs.push(Output { name, sensitive: is_sensitive(output) });
+            }
+            Ok(())
+        })
+        .ok()?;
+    Some((outputs, count))
+}
+
+fn is_sensitive(output: &str) -> bool {
+    let mut sensitive = false;
+    // What is no object says nothing.
+    let _ = Reader::new(output).object(|reader, key| {
+        let value = value(reader)?;
+        if key.name == "sensitive" {
+            sensitive = value == "true";
+        }
+        Ok(())
+    });
+    sensitive
+}
+
+/// The outputs of a state, each with the text of its object (`value`, `type`, `sensitive`), in their order; `None` where
+/// they are not to be seen: the client encrypted it.
+///
+/// # Errors
+/// [`InvalidState`].
+pub fn outputs_of(text: &[u8]) -> Result<Option<Vec<(String, &str)>>, InvalidState> {
+    let mut reader = Reader::from_bytes(text)?;
+    let (mut outputs, mut is_encrypted) = (Vec::new(), false);
+    reader.object(|reader, key| {
+        match key.name.as_ref() {
+            "encryption_version" => is_encrypted = value(reader)? != "null",
+            "outputs" => {
+                outputs.clear();
+                reader.optional(|reader| {
+                    reader.object(|reader, key| {
+                        outputs.push((key.name.into_owned(), value(reader)?));
+                        Ok(())
+                    })
+                })?;
+            }
+            _ => drop(reader.raw()?),
+        }
+        Ok(())
+    })?;
+    Ok((!is_encrypted).then_some(outputs))
+}
+
+/// A state that holds these outputs and nothing else: for readers that need no more. A client reads it as any state.
+pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> String {
+    let quoted = |text: Option<&str>| serde_json::Value::from(text.unwrap_or_default()).to_string();
+    let outputs: Vec<String> =
+        outputs.iter().map(|(name, output)| format!("{}:{output}", quoted(Some(name)))).collect();
+    format!(
+        r#"{{"version":4,"terraform_version":{},"serial":{},"lineage":{},"outputs":{{{}}},"resources":[],"check_results":null}}"#,
+        quoted(document.terraform_version.as_deref()),
+        document.serial.unwrap_or_default(),
+        quoted(document.lineage.as_deref()),
+        outputs.join(",")
+    )
+}
+
+/// The same state under another serial: nothing else of its bytes changes.
+///
+/// # Errors
+/// [`InvalidState`] for what is no state, and for an encrypted one: its inner serial cannot be changed.
+pub fn with_serial(text: &[u8], serial: u64) -> Result<Vec<u8>, InvalidState> {
+    let document = Document::read(text)?;
+    let Some(at) = document.serial_at.filter(|_| !document.is_encrypted) else {
+        let why =
+            "its client encrypted it, and only that can give it another serial: push it with the client";
+        return Err(InvalidState(why.to_owned()));
+    };
+    let mut changed = Vec::with_capacity(text.len() + 20);
+    changed.extend_from_slice(text.get(..at.start).unwrap_or_default());
+    changed.extend_from_slice(serial.to_string().as_bytes());
+    changed.extend_from_slice(text.get(at.end..).unwrap_or_default());
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE: &str = r#"{
+  "version": 4,
+  "terraform_version": "1.12.6",
+  "serial": 7,
+  "lineage": "aaaaaaaa-0000-4000-8000-000000000001",
+  "outputs": {
+    "o": { "value": "x", "type": "string" },
+    "s": { "value": "hunter2", "type": "string", "sensitive": true }
+  },
+  "resources": [],
+  "check_results": null
+}
+"#;
+
+    #[test]
+    fn a_state_tells_its_serial_its_lineage_and_its_outputs_without_their_values() {
+        let document = Document::read(STATE.as_bytes()).unwrap();
+        assert_eq!((document.serial, document.output_count), (Some(7), Some(2)));
+        assert_eq!(document.lineage.as_deref(), Some("aaaaaaaa-0000-4000-8000-000000000001"));
+        let outputs: Vec<_> =
+            document.outputs.iter().map(|output| (output.name.as_str(), output.sensitive)).collect();
+        assert_eq!(outputs, [("o", false), ("s", true)]);
+        assert!(!format!("{document:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_serial_is_replaced_and_nothing_else() {
+        let changed = with_serial(STATE.as_bytes(), u64::MAX).unwrap();
+        assert_eq!(String::from_utf8(changed).unwrap(), STATE.replace('7', &u64::MAX.to_string()));
+        assert_eq!(with_serial(b"{\"serial\": 1 \n}", 20).unwrap(), b"{\"serial\": 20 \n}");
+    }
+
+    #[test]
+    fn an_encrypted_state_is_taken_with_or_without_a_serial_and_shows_nothing() {
+        for (text, serial) in [
+            (
+                r#"{"serial":2,"lineage":"l","meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#,
+                Some(2),
+            ),
+            (r#"{"meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#, None),
+        ] {
+            let document = Document::read(text.as_bytes()).unwrap();
+            assert_eq!((document.serial, document.is_encrypted), (serial, true));
+            assert_eq!((document.output_count, &document.index), (None, &None));
+            assert_eq!(outputs_of(text.as_bytes()), Ok(None));
+            assert!(with_serial(text.as_bytes(), 9).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("", "expected an object"),
+            ("[]", "expected an object"),
+            ("{}", "it has no serial"),
+            (r#"{"serial":-1}"#, "whole number"),
+            (r#"{"serial":1.5}"#, "whole number"),
+            (r#"{"serial":1} x"#, "end of the text"),
+            (r#"{"serial":1"#, "`,` or `}`"),
+            ("<html>login</html>", "expected an object"),
+        ] {
+            let error = Document::read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn members_of_an_unknown_form_do_not_stand_in_the_way() {
+        let text = r#"{"serial":18446744073709551615,"lineage":7,"outputs":[1],"resources":{"a":1}}"#;
+        let document = Document::read(text.as_bytes()).unwrap();
+        assert_eq!((document.serial, document.lineage, document.index), (Some(u64::MAX), None, None));
+    }
+
+    #[test]
+    fn a_document_of_outputs_is_a_state_that_holds_them_alone() {
+        let outputs = outputs_of(STATE.as_bytes()).unwrap().unwrap();
+        let document = Document::read(STATE.as_bytes()).unwrap();
+        let text = outputs_document(&document, &outputs);
+        let read = Document::read(text.as_bytes()).unwrap();
+        assert_eq!(
+            (read.serial, &read.lineage, &read.outputs),
+            (Some(7), &document.lineage, &document.outputs)
+        );
+        assert_eq!(outputs_of(text.as_bytes()).unwrap().unwrap(), outputs);
+    }
+}

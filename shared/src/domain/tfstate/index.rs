@@ -1,0 +1,252 @@
+//! What is in a state, resource by resource, without what it says: enough to tell what a version changed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::super::json::{self, Reader};
+
+/// Addresses of each kind that [`Changes`] names; the others are counted.
+pub const NAMED_MAX: usize = 50;
+
+/// Instances that an index holds. A state of more has none, and nothing is told of what its versions change.
+const ENTRIES_MAX: usize = 100_000;
+
+/// The instances of a state by address, each with the start of the SHA-256 of its text. That is of secrets, too: an index
+/// is kept sealed, as the state is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index(BTreeMap<String, [u8; 8]>);
+
+/// What one version changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Instances that are new.
+    pub added_count: u64,
+    /// Instances whose text is another.
+    pub changed_count: u64,
+    /// Instances that are gone.
+    pub removed_count: u64,
+    /// The first of the new ones, by address.
+    pub added: Vec<String>,
+    /// The first of the changed ones.
+    pub changed: Vec<String>,
+    /// The first of those that are gone.
+    pub removed: Vec<String>,
+}
+
+impl Index {
+    /// The index of the `resources` of a state of format 4; `None` for what is not formed as these are.
+    pub(super) fn of_resources(resources: &str) -> Option<Self> {
+        let mut index = BTreeMap::new();
+        let mut whole = true;
+        Reader::new(resources)
+            .array(|reader| {
+                let resource = reader.raw()?;
+                whole &= index_resource(resource, &mut index).is_ok() && index.len() <= ENTRIES_MAX;
+                Ok(())
+            })
+            .ok()?;
+        whole.then_some(Self(index))
+    }
+
+    /// How many instances there are, deposed ones and those of data sources among them.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As lines of an address and a digest.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (address, digest) in &self.0 {
+            text.push_str(address);
+            text.push('\t');
+            text.push_str(&hex::encode(digest));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Reads [`Index::to_text`] back; `None` for anything else.
+    pub fn from_text(text: &str) -> Option<Self> {
+        text.lines()
+            .map(|line| {
+                let (address, digest) = line.rsplit_once('\t')?;
+                let mut bytes = [0; 8];
+                hex::decode_to_slice(digest, &mut bytes).ok()?;
+                Some((address.to_owned(), bytes))
+            })
+            .collect::<Option<_>>()
+            .map(Self)
+    }
+
+    /// What differs from `before` to this one.
+    pub fn changes_since(&self, before: &Self) -> Changes {
+        let mut changes = Changes::default();
+        for (address, digest) in &self.0 {
+            match before.0.get(address) {
+                None => note(&mut changes.added_count, &mut changes.added, address),
+                Some(old) if old != digest => note(&mut changes.changed_count, &mut changes.changed, address),
+                Some(_) => {}
+            }
+        }
+        for address in before.0.keys().filter(|address| !self.0.contains_key(*address)) {
+            note(&mut changes.removed_count, &mut changes.removed, address);
+        }
+        changes
+    }
+}
+
+/// An address is named as far as this, in characters; keys of `for_each` may be of any length.
+const ADDRESS_CHARS_MAX: usize = 200;
+
+fn note(count: &mut u64, named: &mut Vec<String>, address: &str) {
+    *count += 1;
+    if named.len() < NAMED_MAX {
+        named.push(address.chars().take(ADDRESS_CHARS_MAX).collect());
+    }
+}
+
+/// The instances of a resource, under addresses as the client prints them: `[module.]type.name[index]`, with `data.` in
+/// front of the type of a data source.
+fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json::Result<()> {
+    let mut reader = Reader::new(resource);
+    let (mut module, mut mode, mut kind, mut name) = (None, None, None, None);
+    let mut provider = "";
+    let mut instances = Vec::new();
+    reader.object(|reader, key| {
+        match key.name.as_ref() {
+            "module" => module = reader.optional(Reader::string)?,
+            "mode" => mode = reader.optional(Reader::string)?,
+            "type" => kind = reader.optional(Reader::string)?,
+            "name" => name = reader.optional(Reader::string)?,
+            "provider" => provider = reader.raw()?,
+            "instances" => {
+                instances = reader.optional(|reader| reader.list(Reader::raw))?.unwrap_or_default()
+            }
+            _ => drop(reader.raw()?),
+        }
+        Ok(())
+    })?;
+    let (Some(kind), Some(name)) = (kind, name) else { return Err(reader.expected("a type and a name")) };
+    let module = module.filter(|module| !module.is_empty()).map(|module| format!("{module}."));
+    let data = if mode.as_deref() == Some("data") { "data." } else { "" };
+    let address = format!("{}{data}{kind}.{name}", module.unwrap_or_default());
+    for instance in instances {
+        let (key, deposed) = instance_key(instance)?;
+        let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
+        let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
+        let mut digest = Sha256::new();
+        feed_without_space(&mut digest, provider);
+        feed_without_space(&mut digest, instance);
+        let mut short = [0; 8];
+        short.copy_from_slice(digest.finalize().first_chunk::<8>().unwrap_or(&[0; 8]));
+        index.insert(format!("{address}{key}{deposed}"), short);
+    }
+    Ok(())
+}
+
+/// Feeds a JSON text without the space between its values: Terraform indents what OpenTofu does not.
+fn feed_without_space(digest: &mut Sha256, text: &str) {
+    let mut kept = Vec::with_capacity(text.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in text.bytes() {
+        if in_string || !byte.is_ascii_whitespace() {
+            kept.push(byte);
+        }
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+    }
+    digest.update(kept);
+}
+
+/// The index key as it stands in the text, and which deposed object it is.
+fn instance_key(instance: &str) -> json::Result<(Option<&str>, Option<String>)> {
+    let (mut index_key, mut deposed) = (None, None);
+    Reader::new(instance).object(|reader, key| {
+        match key.name.as_ref() {
+            "index_key" => index_key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
+            "deposed" => deposed = reader.optional(Reader::string)?.map(|text| text.into_owned()),
+            _ => drop(reader.raw()?),
+        }
+        Ok(())
+    })?;
+    // A line of the text form is an address, whatever a made-up key holds.
+    let is_plain = |key: &&str| !key.contains(['\n', '\r', '\t']);
+    let deposed = deposed.filter(|key| !key.is_empty() && is_plain(&key.as_str()));
+    Ok((index_key.filter(is_plain), deposed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESOURCES: &str = r#"[
+        {"mode":"managed","type":"terraform_data","name":"a","provider":"p","instances":[{"attributes":{"id":"1"}}]},
+        {"module":"module.net[\"x\"]","mode":"data","type":"t","name":"b","provider":"p","instances":[
+            {"index_key":0,"attributes":{}},{"index_key":"k\"1","attributes":{}}]},
+        {"mode":"managed","type":"t","name":"c","instances":[{"deposed":"0badf00d"},{}]}
+    ]"#;
+
+    fn addresses(index: &Index) -> Vec<&str> {
+        index.0.keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn instances_are_found_under_the_addresses_that_the_client_prints() {
+        let index = Index::of_resources(RESOURCES).unwrap();
+        let expected = [
+            r#"module.net["x"].data.t.b["k\"1"]"#,
+            r#"module.net["x"].data.t.b[0]"#,
+            "t.c",
+            "t.c (deposed 0badf00d)",
+            "terraform_data.a",
+        ];
+        assert_eq!(addresses(&index), expected);
+        assert_eq!(Index::from_text(&index.to_text()), Some(index));
+    }
+
+    #[test]
+    fn what_a_version_changed_is_named() {
+        let before = Index::of_resources(RESOURCES).unwrap();
+        let after =
+            RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"2"}"#).replace("\"name\":\"c\"", "\"name\":\"d\"");
+        let changes = Index::of_resources(&after).unwrap().changes_since(&before);
+        assert_eq!(changes.added, ["t.d", "t.d (deposed 0badf00d)"]);
+        assert_eq!(changes.changed, ["terraform_data.a"]);
+        assert_eq!(changes.removed, ["t.c", "t.c (deposed 0badf00d)"]);
+        assert_eq!((changes.added_count, changes.changed_count, changes.removed_count), (2, 1, 2));
+        assert_eq!(before.changes_since(&before), Changes::default());
+    }
+
+    #[test]
+    fn space_between_values_changes_nothing_and_space_in_texts_does() {
+        let before = Index::of_resources(RESOURCES).unwrap();
+        let indented = RESOURCES.replace(':', " :\n  ");
+        assert_eq!(Index::of_resources(&indented).unwrap().changes_since(&before), Changes::default());
+        let other = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"1 \\" "}"#);
+        assert_eq!(Index::of_resources(&other).unwrap().changes_since(&before).changed, ["terraform_data.a"]);
+    }
+
+    #[test]
+    fn resources_of_another_form_have_no_index() {
+        for odd in [
+            "{}",
+            "[0]",
+            "[{}]",
+            r#"[{"type":0,"name":"a"}]"#,
+            r#"[{"type":"t","name":"a","instances":[7]}]"#,
+        ] {
+            assert_eq!(Index::of_resources(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Whether a write of a state is taken: a pure decision over what is stored and what was sent.
+//!
+//! Clients check serial and lineage themselves, after they locked and read, and tell nobody when a user forced them. So
+//! whoever holds the lock is believed; what comes without it is held to the rules.
+
+use serde::{Deserialize, Serialize};
+
+/// What the owner of a state demands of its writers. All of it is off unless somebody turned it on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Policy {
+    /// A write that does not hold the lock is refused, also when nobody holds it.
+    pub locks_required: bool,
+    /// A write whose serial falls, or whose lineage is another, is refused, also when it holds the lock.
+    pub strict: bool,
+    /// A lock may be taken over when it was held for so many seconds. What its holder sends then is kept apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_expires_after_seconds: Option<u64>,
+}
+
+/// The version that a state is at, as far as a write is judged by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Current<'a> {
+    /// The hex SHA-256 of its bytes.
+    pub sha256: &'a str,
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its lineage.
+    pub lineage: Option<&'a str>,
+    /// The lock under which it was written, with the SHA-256 of what was written under that.
+    pub under: Option<(&'a str, &'a [String])>,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent<'a> {
+    /// The hex SHA-256 of its bytes.
+    pub sha256: &'a str,
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its lineage.
+    pub lineage: Option<&'a str>,
+    /// The lock that the client says it holds.
+    pub lock_id: Option<&'a str>,
+}
+
+/// What becomes of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was taken before, and its answer was lost.
+    Replayed,
+    /// It becomes the next version.
+    Taken(Taken),
+    /// It is kept, but not as a version.
+    Refused(Refused),
+}
+
+/// What is worth saying of a write that is taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The serial is not above that of the version before.
+    pub serial_fell: bool,
+    /// The lineage is not that of the version before.
+    pub lineage_changed: bool,
+}
+
+/// Why a write is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refused {
+    /// Somebody else holds the lock, or it came without one while somebody does.
+    Locked,
+    /// It comes from a run whose lock was taken away, and who knows what happened since.
+    Displaced,
+    /// It came without a lock, and the state went on meanwhile.
+    Stale,
+    /// The state is written under its lock only.
+    LockRequired,
+    /// The state is strict, and this one's serial falls or its lineage is another.
+    Strict,
+}
+
+impl Refused {
+    /// The reason, in words for whoever sent it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Locked => "the state is locked by somebody else",
+            Self::Displaced => "the lock of this run is gone: it was broken, or given to another run",
+            Self::Stale => "it came without a lock, and another write was first",
+            Self::LockRequired => "this state is written under its lock only",
+            Self::Strict => "this state is strict: its serial must rise and its lineage stay",
+        }
+    }
+}
+
+/// Decides about a write: `holder` is the ID that holds the lock.
+pub fn judge(current: Option<Current<'_>>, holder: Option<&str>, policy: Policy, sent: Sent<'_>) -> Verdict {
+    if let Some(current) = current {
+        // A request that was delayed on its way must not bring back what its own run has replaced since.
+        let under = current.under.filter(|(lock, _)| Some(*lock) == sent.lock_id);
+        let was_written =
+            under.is_some_and(|(_, written)| written.iter().any(|sha256| sha256 == sent.sha256));
+        if current.sha256 == sent.sha256 || was_written {
+            return Verdict::Replayed;
+        }
+    }
+    match (holder, sent.lock_id) {
+        (Some(holder), Some(claimed)) if holder == claimed => {}
+        (Some(_), _) => return Verdict::Refused(Refused::Locked),
+        (None, Some(_)) => return Verdict::Refused(Refused::Displaced),
+        (None, None) if policy.locks_required => return Verdict::Refused(Refused::LockRequired),
+        (None, None) => {}
+    }
+    let taken = current.map_or_else(Taken::default, |current| Taken {
+        serial_fell: matches!((current.serial, sent.serial), (Some(old), Some(new)) if new <= old),
+        lineage_changed: current.lineage != sent.lineage,
+    });
+    if policy.strict && (taken.serial_fell || taken.lineage_changed) {
+        return Verdict::Refused(Refused::Strict);
+    }
+    // Two runs without locks began from the same version: the second to come would undo the first.
+    if holder.is_none() && taken.serial_fell && !taken.lineage_changed {
+        return Verdict::Refused(Refused::Stale);
+    }
+    Verdict::Taken(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at<'a>(serial: u64, written: &'a [String]) -> Current<'a> {
+        Current { sha256: "now", serial: Some(serial), lineage: Some("A"), under: Some(("run", written)) }
+    }
+
+    fn sent<'a>(sha256: &'a str, serial: u64, lock_id: Option<&'a str>) -> Sent<'a> {
+        Sent { sha256, serial: Some(serial), lineage: Some("A"), lock_id }
+    }
+
+    fn plain(current: Option<Current<'_>>, holder: Option<&str>, sent: Sent<'_>) -> Verdict {
+        judge(current, holder, Policy::default(), sent)
+    }
+
+    const FINE: Verdict = Verdict::Taken(Taken { serial_fell: false, lineage_changed: false });
+    const FELL: Verdict = Verdict::Taken(Taken { serial_fell: true, lineage_changed: false });
+
+    #[test]
+    fn the_holder_of_the_lock_is_believed() {
+        assert_eq!(plain(None, Some("run"), sent("new", 1, Some("run"))), FINE);
+        assert_eq!(plain(Some(at(5, &[])), Some("run"), sent("new", 6, Some("run"))), FINE);
+        assert_eq!(plain(Some(at(5, &[])), Some("run"), sent("new", 5, Some("run"))), FELL);
+        assert_eq!(plain(Some(at(5, &[])), Some("run"), sent("new", 3, Some("run"))), FELL);
+        let other = Sent { lineage: Some("B"), ..sent("new", 6, Some("run")) };
+        let changed = Taken { lineage_changed: true, ..Taken::default() };
+        assert_eq!(plain(Some(at(5, &[])), Some("run"), other), Verdict::Taken(changed));
+    }
+
+    #[test]
+    fn whoever_does_not_hold_it_is_refused() {
+        for claimed in [None, Some("other")] {
+            let verdict = plain(Some(at(5, &[])), Some("run"), sent("new", 6, claimed));
+            assert_eq!(verdict, Verdict::Refused(Refused::Locked), "{claimed:?}");
+        }
+        let displaced = plain(Some(at(5, &[])), None, sent("new", 6, Some("run")));
+        assert_eq!(displaced, Verdict::Refused(Refused::Displaced));
+        assert_eq!(plain(None, None, sent("new", 1, Some("run"))), Verdict::Refused(Refused::Displaced));
+    }
+
+    #[test]
+    fn without_locks_the_first_of_two_counts() {
+        assert_eq!(plain(None, None, sent("new", 1, None)), FINE);
+        assert_eq!(plain(Some(at(5, &[])), None, sent("new", 6, None)), FINE);
+        for serial in [4, 5] {
+            let verdict = plain(Some(at(5, &[])), None, sent("new", serial, None));
+            assert_eq!(verdict, Verdict::Refused(Refused::Stale), "{serial}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_already_is_a_replay_whoever_holds_the_lock() {
+        for (holder, claimed) in [(Some("run"), Some("run")), (Some("other"), Some("run")), (None, None)] {
+            assert_eq!(plain(Some(at(5, &[])), holder, sent("now", 5, claimed)), Verdict::Replayed);
+        }
+        // Its own run went on since; of another run it would be a forced push.
+        let written = ["earlier".to_owned()];
+        let delayed = sent("earlier", 4, Some("run"));
+        assert_eq!(plain(Some(at(5, &written)), Some("run"), delayed), Verdict::Replayed);
+        let forced = sent("earlier", 4, Some("next"));
+        assert_eq!(plain(Some(at(5, &written)), Some("next"), forced), FELL);
+    }
+
+    #[test]
+    fn a_policy_holds_for_everybody() {
+        let strict = Policy { strict: true, ..Policy::default() };
+        let fallen = sent("new", 5, Some("run"));
+        assert_eq!(judge(Some(at(5, &[])), Some("run"), strict, fallen), Verdict::Refused(Refused::Strict));
+        assert_eq!(judge(Some(at(5, &[])), Some("run"), strict, sent("new", 9, Some("run"))), FINE);
+        let locked = Policy { locks_required: true, ..Policy::default() };
+        let unlocked = judge(Some(at(5, &[])), None, locked, sent("new", 6, None));
+        assert_eq!(unlocked, Verdict::Refused(Refused::LockRequired));
+    }
+
+    #[test]
+    fn an_encrypted_state_without_a_serial_is_not_held_to_one() {
+        let sent = Sent { serial: None, ..sent("new", 0, None) };
+        assert_eq!(plain(Some(at(5, &[])), None, sent), FINE);
+    }
+}

@@ -1,0 +1,14 @@
+//! The states of Terraform and OpenTofu, as far as a server looks into them, and who may write one.
+//!
+//! A state is the client's: its bytes are kept as they came. What is read of it tells people what a version is, and lets
+//! a write be judged; nothing of it is ever repaired.
+
+mod document;
+mod index;
+mod judge;
+mod lock;
+
+pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
+pub use index::{Changes, Index, NAMED_MAX};
+pub use judge::{Current, Policy, Refused, Sent, Taken, Verdict, judge};
+pub use lock::{InvalidLock, LockInfo};

@@ -1,0 +1,160 @@
+//! Whether all that is stored of Terraform states reads back as what it should be: see [`super::check`].
+
+use std::collections::BTreeSet;
+
+use super::{Error, secrets, state_texts, store};
+use crate::context::Context;
+use crate::domain::ids::{KeyOwner, StateId};
+use crate::domain::names::StateAddress;
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::{RejectedState, StateEntry, StateHead, StateVersion};
+use crate::ports::{Inventory, Item, Order, Query};
+
+/// What was found of one state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateReport {
+    /// Its address, if its head can be read.
+    pub address: Option<StateAddress>,
+    /// Whether it was removed, and can be brought back.
+    pub is_removed: bool,
+    /// Versions that were looked at.
+    pub versions: u64,
+    /// What is wrong, in words.
+    pub problems: Vec<String>,
+}
+
+/// The ids of all states, those that were removed among them.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StateId>, Error> {
+    let (mut ids, mut from) = (BTreeSet::new(), None);
+    loop {
+        let part = store::inventory_items(ctx, inventory, "TFSTATE#", from.as_ref()).await?;
+        let id = |item: &Item| item.key.partition.strip_prefix("TFSTATE#").and_then(StateId::parse);
+        ids.extend(part.found.iter().filter_map(id));
+        from = part.next;
+        if from.is_none() {
+            return Ok(ids);
+        }
+    }
+}
+
+/// Looks at one state: its head, its name, every text that is kept, and its data keys. A state that moves meanwhile is looked
+/// at again.
+///
+/// # Errors
+/// Those of the ports. What is wrong with the state is in the report.
+pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
+    const LOOKS_MAX: usize = 3;
+    let key = ItemKeys::state_head(id);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let before = store::get(ctx, &key).await?.map(|item| item.revision);
+        let report = look_at(ctx, id).await?;
+        let after = store::get(ctx, &key).await?.map(|item| item.revision);
+        if report.problems.is_empty() || before == after || looks == LOOKS_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+async fn look_at(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
+    let mut report = StateReport::default();
+    let head = match found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)? {
+        Ok(Some(head)) => head.value,
+        Ok(None) => {
+            report.problems.push(format!("state {id} has no head"));
+            return Ok(report);
+        }
+        Err(words) => {
+            report.problems.push(format!("the head of state {id}: {words}"));
+            return Ok(report);
+        }
+    };
+    report.address = Some(head.address.clone());
+    report.is_removed = head.deleted.is_some();
+    // Of what is being erased nothing has to be whole.
+    if head.erasing {
+        return Ok(report);
+    }
+    if head.deleted.is_none() {
+        let entry = found(store::read::<StateEntry>(ctx, &ItemKeys::state_name(&head.address)).await)?;
+        match entry.map(|entry| entry.is_some_and(|entry| entry.value.id == id)) {
+            Ok(true) => {}
+            Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
+            Err(words) => report.problems.push(format!("its name: {words}")),
+        }
+    }
+    look_at_versions(ctx, id, &head, &mut report).await?;
+    let (partition, prefix) = ItemKeys::rejected_states(id);
+    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+        let looked = async {
+            let rejected = RejectedState::decode(&item.value)?;
+            state_texts::fetch(ctx, id, &rejected.kept).await.map(drop)
+        };
+        if let Err(words) = found(looked.await)? {
+            report.problems.push(format!("the refused write {}: {words}", item.key.sort));
+        }
+    }
+    report.problems.extend(secrets::key_problems(ctx, KeyOwner::State(id)).await?);
+    Ok(report)
+}
+
+async fn look_at_versions(
+    ctx: &Context,
+    id: StateId,
+    head: &StateHead,
+    report: &mut StateReport,
+) -> Result<(), Error> {
+    let (partition, prefix) = ItemKeys::state_versions(id);
+    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut last: Option<(u64, Option<StateVersion>)> = None;
+    loop {
+        let page = store::query(ctx, &query).await?;
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        for item in &page.items {
+            report.versions += 1;
+            let number = ItemKeys::parse_version_sort(&item.key.sort).unwrap_or(0);
+            // The oldest go first, so only the first that is there may have none before it.
+            if let Some((before, _)) = &last
+                && before + 1 != number
+            {
+                report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
+            }
+            let looked = async {
+                let (version, tail) = StateVersion::decode_with(&item.value)?;
+                state_texts::fetch(ctx, id, &version.kept).await?;
+                state_texts::fetch_index(ctx, id, &version, tail).await?;
+                Ok(version)
+            };
+            let looked = found(looked.await)?;
+            if let Err(words) = &looked {
+                report.problems.push(format!("version {number}: {words}"));
+            }
+            last = Some((number, looked.ok()));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    let (number, version) = last.map_or((0, None), |(number, version)| (number, version));
+    if head.version != number {
+        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+    } else if version.is_some_and(|version| Some(version.kept) != head.current) {
+        report.problems.push(format!("its head does not show what version {number} does"));
+    }
+    Ok(())
+}
+
+/// Tells what is wrong with what is stored from a store that does not answer.
+fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Port(error)) => Err(Error::Port(error)),
+        Err(Error::Broken(words)) => Ok(Err(words)),
+        Err(other) => Ok(Err(other.to_string())),
+    }
+}

@@ -1,0 +1,222 @@
+//! The locks of Terraform states. A lock is one item; taking it and giving it back are one conditional write each.
+//!
+//! A client may send either twice, when it did not see the answer: the lock's ID tells. The item stays when a lock ends, with
+//! the IDs that ended, so that a repeated unlock is told from the unlock of somebody else's lock.
+
+use futures::StreamExt;
+
+use super::caller::Caller;
+use super::states::{self, Listed, Place, WithLock};
+use super::{Error, RACES_MAX, store};
+use crate::context::Context;
+use crate::domain::names::{OrgName, StateAddress};
+use crate::domain::tfstate::LockInfo;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{StateHead, StateHolder, StateLock};
+use crate::ports::{Expect, Timestamp};
+
+/// IDs of locks that ended which are remembered.
+const ENDED_MAX: usize = 8;
+
+/// Locks that are read at once for a list.
+const READ_AT_ONCE: usize = 16;
+
+/// Takes the lock of a state, which is made if it is not there. Two reads at once and one conditional write; a refusal costs
+/// no more.
+///
+/// # Errors
+/// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`].
+pub async fn lock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    info: &LockInfo,
+) -> Result<StateAddress, Error> {
+    let found = states::find_or_create(ctx, caller, place).await?;
+    check_room(ctx, &found.head.value)?;
+    let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
+    take(ctx, &found, &holder).await?;
+    Ok(found.head.value.address)
+}
+
+/// Takes the lock by hand, to keep everybody out.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::StateLocked`].
+pub async fn lock_by_hand(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    reason: &str,
+) -> Result<(StateAddress, StateHolder), Error> {
+    let found = states::locate_with_lock(ctx, caller, place).await?;
+    let login = caller.user.login.to_string();
+    let info = LockInfo {
+        id: ctx.ids.uuid().to_string(),
+        operation: "manual".to_owned(),
+        info: reason.to_owned(),
+        who: login,
+        created: ctx.now().to_rfc3339(),
+        ..LockInfo::default()
+    };
+    info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    let holder = StateHolder { info, by: caller.requester(), since: ctx.now(), by_hand: true };
+    take(ctx, &found, &holder).await?;
+    Ok((found.head.value.address, holder))
+}
+
+/// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
+fn check_room(ctx: &Context, head: &StateHead) -> Result<(), Error> {
+    let limits = &ctx.settings.states;
+    let bytes = head.current.as_ref().map_or(0, |kept| kept.bytes);
+    match limits.no_lock_from {
+        Some(from) if bytes >= from as u64 => {
+            Err(Error::StateNearLimit { bytes, bytes_max: limits.bytes_max })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+async fn take(ctx: &Context, found: &WithLock, holder: &StateHolder) -> Result<(), Error> {
+    let key = ItemKeys::state_lock(found.id);
+    let mut lock = found.lock.clone();
+    for _ in 0..RACES_MAX {
+        let (mut next, expect) = match &lock {
+            Some(lock) => (lock.value.clone(), lock.unchanged()),
+            None => (StateLock::default(), Expect::Absent),
+        };
+        if let Some(other) = &next.holder {
+            if other.info.id == holder.info.id {
+                return Ok(());
+            }
+            if !has_expired(&found.head.value, other, ctx.now()) {
+                return Err(Error::StateLocked(Box::new(other.clone())));
+            }
+            let ended = other.info.id.clone();
+            end(&mut next, ended);
+        }
+        next.holder = Some(holder.clone());
+        let write = put(key.clone(), expect, ctx.ids.revision(), next.encode());
+        match store::commit(ctx, vec![write]).await? {
+            Ok(()) => return Ok(()),
+            // Somebody was first, and what lies there now says who.
+            Err(refusal) => lock = refusal.current.as_ref().map(Stored::read).transpose()?,
+        }
+    }
+    Err(Error::Contended("the state's lock"))
+}
+
+/// Whether the state's policy lets somebody else take this lock. Each write of its holder counts as a sign of life.
+pub fn has_expired(head: &StateHead, holder: &StateHolder, now: Timestamp) -> bool {
+    let Some(seconds) = head.policy.lock_expires_after_seconds.filter(|_| !holder.by_hand) else {
+        return false;
+    };
+    let wrote = head.under.as_ref().is_some_and(|under| under.lock == holder.info.id);
+    let alive = head.last_write.filter(|_| wrote).map_or(holder.since, |at| at.max(holder.since));
+    now.since(alive).as_secs() >= seconds
+}
+
+fn end(lock: &mut StateLock, id: String) {
+    lock.holder = None;
+    lock.ended.retain(|ended| *ended != id);
+    lock.ended.push(id);
+    let surplus = lock.ended.len().saturating_sub(ENDED_MAX);
+    lock.ended.drain(..surplus);
+}
+
+/// How a lock was given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unlocked {
+    /// Nobody held it, or this one was given back before.
+    Already,
+    /// By the ID that held it.
+    ByItsId(Box<StateHolder>),
+    /// By somebody who did not say, or could not know, which lock it is.
+    Forced(Box<StateHolder>),
+}
+
+/// Gives back a lock. Without an ID, whatever lock there is: Terraform's `force-unlock` sends none. Two reads at once and one
+/// conditional write. Says which state it is, where there is one.
+///
+/// # Errors
+/// [`Error::NotHolder`] with the holder, for the ID of another lock.
+pub async fn unlock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    id: Option<&str>,
+) -> Result<(Option<StateAddress>, Unlocked), Error> {
+    for _ in 0..RACES_MAX {
+        let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await?
+        else {
+            return Ok((None, Unlocked::Already));
+        };
+        let address = Some(head.value.address);
+        let Some(lock) = lock else { return Ok((address, Unlocked::Already)) };
+        let Some(holder) = lock.value.holder.clone().map(Box::new) else {
+            return Ok((address, Unlocked::Already));
+        };
+        let unlocked = match id {
+            None => Unlocked::Forced(holder.clone()),
+            Some(id) if id == holder.info.id => Unlocked::ByItsId(holder.clone()),
+            Some(id) if lock.value.ended.iter().any(|ended| ended == id) => {
+                return Ok((address, Unlocked::Already));
+            }
+            Some(_) => return Err(Error::NotHolder(holder)),
+        };
+        let mut next = lock.value.clone();
+        end(&mut next, holder.info.id.clone());
+        let key = ItemKeys::state_lock(state);
+        let write = put(key, lock.unchanged(), ctx.ids.revision(), next.encode());
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            return Ok((address, unlocked));
+        }
+    }
+    Err(Error::Contended("the state's lock"))
+}
+
+/// A lock that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The state.
+    pub state: Listed,
+    /// Who holds it.
+    pub holder: StateHolder,
+    /// Whether the state's policy lets somebody else take it.
+    pub has_expired: bool,
+}
+
+/// The locks of one page of an organization's states, with where the next page begins. One query, and two reads for each
+/// state of the page, some at once.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    after: Option<String>,
+) -> Result<(Vec<Held>, Option<String>), Error> {
+    let (listed, next) = states::list(ctx, caller, org, None, after).await?;
+    let read = |state: Listed| async move {
+        let place = Place::Id(state.entry.id);
+        // One that was removed meanwhile holds nothing.
+        let found = match states::find_with_lock(ctx, caller, &place).await {
+            Err(Error::NoState(_)) => None,
+            found => found?,
+        };
+        let Some(WithLock { head, lock: Some(lock), .. }) = found else { return Ok(None) };
+        let held = lock.value.holder.map(|holder| {
+            let has_expired = has_expired(&head.value, &holder, ctx.now());
+            Held { state, holder, has_expired }
+        });
+        Ok::<_, Error>(held)
+    };
+    let mut reads = futures::stream::iter(listed.into_iter().map(read)).buffered(READ_AT_ONCE);
+    let mut held = Vec::new();
+    while let Some(one) = reads.next().await {
+        held.extend(one?);
+    }
+    Ok((held, next))
+}

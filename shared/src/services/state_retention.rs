@@ -1,0 +1,122 @@
+//! How what is kept of Terraform states goes: by sweeps, a page at a time, items before blobs. See [`super::retention`].
+
+use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
+use super::retention::only_blob;
+use super::{Error, retention, store};
+use crate::context::Context;
+use crate::domain::ids::{KeyOwner, StateId};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Broken, Record, check, delete, put};
+use crate::layout::records::{Due, KeptState, RejectedState, StateHead, StateVersion};
+use crate::ports::{Expect, Item, Order, Query};
+
+/// Versions that one commit removes: each with its item and the due items of its two blobs.
+const VERSIONS_PER_COMMIT: usize = 30;
+
+/// A blob is named by one item in all its life: a restored version has a text of its own.
+fn due_of(kept: &KeptState) -> Due {
+    Due::Blob { key: kept.blob.clone(), stack: None }
+}
+
+fn blobs_of_version(item: &Item) -> Result<Vec<Due>, Broken> {
+    let version = StateVersion::decode(&item.value)?;
+    let index = version.index.as_ref().and_then(only_blob);
+    Ok([due_of(&version.kept)].into_iter().chain(index).collect())
+}
+
+/// Removes the versions of a state that are more than are kept, the oldest first. The current one stays.
+pub(super) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
+    let Some(kept) = ctx.settings.retention.state_versions else { return Ok(Next::Done) };
+    let head_key = ItemKeys::state_head(state);
+    let Some(head) = store::read::<StateHead>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let prunable = head.value.version.saturating_sub(kept.get());
+    // A removed state goes as a whole, or comes back as it was.
+    if prunable == 0 || head.value.deleted.is_some() {
+        return Ok(Next::Done);
+    }
+    let mut pages = Pages::default();
+    loop {
+        let (partition, prefix) = ItemKeys::state_versions(state);
+        let query =
+            Query { partition, prefix, after: None, order: Order::Ascending, limit: VERSIONS_PER_COMMIT };
+        let page = store::query(ctx, &query).await?;
+        let is_old = |item: &&Item| {
+            ItemKeys::parse_version_sort(&item.key.sort).is_some_and(|version| version <= prunable)
+        };
+        let old: Vec<&Item> = page.items.iter().take_while(is_old).collect();
+        if old.is_empty() {
+            return Ok(Next::Done);
+        }
+        if !pages.take() {
+            return Ok(Next::MoreOfIt);
+        }
+        let later = ctx.now().plus(BLOB_OUTLIVES);
+        let mut writes = vec![check(head_key.clone(), head.unchanged())];
+        for item in &old {
+            writes.extend(blobs_of_version(item)?.iter().map(|due| due_write(ctx, due, later)));
+            writes.push(delete(item.key.clone(), Expect::Any));
+        }
+        if store::commit(ctx, writes).await?.is_err() {
+            // The state goes on; the next sweep looks again.
+            return Ok(Next::AsItIs);
+        }
+        swept.pruned += old.len();
+    }
+}
+
+/// Looks at a refused write, which goes when it was kept for long enough.
+pub(super) async fn look_at_rejected(ctx: &Context, state: StateId, id: &str) -> Result<Next, Error> {
+    let key = ItemKeys::rejected_state(state, id);
+    let Some(rejected) = store::read::<RejectedState>(ctx, &key).await? else { return Ok(Next::Done) };
+    let until = rejected.value.at.plus(ctx.settings.retention.rejected_states);
+    if ctx.now() < until {
+        return Ok(Next::At(until));
+    }
+    let blob = due_write(ctx, &due_of(&rejected.value.kept), ctx.now().plus(BLOB_OUTLIVES));
+    // Refused: another sweep was here.
+    let _ = store::commit(ctx, vec![delete(key, rejected.unchanged()), blob]).await?;
+    Ok(Next::Done)
+}
+
+/// Looks at a state that was removed, and erases it when its time has come: what opens its texts first, its head last.
+pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
+    let head_key = ItemKeys::state_head(state);
+    let Some(head) = store::read::<StateHead>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };
+    let until = removed_at.plus(ctx.settings.retention.removed_stacks);
+    if !head.value.erasing {
+        if ctx.now() < until {
+            return Ok(Next::At(until));
+        }
+        // From here on nobody can bring it back, so nothing has to be whole any more.
+        let erasing = StateHead { erasing: true, ..head.value.clone() };
+        let write = put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode());
+        if store::commit(ctx, vec![write]).await?.is_err() {
+            return Ok(Next::AsItIs);
+        }
+    }
+    let blobs_at = removed_at.plus(ctx.settings.retention.removed_stacks).plus(BLOB_OUTLIVES);
+    let mut pages = Pages::default();
+    let nothing = |_: &Item| Ok(Vec::new());
+    let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
+    let keys = ItemKeys::data_keys(KeyOwner::State(state));
+    let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?
+        && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages)
+            .await?
+        && retention::erase_items(
+            ctx,
+            ItemKeys::state_versions(state),
+            blobs_of_version,
+            blobs_at,
+            &mut pages,
+        )
+        .await?;
+    if !is_gone {
+        return Ok(Next::MoreOfIt);
+    }
+    let writes = vec![delete(ItemKeys::state_lock(state), Expect::Any), delete(head_key, Expect::Any)];
+    // Nothing is expected, so nothing can be refused.
+    let _ = store::commit(ctx, writes).await?;
+    swept.erased += 1;
+    Ok(Next::Done)
+}

@@ -1,0 +1,115 @@
+//! The texts of Terraform states. They hold secrets in the open, so each lies sealed with its state's data key, as a gzip.
+
+use bytes::Bytes;
+
+use super::texts::{gunzip, gzip, in_background};
+use super::{Error, secrets, store};
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::tfstate::{Document, Index};
+use crate::layout::keys::{state_blob, state_index_blob};
+use crate::layout::records::{KeptState, Payload, StateVersion};
+use crate::ports::BlobKey;
+
+/// A text that was sent, with what is read of it.
+#[derive(Debug)]
+pub(super) struct SentText {
+    pub(super) text: Bytes,
+    pub(super) sha256: String,
+    pub(super) document: Document,
+}
+
+/// Reads a state, away from the threads that serve.
+pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
+    in_background(move || {
+        let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
+        let sha256 = store::sha256_hex(&text);
+        Ok(SentText { text, sha256, document })
+    })
+    .await
+}
+
+/// Stores a text under a key of its own.
+pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Result<KeptState, Error> {
+    let text = sent.text.clone();
+    let gzip = in_background(move || Ok(gzip(&text))).await?;
+    let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
+    let sealed = Bytes::from(sealed);
+    let hashed = sealed.clone();
+    let blob_sha256 = in_background(move || Ok(store::sha256_hex(&hashed))).await?;
+    let key = state_blob(state, ctx.ids.uuid());
+    let blob_bytes = sealed.len() as u64;
+    store::put_blob(ctx, &key, sealed).await?;
+    let document = &sent.document;
+    Ok(KeptState {
+        blob: key.to_string(),
+        blob_sha256,
+        blob_bytes,
+        sha256: sent.sha256.clone(),
+        bytes: sent.text.len() as u64,
+        serial: document.serial,
+        lineage: document.lineage.clone(),
+        terraform_version: document.terraform_version.clone(),
+        is_encrypted: document.is_encrypted,
+        resource_count: document.index.as_ref().map(|index| index.len() as u64),
+        output_count: document.output_count,
+    })
+}
+
+/// The gzip of a text as it was kept.
+pub(super) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
+    let sealed = store::fetch_blob(ctx, &kept.blob, &kept.blob_sha256).await?;
+    secrets::open(ctx, state.into(), Vec::from(sealed)).await.map(Bytes::from)
+}
+
+/// A text as its client sent it.
+pub(super) async fn fetch(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
+    let gzip = fetch_gzip(ctx, state, kept).await?;
+    let sha256 = kept.sha256.clone();
+    in_background(move || {
+        let text = gunzip(&gzip)?;
+        if store::sha256_hex(&text) != sha256 {
+            return Err(Error::Broken("a state is not what its client sent".to_owned()));
+        }
+        Ok(text.into())
+    })
+    .await
+}
+
+/// Seals an index, and stores it where it is too long for an item. `None` for a text that has none.
+pub(super) async fn keep_index(
+    ctx: &Context,
+    state: StateId,
+    document: &Document,
+) -> Result<Option<(Payload, Bytes)>, Error> {
+    let Some(index) = &document.index else { return Ok(None) };
+    let gzip = gzip(index.to_text().as_bytes());
+    let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
+    let key = || state_index_blob(state, ctx.ids.uuid());
+    store::keep(ctx, key, sealed.into()).await.map(Some)
+}
+
+/// The index of a version, from its record and that record's tail.
+pub(super) async fn fetch_index(
+    ctx: &Context,
+    state: StateId,
+    version: &StateVersion,
+    tail: Bytes,
+) -> Result<Option<Index>, Error> {
+    let Some(payload) = &version.index else { return Ok(None) };
+    let sealed = store::fetch(ctx, payload, tail).await?;
+    let gzip = secrets::open(ctx, state.into(), Vec::from(sealed)).await?;
+    let text = String::from_utf8(gunzip(&gzip)?).ok();
+    let index = text.and_then(|text| Index::from_text(&text));
+    index.map(Some).ok_or_else(|| Error::Broken(format!("the index of version {} is none", version.version)))
+}
+
+/// Removes what was stored for a write that was not needed after all, and that no item names.
+pub(super) async fn discard(ctx: &Context, keys: impl IntoIterator<Item = &str>) {
+    for key in keys.into_iter().filter_map(BlobKey::parse) {
+        if let Err(error) = store::delete_blob(ctx, &key).await {
+            // It is rubbish, which an operator's check lists; the request is answered all the same.
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "a blob that is not needed stays");
+        }
+    }
+}

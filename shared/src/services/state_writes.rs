@@ -1,0 +1,359 @@
+//! Writing Terraform states. Every write is a version that is kept, and one that cannot be is kept beside them: when a client
+//! sends a state, the infrastructure has changed already, and what it sends may be the only place that says how.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::caller::Caller;
+use super::due::due_write;
+use super::state_texts::{self, SentText};
+use super::states::{self, Place, WithLock};
+use super::{Error, RACES_MAX, state_versions, store};
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::names::StateAddress;
+use crate::domain::tfstate::{Current, Index, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::update::Requester;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, check, put};
+use crate::layout::records::{
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSource,
+    StateVersion, WrittenUnder,
+};
+use crate::ports::{Expect, Timestamp};
+
+/// Whoever holds a lock may write and give it back for so long after the token has ended with which it was taken: the lock
+/// is the proof that the run began in time.
+pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// Texts of one run that are remembered: it saves one each 20 seconds at most.
+const TEXTS_REMEMBERED_MAX: usize = 180;
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The state.
+    pub address: StateAddress,
+    /// Its current version.
+    pub version: u64,
+    /// Whether it was written before, and this was sent again.
+    pub replayed: bool,
+}
+
+/// Takes a state that a client wrote as the next version. `lock_id` is the lock that the client says it holds. Two reads at
+/// once, one more for what changed, a blob, and one commit.
+///
+/// # Errors
+/// [`Error::StateLocked`] and [`Error::StateRefused`] for a write that is kept, but not as a version; [`Error::Invalid`] for
+/// what is no state; [`Error::TooLarge`].
+pub async fn write(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    lock_id: Option<&str>,
+    text: Bytes,
+) -> Result<Written, Error> {
+    let bytes_max = ctx.settings.states.bytes_max;
+    if text.len() > bytes_max {
+        return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
+    }
+    let sent = state_texts::read(text).await?;
+    let mut attempt = Attempt { by: caller.requester(), sent, source: StateSource::Written, stored: None };
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = states::find_or_create(ctx, caller, place).await?;
+        let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
+        let verdict = {
+            let (current, sent) = (current_of(&head.value), attempt.sent(lock_id));
+            judge(current, holder.map(|holder| holder.info.id.as_str()), head.value.policy, sent)
+        };
+        let taken = match verdict {
+            Verdict::Replayed => {
+                attempt.discard(ctx).await;
+                return Ok(Written {
+                    address: head.value.address,
+                    version: head.value.version,
+                    replayed: true,
+                });
+            }
+            Verdict::Refused(why) => {
+                return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?);
+            }
+            Verdict::Taken(taken) => taken,
+        };
+        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+            return Ok(Written { address: head.value.address, version, replayed: false });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// What somebody whose token has ended shows of the lock that they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof<'a> {
+    /// Its ID, if they sent one.
+    Id(Option<&'a str>),
+    /// Nothing: a read carries no ID, and a run reads once more before it writes a state for the first time. So it has to be
+    /// the very token that took the lock.
+    Token,
+}
+
+/// Whether a token that has ended may still do this: its owner holds the lock, and took it before the end.
+///
+/// # Errors
+/// [`Error::Unauthenticated`] if not.
+pub async fn check_grace(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    proof: Proof<'_>,
+    ended: Timestamp,
+) -> Result<(), Error> {
+    const OVER: Error = Error::Unauthenticated(
+        "the access token has expired, and no lock of yours that was taken before is held; make a new token",
+    );
+    let found = match states::find_with_lock(ctx, caller, place).await {
+        Err(Error::NoState(_)) => return Err(OVER),
+        found => found?,
+    };
+    let holder = found.and_then(|found| found.lock).and_then(|lock| lock.value.holder).ok_or(OVER)?;
+    let is_theirs = match proof {
+        Proof::Id(id) => holder.by.login == caller.user.login && Some(holder.info.id.as_str()) == id,
+        Proof::Token => holder.by == caller.requester(),
+    };
+    if is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
+}
+
+/// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply
+/// goes on from there. Its bytes change only there.
+///
+/// # Errors
+/// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock; [`Error::Invalid`] for a state that its
+/// client encrypted, since the serial inside cannot be changed.
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    which: &state_versions::Which,
+) -> Result<Written, Error> {
+    let mut attempt: Option<(Option<u64>, Attempt)> = None;
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
+        if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+            return Err(Error::StateLocked(Box::new(holder)));
+        }
+        let newest = head.value.current.as_ref().and_then(|kept| kept.serial);
+        // Made anew where the state went on meanwhile.
+        if attempt.as_ref().is_none_or(|(made_for, _)| *made_for != newest) {
+            if let Some((_, old)) = attempt.take() {
+                old.discard(ctx).await;
+            }
+            attempt = Some((newest, prepare_restore(ctx, caller, id, newest, which).await?));
+        }
+        let Some((_, attempt)) = &mut attempt else { continue };
+        let lineage = attempt.sent.document.lineage.as_deref();
+        let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
+        let taken = Taken { serial_fell: false, lineage_changed: changed };
+        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+            return Ok(Written { address: head.value.address, version, replayed: false });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+async fn prepare_restore(
+    ctx: &Context,
+    caller: &Caller,
+    id: StateId,
+    newest: Option<u64>,
+    which: &state_versions::Which,
+) -> Result<Attempt, Error> {
+    let kept = state_versions::kept(ctx, id, which).await?;
+    let text = state_texts::fetch(ctx, id, &kept).await?;
+    let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
+        Error::Invalid("the state's serial cannot rise any more: push the state with the client".to_owned())
+    })?;
+    let text = with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?;
+    let source = match which {
+        state_versions::Which::Version(version) => StateSource::Restored(*version),
+        state_versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
+    };
+    let sent = state_texts::read(text.into()).await?;
+    Ok(Attempt { by: caller.requester(), sent, source, stored: None })
+}
+
+fn current_of(head: &StateHead) -> Option<Current<'_>> {
+    let kept = head.current.as_ref()?;
+    let under = head.under.as_ref().map(|under| (under.lock.as_str(), under.texts.as_slice()));
+    Some(Current { sha256: &kept.sha256, serial: kept.serial, lineage: kept.lineage.as_deref(), under })
+}
+
+/// A text on its way to be a version. What is stored of it is stored once, however often others are first.
+struct Attempt {
+    by: Requester,
+    sent: SentText,
+    source: StateSource,
+    stored: Option<(KeptState, Option<(Payload, Bytes)>)>,
+}
+
+impl Attempt {
+    fn sent<'a>(&'a self, lock_id: Option<&'a str>) -> Sent<'a> {
+        let document = &self.sent.document;
+        Sent {
+            sha256: &self.sent.sha256,
+            serial: document.serial,
+            lineage: document.lineage.as_deref(),
+            lock_id,
+        }
+    }
+
+    async fn store(
+        &mut self,
+        ctx: &Context,
+        id: StateId,
+    ) -> Result<(KeptState, Option<(Payload, Bytes)>), Error> {
+        if let Some(stored) = &self.stored {
+            return Ok(stored.clone());
+        }
+        let (kept, index) = futures::try_join!(
+            state_texts::keep(ctx, id, &self.sent),
+            state_texts::keep_index(ctx, id, &self.sent.document)
+        )?;
+        self.stored = Some((kept.clone(), index.clone()));
+        Ok((kept, index))
+    }
+
+    /// Removes what was stored, where nothing names it.
+    async fn discard(self, ctx: &Context) {
+        let Some((kept, index)) = self.stored else { return };
+        let mut keys = vec![kept.blob];
+        if let Some((Payload::Blob { key, .. }, _)) = index {
+            keys.push(key);
+        }
+        state_texts::discard(ctx, keys.iter().map(String::as_str)).await;
+    }
+
+    /// Makes it the next version, unless somebody was first.
+    async fn publish(
+        &mut self,
+        ctx: &Context,
+        id: StateId,
+        head: &Stored<StateHead>,
+        lock: Option<&Stored<StateLock>>,
+        taken: Taken,
+    ) -> Result<Option<u64>, Error> {
+        let before = async {
+            match head.value.version {
+                0 => Ok(Some(Index::default())),
+                version => state_versions::index(ctx, id, version).await,
+            }
+        };
+        let ((kept, index), before) = futures::try_join!(self.store(ctx, id), before)?;
+        let at = ctx.now();
+        let holder = lock.and_then(|lock| lock.value.holder.as_ref());
+        let document = &self.sent.document;
+        let changes =
+            document.index.as_ref().zip(before.as_ref()).map(|(now, before)| now.changes_since(before));
+        let version = head.value.version + 1;
+        let (payload, tail) = index.map_or((None, Bytes::new()), |(payload, tail)| (Some(payload), tail));
+        let record = StateVersion {
+            version,
+            at,
+            by: self.by.clone(),
+            source: self.source.clone(),
+            lock: holder.map(lock_of),
+            kept: kept.clone(),
+            outputs: document.outputs.clone(),
+            index: payload,
+            changes,
+            serial_fell: taken.serial_fell,
+            lineage_changed: taken.lineage_changed,
+        };
+        let next = StateHead {
+            version,
+            under: holder
+                .map(|holder| written_under(head.value.under.as_ref(), &holder.info.id, &kept.sha256)),
+            current: Some(kept),
+            last_write: Some(at),
+            ..head.value.clone()
+        };
+        let unmoved = lock.map_or(Expect::Absent, Stored::unchanged);
+        let mut writes = vec![
+            put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), next.encode()),
+            put(
+                ItemKeys::state_version(id, version),
+                Expect::Absent,
+                ctx.ids.revision(),
+                record.encode_with(&tail),
+            ),
+            check(ItemKeys::state_lock(id), unmoved),
+            states::entry_write(ctx, id, &next),
+        ];
+        if ctx.settings.retention.state_versions.is_some_and(|kept| version > kept.get()) {
+            writes.push(due_write(ctx, &Due::StateVersions(id), at));
+        }
+        Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
+    }
+
+    /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.
+    async fn reject(
+        mut self,
+        ctx: &Context,
+        id: StateId,
+        head: &StateHead,
+        holder: Option<&StateHolder>,
+        lock_id: Option<&str>,
+        why: Refused,
+    ) -> Result<Error, Error> {
+        let name: String = self.sent.sha256.chars().take(REJECTED_ID_CHARS).collect();
+        let key = ItemKeys::rejected_state(id, &name);
+        if store::get(ctx, &key).await?.is_none() {
+            let (kept, index) = self.store(ctx, id).await?;
+            if let Some((Payload::Blob { key, .. }, _)) = &index {
+                state_texts::discard(ctx, [key.as_str()]).await;
+            }
+            let at = ctx.now();
+            let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
+            let blob = kept.blob.clone();
+            let record = RejectedState { at, by: self.by.clone(), lock, why, version: head.version, kept };
+            let due = Due::RejectedState { state: id, id: name.clone() };
+            let writes = vec![
+                put(key, Expect::Absent, ctx.ids.revision(), record.encode()),
+                due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
+            ];
+            if store::commit(ctx, writes).await?.is_err() {
+                // The same was sent twice at once, and the other one is kept.
+                state_texts::discard(ctx, [blob.as_str()]).await;
+            }
+        }
+        Ok(match (why, holder) {
+            (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
+            _ => Error::StateRefused { why: why.in_words(), kept: name },
+        })
+    }
+}
+
+/// Characters of a SHA-256 in hex that name a refused write.
+const REJECTED_ID_CHARS: usize = 32;
+
+/// A lock's ID is kept as far as this, whatever a query says.
+const LOCK_ID_CHARS_MAX: usize = 128;
+
+fn lock_of(holder: &StateHolder) -> LockOf {
+    let info = &holder.info;
+    LockOf {
+        id: info.id.clone(),
+        operation: info.operation.clone(),
+        who: info.who.clone(),
+        version: info.version.clone(),
+    }
+}
+
+fn written_under(before: Option<&WrittenUnder>, lock: &str, sha256: &str) -> WrittenUnder {
+    let mut texts =
+        before.filter(|under| under.lock == lock).map(|under| under.texts.clone()).unwrap_or_default();
+    texts.push(sha256.to_owned());
+    let surplus = texts.len().saturating_sub(TEXTS_REMEMBERED_MAX);
+    texts.drain(..surplus);
+    WrittenUnder { lock: lock.to_owned(), texts }
+}

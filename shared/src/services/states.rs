@@ -1,0 +1,412 @@
+//! Terraform states: making, finding, listing, renaming, removing.
+
+use super::caller::Caller;
+use super::due::due_write;
+use super::{Error, RACES_MAX, store};
+use crate::context::{Context, REMEMBERED_FOR};
+use crate::domain::ids::StateId;
+use crate::domain::names::{OrgName, ProjectName, StateAddress};
+use crate::domain::tfstate::Policy;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, check, delete, put};
+use crate::layout::records::{Due, StateEntry, StateHead, StateLock};
+use crate::ports::{Expect, Order, Query, Revision, Write};
+
+/// States on one page of a list.
+pub const LIST_PAGE: usize = 200;
+
+/// How a state is named: by the id that it has for ever, or by the name that people gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// By its id.
+    Id(StateId),
+    /// By its name.
+    Name(StateAddress),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Name(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A state that was found.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// Its id.
+    pub id: StateId,
+    /// Its head as it was read.
+    pub head: Stored<StateHead>,
+}
+
+/// A state with its lock, read at once.
+#[derive(Debug, Clone)]
+pub struct WithLock {
+    /// Its id.
+    pub id: StateId,
+    /// Its head as it was read.
+    pub head: Stored<StateHead>,
+    /// Its lock as it was read; `None` before it was first locked.
+    pub lock: Option<Stored<StateLock>>,
+}
+
+/// Finds a state for a caller; `None` for a name of an organization of theirs that no state has. One read where the name
+/// is remembered or the id is given, two in sequence where it is not.
+///
+/// # Errors
+/// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see.
+pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Located>, Error> {
+    let found = look_up(ctx, caller, place, false).await?;
+    Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
+}
+
+/// As [`find`], where a state has to be there.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn locate(ctx: &Context, caller: &Caller, place: &Place) -> Result<Located, Error> {
+    find(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+}
+
+/// As [`find`], with the lock, which is read beside the head.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_with_lock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+) -> Result<Option<WithLock>, Error> {
+    look_up(ctx, caller, place, true).await
+}
+
+/// As [`find_with_lock`], where a state has to be there.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+    find_with_lock(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+}
+
+async fn look_up(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    with_lock: bool,
+) -> Result<Option<WithLock>, Error> {
+    let address = match place {
+        Place::Id(id) => {
+            let found = look_at(ctx, *id, with_lock).await?;
+            let is_visible = |found: &WithLock| {
+                found.head.value.deleted.is_none() && caller.may_see(&found.head.value.address.org)
+            };
+            let missing = || Error::NoState(place.to_string());
+            return found.filter(is_visible).ok_or_else(missing).map(Some);
+        }
+        Place::Name(address) => address,
+    };
+    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    if !caller.may_see(&address.org) {
+        return Err(Error::NoState(place.to_string()));
+    }
+    let is_it = |found: &WithLock| {
+        let head = &found.head.value;
+        head.address == *address && head.deleted.is_none()
+    };
+    if let Some(id) = ctx.memory.state_names.get(address, ctx.now(), REMEMBERED_FOR) {
+        let found = look_at(ctx, id, with_lock).await?.filter(is_it);
+        if found.is_some() {
+            return Ok(found);
+        }
+        ctx.memory.state_names.forget(address);
+    }
+    let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? else {
+        return Ok(None);
+    };
+    let id = entry.value.id;
+    let found = look_at(ctx, id, with_lock).await?.filter(is_it);
+    if found.is_some() {
+        ctx.memory.state_names.put(address.clone(), ctx.now(), id);
+    }
+    Ok(found)
+}
+
+/// A state's head, and its lock beside it where that is asked for.
+async fn look_at(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
+    let (head_key, lock_key) = (ItemKeys::state_head(id), ItemKeys::state_lock(id));
+    let head = store::read::<StateHead>(ctx, &head_key);
+    let (head, lock) = if with_lock {
+        futures::try_join!(head, store::read::<StateLock>(ctx, &lock_key))?
+    } else {
+        (head.await?, None)
+    };
+    Ok(head.map(|head| WithLock { id, head, lock }))
+}
+
+/// A new id, for who brings none: a UUID of version 7, so that ids sort by when they were made.
+pub fn new_id(ctx: &Context) -> StateId {
+    let mut random = [0; 10];
+    ctx.ids.fill(&mut random);
+    let millis = u64::try_from(ctx.now().0 / 1_000_000).unwrap_or(0);
+    StateId::new(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+}
+
+/// Makes a state. `id` is that of the client, if it brings one. Repeated with the same id and name by who made it, it is
+/// the same state.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::StateExists`].
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StateAddress,
+    id: Option<StateId>,
+    policy: Policy,
+) -> Result<Located, Error> {
+    caller.check_org(&address.org)?;
+    let brought = id.is_some();
+    let id = id.unwrap_or_else(|| new_id(ctx));
+    let head = new_head(ctx, caller, address, policy);
+    let (revision, writes) = create_writes(ctx, id, &head);
+    if store::commit(ctx, writes).await?.is_ok() {
+        return Ok(Located { id, head: Stored { value: head, revision } });
+    }
+    let there = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?;
+    match there {
+        Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
+        // Whose it is, is not for everybody to know: the id alone is taken.
+        Some(_) => Err(Error::StateExists(id.to_string())),
+        None => Err(Error::StateExists(address.to_string())),
+    }
+}
+
+impl StateHead {
+    /// Whether it is what this creation makes, or would have.
+    fn is_new_as(&self, other: &Self) -> bool {
+        self.deleted.is_none() && self.address == other.address && self.created_by == other.created_by
+    }
+}
+
+/// The head of a state without a version.
+pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, policy: Policy) -> StateHead {
+    StateHead {
+        address: address.clone(),
+        created: ctx.now(),
+        created_by: caller.user.login.clone(),
+        version: 0,
+        current: None,
+        last_write: None,
+        under: None,
+        policy,
+        deleted: None,
+        erasing: false,
+    }
+}
+
+fn create_writes(ctx: &Context, id: StateId, head: &StateHead) -> (Revision, Vec<Write>) {
+    let revision = ctx.ids.revision();
+    let entry = entry_of(id, head);
+    let writes = vec![
+        put(ItemKeys::state_head(id), Expect::Absent, revision, head.encode()),
+        put(ItemKeys::state_name(&head.address), Expect::Absent, ctx.ids.revision(), entry.encode()),
+    ];
+    (revision, writes)
+}
+
+/// Finds a state, or makes one of that name: what a client's first lock or first write asks for.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+    for _ in 0..RACES_MAX {
+        if let Some(found) = find_with_lock(ctx, caller, place).await? {
+            return Ok(found);
+        }
+        let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
+        match create(ctx, caller, address, None, Policy::default()).await {
+            Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
+            // Somebody else did at this moment.
+            Err(Error::StateExists(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Contended("the state's name"))
+}
+
+/// What lists show of a state.
+pub(super) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
+    let current = head.current.as_ref();
+    StateEntry {
+        id,
+        version: head.version,
+        last_write: head.last_write,
+        serial: current.and_then(|kept| kept.serial),
+        resource_count: current.and_then(|kept| kept.resource_count),
+        bytes: current.map_or(0, |kept| kept.bytes),
+    }
+}
+
+/// The write of the list's entry that goes with one of the head. Whoever writes an entry moves the head, so nothing needs to
+/// be expected of it.
+pub(super) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
+    let key = ItemKeys::state_name(&head.address);
+    put(key, Expect::Any, ctx.ids.revision(), entry_of(id, head).encode())
+}
+
+/// A line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The state's address.
+    pub address: StateAddress,
+    /// What lists show.
+    pub entry: StateEntry,
+}
+
+/// One page of an organization's states, of one project or of all, by project and name; with where the next one begins.
+/// One query.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    project: Option<&ProjectName>,
+    after: Option<String>,
+) -> Result<(Vec<Listed>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::state_names(org, project);
+    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let last = page.items.last().map(|item| item.key.sort.clone());
+    let listed = page
+        .items
+        .iter()
+        .map(|item| {
+            let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort))
+            })?;
+            let address = StateAddress { org: org.clone(), project, state };
+            Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok((listed, last.filter(|_| page.more)))
+}
+
+/// What of a state may be changed beside its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Another name, in the same organization.
+    pub address: Option<StateAddress>,
+    /// Another policy.
+    pub policy: Option<Policy>,
+}
+
+/// Renames a state, or changes what its owner demands of writers. Its id stays, and so does whoever holds its lock.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization.
+pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
+    for _ in 0..RACES_MAX {
+        let Located { id, head } = locate(ctx, caller, place).await?;
+        let mut next = head.value.clone();
+        next.policy = edit.policy.unwrap_or(next.policy);
+        if let Some(address) = &edit.address {
+            if address.org != next.address.org {
+                return Err(Error::Invalid("a state stays in its organization".to_owned()));
+            }
+            next.address = address.clone();
+        }
+        let revision = ctx.ids.revision();
+        let mut writes = vec![put(ItemKeys::state_head(id), head.unchanged(), revision, next.encode())];
+        let is_renamed = next.address != head.value.address;
+        if is_renamed {
+            let entry = entry_of(id, &next).encode();
+            let key = ItemKeys::state_name(&next.address);
+            writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
+            writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+        }
+        match store::commit(ctx, writes).await? {
+            Ok(()) => {
+                ctx.memory.state_names.forget(&head.value.address);
+                return Ok(Located { id, head: Stored { value: next, revision } });
+            }
+            Err(refusal) if is_renamed && refusal.index == 1 => {
+                return Err(Error::StateExists(next.address.to_string()));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// Removes a state: hides it, and frees its name at once. Its versions are kept for as long as a removed stack's, and until
+/// then it can be brought back by its id.
+///
+/// # Errors
+/// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    force: bool,
+) -> Result<StateAddress, Error> {
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
+        if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+            return Err(Error::StateLocked(Box::new(holder)));
+        }
+        let current = head.value.current.as_ref();
+        match current.and_then(|kept| kept.resource_count) {
+            Some(count @ 1..) if !force => return Err(Error::StateHasResources(count)),
+            _ => {}
+        }
+        let at = ctx.now();
+        let deleted = StateHead { deleted: Some(at), ..head.value.clone() };
+        let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
+        let writes = vec![
+            put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), deleted.encode()),
+            check(ItemKeys::state_lock(id), unlocked),
+            delete(ItemKeys::state_name(&head.value.address), Expect::Any),
+            due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.state_names.forget(&head.value.address);
+            return Ok(head.value.address);
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// Brings back a state that was removed, under the name that it had, with its versions and its policy.
+///
+/// # Errors
+/// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken.
+pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
+    let missing = || Error::NoState(id.to_string());
+    for _ in 0..RACES_MAX {
+        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?.ok_or_else(missing)?;
+        if head.value.erasing || !caller.may_see(&head.value.address.org) {
+            return Err(missing());
+        }
+        if head.value.deleted.is_none() {
+            return Ok(Located { id, head });
+        }
+        let back = StateHead { deleted: None, ..head.value.clone() };
+        let revision = ctx.ids.revision();
+        let entry = entry_of(id, &back).encode();
+        let writes = vec![
+            put(ItemKeys::state_head(id), head.unchanged(), revision, back.encode()),
+            put(ItemKeys::state_name(&back.address), Expect::Absent, ctx.ids.revision(), entry),
+        ];
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(Located { id, head: Stored { value: back, revision } }),
+            Err(refusal) if refusal.index == 1 => return Err(Error::StateExists(back.address.to_string())),
+            Err(_) => {}
+        }
+    }
+    Err(Error::Contended("the state"))
+}

@@ -1,0 +1,469 @@
+//! The shapes of Terraform states: what `terraform` and `tofu` send when they lock, and our own for consoles and commands.
+//!
+//! Sources: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/remote-state/http/client.go` and
+//! `internal/states/statemgr/locker.go`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::tfstate::{Changes, LockInfo as DomainLockInfo, Output, Policy, Refused};
+use crate::layout::records::{
+    KeptState, LockOf, RejectedState, StateHead, StateHolder, StateSource, StateVersion,
+};
+use crate::ports::Timestamp;
+
+/// Lock info, as clients send it and read it. What is left out is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct LockInfo {
+    /// Made by the client for each run.
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// Such as `OperationTypeApply`.
+    pub operation: String,
+    /// Always empty with this backend; the reason of a lock that was taken by hand.
+    pub info: String,
+    /// `user@host`.
+    pub who: String,
+    /// The client's version.
+    pub version: String,
+    /// RFC 3339, by the client's clock.
+    pub created: String,
+    /// Always empty with this backend.
+    pub path: String,
+}
+
+impl From<LockInfo> for DomainLockInfo {
+    fn from(info: LockInfo) -> Self {
+        let LockInfo { id, operation, info, who, version, created, path } = info;
+        Self { id, operation, info, who, version, created, path }
+    }
+}
+
+impl From<DomainLockInfo> for LockInfo {
+    fn from(info: DomainLockInfo) -> Self {
+        let DomainLockInfo { id, operation, info, who, version, created, path } = info;
+        Self { id, operation, info, who, version, created, path }
+    }
+}
+
+/// The body of a refusal because of a lock: the holder's lock info, which clients print, and beside it who that really is.
+#[derive(Debug, Clone, Serialize)]
+pub struct LockedBody {
+    #[serde(flatten)]
+    info: LockInfo,
+    /// The login behind the token that took the lock.
+    principal: String,
+    code: u16,
+    message: String,
+}
+
+impl LockedBody {
+    /// The body for this holder.
+    pub fn of(holder: &StateHolder, code: u16, message: String) -> Self {
+        let mut info = LockInfo::from(holder.info.clone());
+        // A client cannot read lock info without a time.
+        if info.created.is_empty() {
+            info.created = holder.since.to_rfc3339();
+        }
+        Self { info, principal: holder.by.login.to_string(), code, message }
+    }
+}
+
+/// A lock that is held.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lock {
+    /// The lock's ID.
+    #[serde(rename = "ID")]
+    pub id: String,
+    /// What its holder does.
+    pub operation: String,
+    /// The reason of a lock that was taken by hand.
+    pub info: String,
+    /// Who the holder says to be.
+    pub who: String,
+    /// The client's version.
+    pub version: String,
+    /// Who the holder is.
+    pub principal: String,
+    /// The name of the token that took it.
+    pub token: String,
+    /// Since when, RFC 3339, by the server's clock.
+    pub since: String,
+    /// For how long, in seconds.
+    pub age_seconds: u64,
+    /// Whether a person took it by hand.
+    pub by_hand: bool,
+    /// Whether the state's policy lets somebody else take it.
+    pub expired: bool,
+}
+
+impl Lock {
+    /// A lock as it is shown now.
+    pub fn of(holder: StateHolder, expired: bool, now: Timestamp) -> Self {
+        let StateHolder { info, by, since, by_hand } = holder;
+        Self {
+            id: info.id,
+            operation: info.operation,
+            info: info.info,
+            who: info.who,
+            version: info.version,
+            principal: by.login.to_string(),
+            token: by.token.to_string(),
+            since: since.to_rfc3339(),
+            age_seconds: now.since(since).as_secs(),
+            by_hand,
+            expired,
+        }
+    }
+}
+
+/// A lock in the list of an organization's.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedLock {
+    /// The state's id.
+    pub state_id: String,
+    /// The project.
+    pub project: String,
+    /// The state.
+    pub state: String,
+    /// The lock.
+    pub lock: Lock,
+}
+
+/// A page of locks. A page may be empty and others follow.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Locks {
+    /// The locks.
+    pub locks: Vec<ListedLock>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A line of a list of states.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateSummary {
+    /// The id.
+    pub id: String,
+    /// The project.
+    pub project: String,
+    /// The state: a workspace of the project.
+    pub state: String,
+    /// The current version; 0 before the first.
+    pub version: u64,
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its instances; null where that is not known.
+    pub resource_count: Option<u64>,
+    /// When it was written, RFC 3339.
+    pub last_write: Option<String>,
+}
+
+/// A page of states.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct States {
+    /// The states, by project and name.
+    pub states: Vec<StateSummary>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// What creates a state.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewState {
+    /// The id, a UUID in lower case that the client made; else the server makes one.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The project.
+    pub project: String,
+    /// The state; `default` if left out.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// What its owner demands of writers.
+    #[serde(default)]
+    pub policy: Policy,
+}
+
+/// What changes a state.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StateEdit {
+    /// Another project.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Another name.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// Another policy.
+    #[serde(default)]
+    pub policy: Option<Policy>,
+}
+
+/// A reason, for whoever reads the audit log.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct WithReason {
+    /// Why.
+    pub reason: String,
+    /// To unlock: only if it is this lock.
+    #[serde(rename = "ID")]
+    pub id: Option<String>,
+}
+
+/// A text of a state.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Text {
+    /// Its serial.
+    pub serial: Option<u64>,
+    /// Its lineage.
+    pub lineage: Option<String>,
+    /// The version of the client that wrote it.
+    pub terraform_version: Option<String>,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The hex SHA-256 of its bytes.
+    pub sha256: String,
+    /// Whether the client encrypted it.
+    pub encrypted: bool,
+    /// Its instances; null where that is not known.
+    pub resource_count: Option<u64>,
+    /// Its outputs; null where that is not known.
+    pub output_count: Option<u64>,
+}
+
+impl From<KeptState> for Text {
+    fn from(kept: KeptState) -> Self {
+        Self {
+            serial: kept.serial,
+            lineage: kept.lineage,
+            terraform_version: kept.terraform_version,
+            bytes: kept.bytes,
+            sha256: kept.sha256,
+            encrypted: kept.is_encrypted,
+            resource_count: kept.resource_count,
+            output_count: kept.output_count,
+        }
+    }
+}
+
+/// A state.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// The id.
+    pub id: String,
+    /// The organization.
+    pub organization: String,
+    /// The project.
+    pub project: String,
+    /// The state: a workspace of the project.
+    pub state: String,
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// Who made it.
+    pub created_by: String,
+    /// The current version; 0 before the first.
+    pub version: u64,
+    /// When that was written, RFC 3339.
+    pub last_write: Option<String>,
+    /// The current text.
+    pub current: Option<Text>,
+    /// What its owner demands of writers.
+    pub policy: Policy,
+    /// Who holds its lock.
+    pub lock: Option<Lock>,
+    /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
+    pub path: String,
+}
+
+impl State {
+    /// A state as it is shown.
+    pub fn of(id: String, head: StateHead, lock: Option<Lock>) -> Self {
+        Self {
+            path: format!("/tfstate/{id}"),
+            id,
+            organization: head.address.org.into(),
+            project: head.address.project.into(),
+            state: head.address.state.into(),
+            created: head.created.to_rfc3339(),
+            created_by: head.created_by.to_string(),
+            version: head.version,
+            last_write: head.last_write.map(Timestamp::to_rfc3339),
+            current: head.current.map(Text::from),
+            policy: head.policy,
+            lock,
+        }
+    }
+}
+
+/// A version of a state.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// The version.
+    pub version: u64,
+    /// When it was written, RFC 3339.
+    pub at: String,
+    /// Who wrote it.
+    pub by: String,
+    /// The name of the token that was shown.
+    pub token: String,
+    /// `written`, `restored` or `promoted`.
+    pub source: &'static str,
+    /// The version that was restored, or the refused write that was promoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// The lock that its writer held.
+    pub lock: Option<LockOf>,
+    /// The text.
+    #[serde(flatten)]
+    pub text: Text,
+    /// The outputs, without their values.
+    pub outputs: Vec<Output>,
+    /// What changed since the version before; null where that is not known.
+    pub changes: Option<ChangesOf>,
+    /// The serial is not above that of the version before.
+    pub serial_fell: bool,
+    /// The lineage is not that of the version before.
+    pub lineage_changed: bool,
+}
+
+/// What differs, instance by instance. Addresses are the first of each kind.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangesOf {
+    added_count: u64,
+    changed_count: u64,
+    removed_count: u64,
+    added: Vec<String>,
+    changed: Vec<String>,
+    removed: Vec<String>,
+}
+
+impl From<Changes> for ChangesOf {
+    fn from(changes: Changes) -> Self {
+        let Changes { added_count, changed_count, removed_count, added, changed, removed } = changes;
+        Self { added_count, changed_count, removed_count, added, changed, removed }
+    }
+}
+
+impl From<StateVersion> for Version {
+    fn from(version: StateVersion) -> Self {
+        let (source, of) = match version.source {
+            StateSource::Written => ("written", None),
+            StateSource::Restored(of) => ("restored", Some(of.to_string())),
+            StateSource::Promoted(of) => ("promoted", Some(of)),
+        };
+        Self {
+            version: version.version,
+            at: version.at.to_rfc3339(),
+            by: version.by.login.to_string(),
+            token: version.by.token.to_string(),
+            source,
+            of,
+            lock: version.lock,
+            text: version.kept.into(),
+            outputs: version.outputs,
+            changes: version.changes.map(Into::into),
+            serial_fell: version.serial_fell,
+            lineage_changed: version.lineage_changed,
+        }
+    }
+}
+
+/// A page of versions, the newest first.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// The versions.
+    pub versions: Vec<Version>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A write that was refused and kept.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejected {
+    /// Its id, which stands for a version where one is asked for.
+    pub id: String,
+    /// When it came first, RFC 3339.
+    pub at: String,
+    /// Who sent it.
+    pub by: String,
+    /// The lock that it was sent under, by its own word.
+    pub lock: Option<String>,
+    /// Why it was refused.
+    pub why: Refused,
+    /// The version that the state was at.
+    pub version: u64,
+    /// The text.
+    #[serde(flatten)]
+    pub text: Text,
+}
+
+impl Rejected {
+    /// A refused write as it is shown.
+    pub fn of(id: String, rejected: RejectedState) -> Self {
+        Self {
+            id,
+            at: rejected.at.to_rfc3339(),
+            by: rejected.by.login.to_string(),
+            lock: rejected.lock,
+            why: rejected.why,
+            version: rejected.version,
+            text: rejected.kept.into(),
+        }
+    }
+}
+
+/// The refused writes of a state, the newest first.
+#[derive(Debug, Clone, Serialize)]
+pub struct AllRejected {
+    /// Them.
+    pub rejected: Vec<Rejected>,
+}
+
+/// What differs between two texts. No values.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The instances; null where one of the two is not to be looked into.
+    pub resources: Option<ChangesOf>,
+    /// Outputs that are new.
+    pub outputs_added: Vec<String>,
+    /// Outputs that are others.
+    pub outputs_changed: Vec<String>,
+    /// Outputs that are gone.
+    pub outputs_removed: Vec<String>,
+}
+
+/// The outputs of a state.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outputs {
+    /// The version that they are of.
+    pub version: u64,
+    /// Whether the client encrypted the state: then they are not known.
+    pub encrypted: bool,
+    /// Name to value, type and mark, as in the state; null where they are not known.
+    pub outputs: Option<std::collections::BTreeMap<String, Box<serde_json::value::RawValue>>>,
+}
+
+/// What became of a restore.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Restored {
+    /// The new version.
+    pub version: u64,
+}

@@ -1,0 +1,850 @@
+//! Terraform states: what the clients' protocol demands, request by request, and what people ask beside it.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::context::{Retention, Settings, StateLimits};
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::ports::{Blobs as _, Ids, Ledger, Order, Query};
+use statewright_shared::services::{check, check_states, sweep, tokens};
+use statewright_tests::app::{Answer, ORG, TestApp, USER};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::calls::counted;
+use crate::table::STATE;
+use crate::world::{new_project, raw, refusal};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A state of this serial with these resources, whose secret is in the open as in all of them.
+pub(crate) fn text(serial: u64, resources: &[&str]) -> Value {
+    let resource = |name: &&str| {
+        json!({
+            "mode": "managed", "type": "terraform_data", "name": name,
+            "provider": "provider[\"terraform.io/builtin/terraform\"]",
+            "instances": [{ "schema_version": 0, "attributes": { "id": name, "input": "hunter2" } }],
+        })
+    };
+    json!({
+        "version": 4, "terraform_version": "1.12.6", "serial": serial, "lineage": "aaaa",
+        "outputs": { "url": { "value": format!("v{serial}"), "type": "string" },
+                     "password": { "value": "hunter2", "type": "string", "sensitive": true } },
+        "resources": resources.iter().map(resource).collect::<Vec<_>>(), "check_results": null,
+    })
+}
+
+fn info(id: &str) -> Value {
+    json!({
+        "ID": id, "Operation": "OperationTypeApply", "Info": "", "Who": "alice@ci", "Version": "1.12.6",
+        "Created": "2026-01-02T03:04:05Z", "Path": "",
+    })
+}
+
+/// A state by its name, not made yet.
+struct Net<'a> {
+    app: &'a TestApp,
+    path: String,
+    project: String,
+}
+
+impl<'a> Net<'a> {
+    fn new(app: &'a TestApp) -> Self {
+        let project = new_project();
+        Self { app, path: format!("/tfstate/{ORG}/{project}"), project }
+    }
+
+    async fn lock(&self, id: &str) -> Answer {
+        self.app.request(verb("LOCK"), &self.path).json(&info(id)).send().await
+    }
+
+    async fn unlock(&self, id: &str) -> Answer {
+        self.app.request(verb("UNLOCK"), &self.path).json(&info(id)).send().await
+    }
+
+    async fn write(&self, text: &Value, lock: Option<&str>) -> Answer {
+        let query = lock.map(|lock| format!("?ID={lock}")).unwrap_or_default();
+        self.app.post(&format!("{}{query}", self.path), text).send().await
+    }
+
+    async fn read(&self) -> Answer {
+        self.app.get(&self.path).send().await
+    }
+
+    async fn shown(&self) -> Value {
+        let path = format!("/api/orgs/{ORG}/tfstates/{}/default", self.project);
+        self.app.get(&path).send().await.expect(200)
+    }
+
+    /// The API's path of it.
+    async fn api(&self) -> String {
+        format!("/api/tfstates/{}", self.shown().await["id"].as_str().unwrap())
+    }
+
+    async fn versions(&self) -> Vec<Value> {
+        let path = format!("{}/versions", self.api().await);
+        self.app.get(&path).send().await.expect(200)["versions"].as_array().unwrap().clone()
+    }
+
+    async fn rejected(&self) -> Vec<Value> {
+        let path = format!("{}/rejected", self.api().await);
+        self.app.get(&path).send().await.expect(200)["rejected"].as_array().unwrap().clone()
+    }
+
+    async fn policy(&self, policy: &Value) {
+        self.app.patch(&self.api().await, &json!({ "policy": policy })).send().await.expect(200);
+    }
+}
+
+fn verb(name: &str) -> Method {
+    Method::from_bytes(name.as_bytes()).unwrap()
+}
+
+async fn with_settings(settings: Settings) -> TestApp {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let keys = MemoryKeys::new(Arc::clone(&ids));
+    let ledger = Arc::new(MemoryLedger::new());
+    TestApp::memory_with_settings(ledger, Arc::new(MemoryBlobs::new()), Arc::new(keys), ids, settings).await
+}
+
+#[tokio::test]
+async fn a_state_comes_back_byte_for_byte() {
+    let app = TestApp::memory().await;
+    for body in [
+        "{\"version\": 4,\n  \"serial\": 1, \"lineage\": \"a\",  \"big\": 12345678901234567890.10}\n",
+        " {\"serial\":1,\"encrypted_data\":\"q83v\",  \"encryption_version\":\"v0\",\"meta\":{}} ",
+        "{\"serial\":18446744073709551615,\"lineage\":\"\\u00e4\\/\",\"outputs\":null,\"resources\":null}",
+    ] {
+        let net = Net::new(&app);
+        app.request(Method::POST, &net.path).raw(body.into()).send().await.expect(200);
+        assert_eq!(net.read().await.text(), body);
+        let packed = app.get(&net.path).header("Accept-Encoding", "gzip").send().await;
+        assert_eq!(packed.headers["content-encoding"], "gzip");
+        let unpacked = statewright_shared::services::texts::gunzip(&packed.bytes).unwrap();
+        assert_eq!(String::from_utf8(unpacked).unwrap(), body);
+        let head = app.request(Method::HEAD, &net.path).send().await;
+        assert_eq!((head.status.as_u16(), head.bytes.len()), (200, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_lock_is_taken_once_however_often_it_is_asked_for() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.lock("a").await.expect(200);
+    net.lock("a").await.expect(200);
+    let held = net.lock("b").await.refused(423);
+    assert!(held.contains("alice"), "{held}");
+    let body = net.lock("b").await.value();
+    let mut expected = info("a");
+    expected["principal"] = USER.into();
+    expected["code"] = 423.into();
+    expected["message"] = body["message"].clone();
+    assert_eq!(body, expected);
+    net.unlock("b").await.refused(409);
+    net.unlock("a").await.expect(200);
+    net.unlock("a").await.expect(200);
+    // A repeated unlock whose first answer was lost, while somebody else has the lock.
+    net.lock("b").await.expect(200);
+    net.unlock("a").await.expect(200);
+    net.unlock("never").await.refused(409);
+    assert_eq!(net.shown().await["lock"]["ID"], "b");
+    net.unlock("b").await.expect(200);
+    assert_eq!(net.shown().await["lock"], Value::Null);
+}
+
+/// Bytes as Terraform's `force-unlock` sends them.
+#[tokio::test]
+async fn an_empty_chunked_unlock_breaks_whatever_lock_there_is() {
+    let app = TestApp::memory().await;
+    let authorization = STANDARD.encode(format!("anybody:{}", app.token));
+    for (verb, tail) in [("UNLOCK", ""), ("UNLOCK", "/unlock"), ("DELETE", "/lock"), ("POST", "/unlock")] {
+        let net = Net::new(&app);
+        net.lock("a").await.expect(200);
+        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+        let request = format!(
+            "{verb} {}{tail} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\nUser-Agent: Go-http-client/1.1\r\n\
+             Transfer-Encoding: chunked\r\nAuthorization: Basic {authorization}\r\n\
+             Content-Md5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\nContent-Type: application/json\r\n\
+             Accept-Encoding: gzip\r\n\r\n0\r\n\r\n",
+            net.path
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{verb} {tail}: {answer}");
+        assert_eq!(net.shown().await["lock"], Value::Null, "{verb} {tail}");
+        let record = app.take_audit().into_iter().find(|record| record["action"] == "state.unlock").unwrap();
+        assert_eq!(record["detail"], "forced: lock a of alice");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_is_sent_again_is_one_version() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.lock("run").await.expect(200);
+    let (first, second) = (text(1, &["a"]), text(2, &["a", "b"]));
+    for (text, expected) in [(&first, "1"), (&first, "1"), (&second, "2"), (&second, "2")] {
+        let answer = net.write(text, Some("run")).await;
+        answer.expect(200);
+        assert_eq!(answer.headers["x-statewright-version"], expected);
+    }
+    // Delayed on its way, it does not bring back what its own run has replaced.
+    net.write(&first, Some("run")).await.expect(200);
+    assert_eq!(net.read().await.expect(200), second);
+    net.unlock("run").await.expect(200);
+    net.write(&second, Some("run")).await.expect(200);
+    assert_eq!(net.versions().await.len(), 2);
+    assert_eq!(net.rejected().await, [Value::Null; 0]);
+}
+
+#[tokio::test]
+async fn a_body_that_was_changed_on_its_way_is_refused() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let body = text(1, &[]).to_string();
+    let send = async |md5: &str| {
+        let call = app.request(Method::POST, &net.path).header("Content-MD5", md5);
+        call.raw(body.clone().into_bytes()).send().await
+    };
+    for wrong in ["1B2M2Y8AsgTpgAmY7PhCfg==", "", "no base64!", "AAAA"] {
+        send(wrong).await.refused(400);
+    }
+    assert_eq!(net.read().await.status, 204);
+    let right = {
+        use md5::Digest as _;
+        STANDARD.encode(md5::Md5::digest(&body))
+    };
+    send(&right).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_version_is_kept_and_can_be_made_one() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.lock("first").await.expect(200);
+    net.write(&text(1, &["a"]), Some("first")).await.expect(200);
+    // Its lock is broken, and another run has it.
+    app.request(verb("UNLOCK"), &net.path).send().await.expect(200);
+    net.write(&text(2, &["a", "lost"]), Some("first")).await.refused(409);
+    net.lock("second").await.expect(200);
+    let locked = net.write(&text(2, &["a", "late"]), Some("first")).await;
+    locked.refused(423);
+    assert_eq!(locked.value()["ID"], "second");
+    net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
+    net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
+    net.write(&text(2, &["b"]), Some("second")).await.expect(200);
+    net.unlock("second").await.expect(200);
+    net.write(&text(2, &["stale"]), None).await.refused(409);
+    net.write(&text(3, &["c"]), None).await.expect(200);
+
+    let rejected = net.rejected().await;
+    let whys: Vec<_> = rejected.iter().map(|it| (it["why"].as_str().unwrap(), it["lock"].as_str())).collect();
+    let mut expected =
+        vec![("displaced", Some("first")), ("locked", Some("first")), ("locked", None), ("stale", None)];
+    expected.sort();
+    let mut found = whys.clone();
+    found.sort();
+    assert_eq!(found, expected);
+    let lost = rejected.iter().find(|it| it["why"] == "displaced").unwrap();
+    let (api, id) = (net.api().await, lost["id"].as_str().unwrap());
+    let kept = app.get(&format!("{api}/versions/{id}/text")).send().await;
+    assert_eq!(kept.expect(200), text(2, &["a", "lost"]));
+    let diff = app.get(&format!("{api}/versions/1/diff/{id}")).send().await.expect(200);
+    assert_eq!(diff["resources"]["added"], json!(["terraform_data.lost"]));
+
+    let promoted = app.post(&format!("{api}/versions/{id}/restore"), &Value::Null).send().await.expect(200);
+    assert_eq!(promoted["version"], 4);
+    assert_eq!(net.read().await.expect(200), text(4, &["a", "lost"]).with_output_of(2));
+    let newest = &net.versions().await[0];
+    assert_eq!((&newest["source"], &newest["of"]), (&json!("promoted"), &json!(id)));
+}
+
+trait WithOutput {
+    /// The text with the output that it had under another serial.
+    fn with_output_of(self, serial: u64) -> Self;
+}
+
+impl WithOutput for Value {
+    fn with_output_of(mut self, serial: u64) -> Self {
+        self["outputs"]["url"]["value"] = format!("v{serial}").into();
+        self
+    }
+}
+
+#[tokio::test]
+async fn a_restored_version_is_a_new_one_whose_serial_is_above_the_newest() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    net.write(&text(5, &["a", "b"]), None).await.expect(200);
+    let api = net.api().await;
+    net.lock("run").await.expect(200);
+    app.post(&format!("{api}/versions/1/restore"), &Value::Null).send().await.refused(423);
+    net.unlock("run").await.expect(200);
+    app.post(&format!("{api}/versions/9/restore"), &Value::Null).send().await.refused(404);
+    let restored = app.post(&format!("{api}/versions/1/restore"), &Value::Null).send().await.expect(200);
+    assert_eq!(restored, json!({ "version": 3 }));
+    // Nothing but the serial changes, and the next apply goes on from there.
+    assert_eq!(net.read().await.text(), text(6, &["a"]).with_output_of(1).to_string());
+    net.write(&text(7, &["a"]), None).await.expect(200);
+    let versions = net.versions().await;
+    let told: Vec<_> = versions.iter().map(|it| (&it["source"], &it["of"], &it["serialFell"])).collect();
+    let (written, none) = (json!("written"), Value::Null);
+    let no = json!(false);
+    assert_eq!(
+        told,
+        [
+            (&written, &none, &no),
+            (&json!("restored"), &json!("1"), &no),
+            (&written, &none, &no),
+            (&written, &none, &no)
+        ]
+    );
+    assert_eq!(versions[1]["changes"]["removed"], json!(["terraform_data.b"]));
+    let first = app.get(&format!("{api}/versions/1/text")).send().await;
+    assert_eq!(first.text(), text(1, &["a"]).to_string());
+
+    let encrypted =
+        json!({ "serial": 8, "lineage": "aaaa", "encrypted_data": "q83v", "encryption_version": "v0" });
+    net.write(&encrypted, None).await.expect(200);
+    let words = app.post(&format!("{api}/versions/5/restore"), &Value::Null).send().await.refused(400);
+    assert!(words.contains("push it with the client"), "{words}");
+    let outputs = app.get(&format!("{api}/outputs")).send().await.expect(200);
+    assert_eq!(outputs, json!({ "version": 5, "encrypted": true, "outputs": null }));
+    assert_eq!(app.get(&format!("{}/outputs", net.path)).send().await.status, 403);
+}
+
+#[tokio::test]
+async fn outputs_are_read_without_the_state() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    assert_eq!(app.get(&format!("{}/outputs", net.path)).send().await.status, 204);
+    net.write(&text(3, &["a"]), None).await.expect(200);
+    let only = app.get(&format!("{}/outputs", net.path)).send().await.expect(200);
+    let mut expected = text(3, &[]);
+    expected["resources"] = json!([]);
+    assert_eq!(only, expected);
+    let outputs = app.get(&format!("{}/outputs", net.api().await)).send().await.expect(200);
+    assert_eq!(outputs, json!({ "version": 1, "encrypted": false, "outputs": expected["outputs"] }));
+    assert!(!app.get(&net.api().await).send().await.text().contains("hunter2"));
+    assert!(!net.versions().await.iter().any(|version| version.to_string().contains("hunter2")));
+}
+
+#[tokio::test]
+async fn of_200_locks_at_once_one_is_taken() {
+    for app in [TestApp::memory().await, TestApp::embedded().await] {
+        let net = Net::new(&app);
+        // So that they race for the lock and not for the name.
+        net.write(&text(1, &[]), None).await.expect(200);
+        let ids: Vec<String> = (0..200).map(|number| format!("run-{number}")).collect();
+        let answers = futures::future::join_all(ids.iter().map(|id| net.lock(id))).await;
+        let winners: Vec<&String> =
+            ids.iter().zip(&answers).filter(|(_, answer)| answer.status == 200).map(|(id, _)| id).collect();
+        let [winner] = winners[..] else { panic!("{winners:?} have it") };
+        for answer in answers.iter().filter(|answer| answer.status != 200) {
+            answer.refused(423);
+            assert_eq!(answer.value()["ID"], winner.as_str());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_first_lock_at_once_by_many_makes_one_state() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let ids: Vec<String> = (0..20).map(|number| format!("run-{number}")).collect();
+    let answers = futures::future::join_all(ids.iter().map(|id| net.lock(id))).await;
+    assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
+    let listed =
+        app.get(&format!("/api/orgs/{ORG}/tfstates?project={}", net.project)).send().await.expect(200);
+    assert_eq!(listed["states"].as_array().unwrap().len(), 1);
+}
+
+/// 404 is what a client takes for an empty state.
+#[tokio::test]
+async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_never_404() {
+    let (app, counter) = counted().await;
+    let stranger = app.other_user("mallory", "evil").await;
+    let new = json!({ "id": STATE, "project": "net" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    app.post(&format!("/tfstate/{STATE}"), &text(1, &["a"])).send().await.expect(200);
+    app.get("/api/user").token(&stranger).send().await.expect(200);
+    let nowhere = STATE.replace("0001", "0002");
+    let calls = [
+        ("GET", ""),
+        ("POST", ""),
+        ("PUT", ""),
+        ("LOCK", ""),
+        ("UNLOCK", ""),
+        ("POST", "/lock"),
+        ("DELETE", "/lock"),
+        ("UNLOCK", "/unlock"),
+        ("GET", "/outputs"),
+    ];
+    for (method, tail) in calls {
+        let mut body = text(9, &[]);
+        body["ID"] = "x".into();
+        let mut answers = Vec::new();
+        for place in [STATE.to_owned(), nowhere.clone(), format!("{ORG}/net"), "nobody/net".to_owned()] {
+            counter.take();
+            let path = format!("/tfstate/{place}{tail}");
+            let answer = app.request(verb(method), &path).token(&stranger).json(&body).send().await;
+            answer.refused(403);
+            answers.push((
+                answer.text().replace(&place, "…").replace(&format!("{place}/default"), "…"),
+                counter.take(),
+            ));
+        }
+        assert_eq!(answers[0], answers[1], "{method} {tail}");
+        assert_eq!(
+            answers[2].0.replace("/default", ""),
+            answers[3].0.replace("/default", ""),
+            "{method} {tail}"
+        );
+        assert_eq!(answers[2].1, Default::default(), "{method} {tail} reads");
+    }
+    for (method, tail) in [
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/lock"),
+        ("POST", "/lock"),
+        ("DELETE", "/lock"),
+        ("GET", "/versions"),
+        ("GET", "/versions/1"),
+        ("GET", "/versions/1/text"),
+        ("GET", "/rejected"),
+        ("GET", "/versions/1/diff/1"),
+        ("POST", "/versions/1/restore"),
+        ("GET", "/outputs"),
+        ("POST", "/undelete"),
+    ] {
+        let mut answers = Vec::new();
+        for place in [STATE, nowhere.as_str()] {
+            counter.take();
+            let call = app.request(verb(method), &format!("/api/tfstates/{place}{tail}")).token(&stranger);
+            let answer = call.json(&json!({})).send().await;
+            answer.refused(404);
+            answers.push((answer.text().replace(place, "…"), counter.take()));
+        }
+        assert_eq!(answers[0], answers[1], "{method} {tail}");
+    }
+    // An id that is taken is taken for everybody, and nobody learns by whom.
+    let theirs = app.post("/api/orgs/evil/tfstates", &new).token(&stranger).send().await.refused(409);
+    assert!(!theirs.contains("acme"), "{theirs}");
+    assert_eq!(app.get(&format!("/tfstate/{STATE}")).send().await.expect(200), text(1, &["a"]));
+}
+
+#[tokio::test]
+async fn a_method_that_is_none_is_answered_with_those_that_are() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    for (method, tail, allowed) in [
+        ("DELETE", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+        ("OPTIONS", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+        ("GET", "/lock", "LOCK, POST, PUT, UNLOCK, DELETE"),
+        ("LOCK", "/unlock", "UNLOCK, POST, PUT, DELETE"),
+        ("POST", "/outputs", "GET, HEAD"),
+    ] {
+        let answer = app.request(verb(method), &format!("{}{tail}", net.path)).anonymous().send().await;
+        answer.refused(405);
+        assert_eq!(answer.headers["allow"], allowed);
+    }
+    let (status, body) = raw(&app, "GET", &format!("{}/a/b", net.path), &[], b"").await;
+    refusal(status, &body);
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn a_token_is_taken_in_each_way_that_clients_can_send_it() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.write(&text(1, &[]), None).await.expect(200);
+    let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
+    for good in [
+        basic(format!("anybody:{}", app.token)),
+        basic(format!(":{}", app.token)),
+        basic(format!("{}:", app.token)),
+        format!("Bearer {}", app.token),
+        format!("bearer {}", app.token),
+        format!("token {}", app.token),
+    ] {
+        let (status, _) = raw(&app, "GET", &net.path, &[("Authorization", &good)], b"").await;
+        assert_eq!(status, 200, "{good}");
+    }
+    let refused = app.get(&net.path).anonymous().send().await;
+    refused.refused(401);
+    assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"statewright\", charset=\"UTF-8\"");
+}
+
+/// The lock is the proof that the run began in time.
+#[tokio::test]
+async fn a_token_that_ends_while_its_owner_holds_the_lock_saves_the_state_and_nothing_else() {
+    let app = TestApp::memory().await;
+    let name = |name: &str| TokenName::parse(name).unwrap();
+    let hour = Some(Duration::from_secs(3_600));
+    let login = Login::parse(USER).unwrap();
+    let short = tokens::create_token(&app.context, &login, &name("short"), hour).await.unwrap();
+    let others = app.member("bob", "laptop").await;
+    let (net, free) = (Net::new(&app), Net::new(&app));
+    app.request(verb("LOCK"), &net.path).token(&short).json(&info("run")).send().await.expect(200);
+    free.write(&text(1, &[]), None).await.expect(200);
+    app.advance(Duration::from_secs(3_601));
+    let ask = async |method: &str, path: &str, body: &Value| {
+        app.request(verb(method), path).token(&short).json(body).send().await
+    };
+    let with_lock = |id: &str| format!("{}?ID={id}", net.path);
+    // What is no end of its own run.
+    ask("GET", &free.path, &Value::Null).await.refused(401);
+    ask("LOCK", &net.path, &info("run")).await.refused(401);
+    ask("POST", &net.path, &text(1, &[])).await.refused(401);
+    ask("POST", &with_lock("other"), &text(1, &[])).await.refused(401);
+    ask("UNLOCK", &net.path, &info("other")).await.refused(401);
+    ask("POST", &free.path, &text(2, &[])).await.refused(401);
+    ask("GET", &net.api().await, &Value::Null).await.refused(401);
+    // What is. A run reads once more before it writes a state for the first time.
+    assert_eq!(ask("GET", &net.path, &Value::Null).await.status, 204);
+    ask("POST", &with_lock("run"), &text(1, &["a"])).await.expect(200);
+    app.advance(DAY - Duration::from_secs(10));
+    ask("POST", &with_lock("run"), &text(2, &["a"])).await.expect(200);
+    ask("UNLOCK", &net.path, &info("run")).await.expect(200);
+    ask("POST", &with_lock("run"), &text(3, &["a"])).await.refused(401);
+    ask("GET", &net.path, &Value::Null).await.refused(401);
+    assert_eq!(net.read().await.expect(200), text(2, &["a"]));
+    // A lock that was taken after the end proves nothing, and neither does one of somebody else.
+    app.request(verb("LOCK"), &net.path).token(&others).json(&info("theirs")).send().await.expect(200);
+    ask("POST", &with_lock("theirs"), &text(9, &[])).await.refused(401);
+    app.request(verb("UNLOCK"), &net.path).token(&others).json(&info("theirs")).send().await.expect(200);
+    net.lock("late").await.expect(200);
+    ask("POST", &with_lock("late"), &text(9, &[])).await.refused(401);
+    net.unlock("late").await.expect(200);
+    // And for ever it is not.
+    app.advance(Duration::from_secs(20));
+    ask("POST", &with_lock("run"), &text(3, &["a"])).await.refused(401);
+}
+
+#[tokio::test]
+async fn a_lock_can_expire_where_its_state_says_so_and_its_run_loses_nothing() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.lock("lost").await.expect(200);
+    app.advance(100 * DAY);
+    net.lock("next").await.refused(423);
+    net.policy(&json!({ "lockExpiresAfterSeconds": 3600 })).await;
+    assert_eq!(net.shown().await["lock"]["expired"], true);
+    // It is still its holder's, until somebody else takes it.
+    net.write(&text(1, &["a"]), Some("lost")).await.expect(200);
+    net.lock("next").await.refused(423);
+    app.advance(Duration::from_secs(3_600));
+    net.lock("next").await.expect(200);
+    net.write(&text(2, &["a", "late"]), Some("lost")).await.refused(423);
+    assert_eq!(net.rejected().await.len(), 1);
+    net.unlock("lost").await.expect(200);
+    assert_eq!(net.shown().await["lock"]["ID"], "next");
+    net.unlock("next").await.expect(200);
+    // One that was taken by hand stays.
+    let api = net.api().await;
+    app.post(&format!("{api}/lock"), &json!({ "reason": "maintenance" })).send().await.expect(200);
+    app.advance(DAY);
+    let held = net.lock("next").await;
+    held.refused(423);
+    assert_eq!((&held.value()["Who"], &held.value()["Info"]), (&json!("alice"), &json!("maintenance")));
+}
+
+#[tokio::test]
+async fn a_policy_refuses_what_it_says() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.write(&text(5, &["a"]), None).await.expect(200);
+    net.policy(&json!({ "locksRequired": true, "strict": true })).await;
+    net.write(&text(6, &["a"]), None).await.refused(409);
+    net.lock("run").await.expect(200);
+    net.write(&text(4, &["a"]), Some("run")).await.refused(409);
+    net.write(&text(6, &["a"]), Some("run")).await.expect(200);
+    net.policy(&json!({})).await;
+    net.write(&text(4, &["a"]), Some("run")).await.expect(200);
+    assert_eq!(net.versions().await[0]["serialFell"], true);
+    let whys: Vec<Value> = net.rejected().await.into_iter().map(|it| it["why"].clone()).collect();
+    assert_eq!(whys, ["lock-required", "strict"]);
+}
+
+#[tokio::test]
+async fn a_long_state_is_warned_of_and_one_that_is_too_long_is_refused_before_it_is_locked() {
+    let states = StateLimits::of_gateway(10_000);
+    let app = with_settings(Settings { states, ..Settings::default() }).await;
+    let net = Net::new(&app);
+    let padded = |serial: u64, bytes: usize| {
+        let mut text = text(serial, &[]);
+        text["padding"] = "x".repeat(bytes).into();
+        text
+    };
+    let short = net.write(&padded(1, 10), None).await;
+    short.expect(200);
+    assert!(!short.headers.contains_key("x-statewright-state-size-warning"));
+    let long = net.write(&padded(2, 5_000), None).await;
+    long.expect(200);
+    let warning = long.headers["x-statewright-state-size-warning"].to_str().unwrap();
+    assert!(warning.contains("5000") && warning.contains("10000"), "{warning}");
+    net.lock("run").await.expect(200);
+    net.write(&padded(3, 9_000), Some("run")).await.expect(200);
+    net.unlock("run").await.expect(200);
+    let words = net.lock("next").await.refused(413);
+    assert!(words.contains("container"), "{words}");
+    net.write(&padded(4, 10_000), None).await.refused(413);
+    assert_eq!(net.versions().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_state_has_an_id_for_ever_and_names_that_change() {
+    let app = TestApp::memory().await;
+    let (project, other) = (new_project(), new_project());
+    let states = format!("/api/orgs/{ORG}/tfstates");
+    let new = json!({ "id": STATE, "project": project, "state": "prod" });
+    let made = app.post(&states, &new).send().await.expect(200);
+    assert_eq!(app.post(&states, &new).send().await.expect(200), made);
+    assert_eq!(made["path"], format!("/tfstate/{STATE}"));
+    app.post(&states, &json!({ "project": project, "state": "prod" })).send().await.refused(409);
+    app.post(&states, &json!({ "id": STATE, "project": other })).send().await.refused(409);
+    for wrong in
+        [json!({ "id": "7", "project": project }), json!({ "project": "a b" }), json!({ "project": "lock" })]
+    {
+        app.post(&states, &wrong).send().await.refused(400);
+    }
+    let by_server = app.post(&states, &json!({ "project": other })).send().await.expect(200);
+    assert_eq!(&by_server["id"].as_str().unwrap()[14..15], "7", "a UUID of version 7");
+    assert_eq!(by_server["state"], "default");
+
+    let name = format!("/tfstate/{ORG}/{project}/prod");
+    app.post(&name, &text(1, &["a"])).send().await.expect(200);
+    let renamed = json!({ "project": other, "state": "live" });
+    app.patch(&format!("/api/tfstates/{STATE}"), &renamed).send().await.expect(200);
+    assert_eq!(app.get(&name).send().await.status, 204);
+    for place in [STATE.to_owned(), format!("{ORG}/{other}/live")] {
+        assert_eq!(app.get(&format!("/tfstate/{place}")).send().await.expect(200), text(1, &["a"]));
+    }
+    app.patch(&format!("/api/tfstates/{STATE}"), &json!({ "state": "default" })).send().await.refused(409);
+    let listed = app.get(&format!("{states}?project={other}")).send().await.expect(200);
+    let names: Vec<_> =
+        listed["states"].as_array().unwrap().iter().map(|it| (&it["state"], &it["serial"])).collect();
+    assert_eq!(names, [(&json!("default"), &Value::Null), (&json!("live"), &json!(1))]);
+
+    // Removed and brought back.
+    let api = format!("/api/tfstates/{STATE}");
+    app.request(Method::DELETE, &api).send().await.refused(409);
+    app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
+    app.get(&api).send().await.refused(404);
+    assert_eq!(app.get(&format!("/tfstate/{STATE}")).send().await.status, 403);
+    app.post(&format!("{api}/undelete"), &Value::Null).send().await.expect(200);
+    assert_eq!(app.get(&format!("/tfstate/{STATE}")).send().await.expect(200), text(1, &["a"]));
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_and_so_do_the_locks_of_an_organization() {
+    let app = TestApp::memory().await;
+    let project = new_project();
+    for number in 0..205 {
+        let new = json!({ "project": project, "state": format!("s{number:03}") });
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    }
+    for state in ["s003", "s204"] {
+        let path = format!("/tfstate/{ORG}/{project}/{state}/lock");
+        app.post(&path, &info(state)).send().await.expect(200);
+    }
+    for (path, list, expected) in [("tfstates", "states", 205), ("tfstate-locks", "locks", 2)] {
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = app.get(&format!("/api/orgs/{ORG}/{path}{after}")).send().await.expect(200);
+            found.extend(page[list].as_array().unwrap().clone());
+            let Some(token) = page["continuationToken"].as_str() else { break };
+            after = format!("?continuationToken={token}");
+        }
+        assert_eq!(found.len(), expected, "{path}");
+        if list == "locks" {
+            let of: Vec<_> = found.iter().map(|it| (&it["state"], &it["lock"]["ID"])).collect();
+            assert_eq!(of, [(&json!("s003"), &json!("s003")), (&json!("s204"), &json!("s204"))]);
+        }
+    }
+}
+
+/// I10 cheap.
+#[tokio::test]
+async fn i10_cheap_a_lock_and_an_unlock_are_one_conditional_write_each() {
+    let (app, counter) = counted().await;
+    let net = Net::new(&app);
+    net.lock("a").await.expect(200);
+    net.write(&text(1, &["a"]), Some("a")).await.expect(200);
+    net.unlock("a").await.expect(200);
+    counter.take();
+    let mut costs = Vec::new();
+    let mut note = |what: &str| {
+        let calls = counter.take();
+        let writes = calls.ledger_single_commits + calls.ledger_joint_commits;
+        costs.push(format!(
+            "{what}: {} reads, {} queries, {writes} writes, {} blobs read, {} written",
+            calls.ledger_gets, calls.ledger_queries, calls.blob_gets, calls.blob_puts
+        ));
+    };
+    net.lock("b").await.expect(200);
+    note("lock");
+    net.lock("c").await.refused(423);
+    note("lock refused");
+    net.read().await.expect(200);
+    note("read");
+    net.write(&text(2, &["a", "b"]), Some("b")).await.expect(200);
+    note("write");
+    net.write(&text(2, &["a", "b"]), Some("b")).await.expect(200);
+    note("write sent again");
+    net.unlock("b").await.expect(200);
+    note("unlock");
+    assert_eq!(
+        costs,
+        [
+            "lock: 2 reads, 0 queries, 1 writes, 0 blobs read, 0 written",
+            "lock refused: 2 reads, 0 queries, 0 writes, 0 blobs read, 0 written",
+            "read: 1 reads, 0 queries, 0 writes, 1 blobs read, 0 written",
+            "write: 3 reads, 0 queries, 1 writes, 0 blobs read, 1 written",
+            "write sent again: 2 reads, 0 queries, 0 writes, 0 blobs read, 0 written",
+            "unlock: 2 reads, 0 queries, 1 writes, 0 blobs read, 0 written",
+        ]
+    );
+}
+
+/// I7 secret: a state holds secrets in the open, and lies sealed.
+#[tokio::test]
+async fn i7_secret_nothing_of_a_state_lies_in_the_open() {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let app = TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), keys, ids).await;
+    let net = Net::new(&app);
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    let keys = blobs.keys();
+    assert_eq!(keys.len(), 1);
+    assert!(keys[0].to_string().starts_with("tf/"), "{keys:?}");
+    let blob = app.context.blobs.get(&keys[0]).await.unwrap().unwrap().into_bytes().await.unwrap();
+    assert!(statewright_shared::services::texts::gunzip(&blob).is_err(), "it is sealed, not only packed");
+    for item in ledger.items() {
+        assert!(!String::from_utf8_lossy(&item.value).contains("hunter2"), "{:?}", item.key);
+    }
+}
+
+async fn items(app: &TestApp, partition: &str) -> usize {
+    let partition = partition.to_owned();
+    let query =
+        Query { partition, prefix: String::new(), after: None, order: Order::Ascending, limit: 1_000 };
+    app.context.ledger.query(&query).await.unwrap().items.len()
+}
+
+#[tokio::test]
+async fn old_versions_go_and_refused_writes_and_removed_states_with_all_that_is_theirs() {
+    let retention = Retention { state_versions: NonZeroU64::new(2), ..Retention::DEFAULT };
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let port: Arc<dyn Ledger> = Arc::new(ledger.clone());
+    let settings = Settings { retention, ..Settings::default() };
+    let app = TestApp::memory_with_settings(port, Arc::new(blobs.clone()), keys, ids, settings).await;
+    let net = Net::new(&app);
+    for serial in 1..=5 {
+        net.write(&text(serial, &["a"]), None).await.expect(200);
+    }
+    net.write(&text(4, &["stale"]), None).await.refused(409);
+    let (api, id) = (net.api().await, net.shown().await["id"].as_str().unwrap().to_owned());
+    assert_eq!(blobs.keys().len(), 6);
+    let sweep_all = async || while sweep::sweep(&app.context).await.unwrap().more {};
+    app.advance(Duration::from_secs(60));
+    sweep_all().await;
+    let kept: Vec<Value> = net.versions().await.iter().map(|it| it["version"].clone()).collect();
+    assert_eq!(kept, [5, 4]);
+    app.get(&format!("{api}/versions/3/text")).send().await.refused(404);
+    app.advance(31 * DAY);
+    sweep_all().await;
+    assert_eq!(net.rejected().await, [Value::Null; 0]);
+    app.advance(37 * DAY);
+    sweep_all().await;
+    assert_eq!(blobs.keys().len(), 2, "those of the versions that are kept");
+    assert_eq!(net.read().await.expect(200), text(5, &["a"]));
+
+    app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
+    app.advance(29 * DAY);
+    sweep_all().await;
+    app.post(&format!("{api}/undelete"), &Value::Null).send().await.expect(200);
+    assert_eq!(net.read().await.expect(200), text(5, &["a"]));
+    app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
+    app.advance(31 * DAY);
+    sweep_all().await;
+    app.post(&format!("{api}/undelete"), &Value::Null).send().await.refused(404);
+    assert_eq!(
+        (items(&app, &format!("TFSTATE#{id}")).await, items(&app, &format!("KEY#tf.{id}")).await),
+        (0, 0)
+    );
+    app.advance(40 * DAY);
+    sweep_all().await;
+    assert_eq!(blobs.keys(), []);
+}
+
+/// A client waits for so long, and tries again.
+#[tokio::test]
+async fn a_store_that_is_away_is_a_503_that_says_when_to_come_back() {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let faults = Faults::none();
+    let ledger = Faulty::new(MemoryLedger::new(), faults.clone());
+    let app = TestApp::memory_with(Arc::new(ledger), Arc::new(MemoryBlobs::new()), keys, ids).await;
+    let net = Net::new(&app);
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    faults.fail_from(1, 1_000, Fault::Lost);
+    let asked = async {
+        let answer = net.write(&text(2, &["a"]), None).await;
+        answer.refused(503);
+        assert_eq!(answer.headers["retry-after"], "2");
+    };
+    // The server waits between its own attempts.
+    let time = async {
+        loop {
+            app.advance(Duration::from_millis(10));
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! { () = asked => {}, () = time => {} }
+    faults.heal();
+    net.write(&text(2, &["a"]), None).await.expect(200);
+    assert_eq!(net.versions().await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_operators_check_finds_what_is_wrong_with_a_state_and_nothing_where_nothing_is() {
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(10), MemoryBlobs::new());
+    let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+    let app = TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), keys, ids).await;
+    let net = Net::new(&app);
+    for serial in 1..=2 {
+        net.write(&text(serial, &["a"]), None).await.expect(200);
+    }
+    net.write(&text(1, &["stale"]), None).await.refused(409);
+    let (ctx, inventory) = (&app.context, (ledger, blobs.clone()));
+    let ids = check_states::states(ctx, &inventory).await.unwrap();
+    assert_eq!(ids.len(), 1);
+    let id = ids.into_iter().next().unwrap();
+    let report = check_states::state(ctx, id).await.unwrap();
+    assert_eq!((report.versions, report.problems), (2, Vec::new()));
+    // Texts and indices, each named by what is there.
+    assert_eq!(blobs.keys().len(), 5);
+    assert_eq!(check::orphans(ctx, &inventory).await.unwrap(), check::Orphans::default());
+    for key in blobs.keys() {
+        blobs.put(&key, Bytes::from_static(b"broken")).await.unwrap();
+    }
+    let problems = check_states::state(ctx, id).await.unwrap().problems;
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    assert!(problems[0].contains("version 1") && problems[2].contains("refused write"), "{problems:?}");
+}

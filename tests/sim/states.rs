@@ -1,0 +1,305 @@
+//! Goal: whichever call of a use case of Terraform states fails, in whichever way, for however long: what a client then sends
+//! again has the effect of one, and nothing acknowledged is lost.
+//!
+//! Method: as in [`super::faults`], with the requests of a run: a lock, a write, an unlock, and what people do beside.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use statewright_shared::adapters::{Fault, Faults};
+use statewright_shared::context::Context;
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::{Login, OrgName, StateAddress, TokenName};
+use statewright_shared::domain::tfstate::{LockInfo, Policy};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::records::{StateHead, StateLock, StateVersion, Token, User};
+use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
+use statewright_shared::services::caller::Caller;
+use statewright_shared::services::state_versions::{self, Which};
+use statewright_shared::services::states::{self, Edit, Place};
+use statewright_shared::services::texts::gunzip;
+use statewright_shared::services::{Error, state_locks, state_writes};
+
+use super::world::{Delay, World, sha256};
+
+const FOREVER: u64 = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Create,
+    Lock,
+    Write(u64),
+    WriteUnlocked(u64),
+    Reject,
+    Unlock,
+    Break,
+    Rename,
+    Remove,
+    BringBack,
+    Restore,
+}
+
+struct Scene {
+    world: World,
+    caller: Caller,
+    id: StateId,
+    address: StateAddress,
+}
+
+fn text(serial: u64) -> Bytes {
+    format!(
+        r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{}},"resources":[
+            {{"type":"t","name":"n{serial}","instances":[{{"attributes":{{"text":"{}"}}}}]}}]}}"#,
+        // Long enough to be no part of an item.
+        sha256(&serial.to_be_bytes()).repeat(4)
+    )
+    .into()
+}
+
+impl Scene {
+    fn new() -> Self {
+        let org = OrgName::parse("acme").unwrap();
+        let (login, created) = (Login::parse("alice").unwrap(), Timestamp(0));
+        let name = TokenName::parse("laptop").unwrap();
+        let caller = Caller {
+            user: User { login: login.clone(), created, orgs: vec![org] },
+            token: Token { name, login, created, expires: None },
+        };
+        let id = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
+        let address = StateAddress::parse("acme", "net", None).unwrap();
+        Self { world: World::memory(), caller, id, address }
+    }
+
+    async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
+        let (caller, place) = (&self.caller, &Place::Id(self.id));
+        let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
+        match step {
+            Step::Create => {
+                let made =
+                    states::create(ctx, caller, &self.address, Some(self.id), Policy::default()).await?;
+                assert_eq!(made.id, self.id);
+            }
+            Step::Lock => drop(state_locks::lock(ctx, caller, place, &info).await?),
+            Step::Write(serial) => {
+                drop(state_writes::write(ctx, caller, place, Some("run"), text(serial)).await?);
+            }
+            Step::WriteUnlocked(serial) => {
+                drop(state_writes::write(ctx, caller, place, None, text(serial)).await?);
+            }
+            Step::Reject => match state_writes::write(ctx, caller, place, Some("other"), text(99)).await {
+                Err(Error::StateRefused { .. }) => {}
+                Err(error) => return Err(error),
+                Ok(written) => panic!("it was taken: {written:?}"),
+            },
+            Step::Unlock => drop(state_locks::unlock(ctx, caller, place, Some("run")).await?),
+            Step::Break => drop(state_locks::unlock(ctx, caller, place, None).await?),
+            Step::Rename => {
+                let address = StateAddress::parse("acme", "net", Some("prod")).ok();
+                drop(states::edit(ctx, caller, place, &Edit { address, policy: None }).await?);
+            }
+            Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
+            Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
+            Step::Restore => {
+                drop(state_writes::restore(ctx, caller, place, &Which::Version(1)).await?);
+            }
+        }
+        Ok(())
+    }
+
+    async fn head(&self) -> Option<StateHead> {
+        self.world.read(&ItemKeys::state_head(self.id)).await
+    }
+
+    async fn holder(&self) -> Option<String> {
+        let lock: Option<StateLock> = self.world.read(&ItemKeys::state_lock(self.id)).await;
+        lock?.holder.map(|holder| holder.info.id)
+    }
+
+    /// What has to be true at any moment.
+    async fn check(&self) {
+        let Some(head) = self.head().await else { return };
+        for version in 1..=head.version {
+            let record: StateVersion = self
+                .world
+                .read(&ItemKeys::state_version(self.id, version))
+                .await
+                .expect("I2: versions are dense up to the head");
+            assert_eq!(record.version, version);
+            let key = BlobKey::parse(&record.kept.blob).unwrap();
+            let blob =
+                self.world.blobs_in_memory().get(&key).await.unwrap().expect("a version's blob is there");
+            let blob = blob.into_bytes().await.unwrap();
+            assert_eq!(
+                sha256(&blob),
+                record.kept.blob_sha256,
+                "I2: a version's bytes are those that were written"
+            );
+            if version == head.version {
+                assert_eq!(Some(record.kept), head.current, "the head shows the newest");
+            }
+        }
+        let above: Option<StateVersion> =
+            self.world.read(&ItemKeys::state_version(self.id, head.version + 1)).await;
+        assert_eq!(above, None, "I2: no version is above the head");
+        let name = self.world.read(&ItemKeys::state_name(&head.address)).await;
+        let leads_here =
+            name.map(|entry: statewright_shared::layout::records::StateEntry| (entry.id, entry.version));
+        assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version)));
+    }
+
+    /// What is true when a step was done after these.
+    async fn check_done(&self, prior: &[Step], step: Step) {
+        let head = self.head().await.unwrap();
+        let writes = |step: &&Step| matches!(step, Step::Write(_) | Step::WriteUnlocked(_));
+        let before = prior.iter().filter(writes).count() as u64;
+        match step {
+            Step::Create | Step::BringBack => assert_eq!(head.deleted, None),
+            Step::Lock => assert_eq!(self.holder().await.as_deref(), Some("run")),
+            Step::Unlock | Step::Break => assert_eq!(self.holder().await, None),
+            Step::Write(serial) | Step::WriteUnlocked(serial) => {
+                assert_eq!(head.version, before + 1, "I5: a write that is repeated is one version");
+                let ctx = self.world.process("reader");
+                let gzip =
+                    state_versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                assert_eq!(gunzip(&gzip.unwrap()).unwrap(), text(serial), "I3: byte for byte");
+            }
+            Step::Reject => {
+                let ctx = self.world.process("reader");
+                let rejected =
+                    state_versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                let [(_, rejected)] = &rejected[..] else { panic!("{rejected:?}") };
+                let key = BlobKey::parse(&rejected.kept.blob).unwrap();
+                assert!(self.world.blobs_in_memory().get(&key).await.unwrap().is_some());
+                assert_eq!(head.version, before);
+            }
+            Step::Rename => assert_eq!(head.address.state.as_str(), "prod"),
+            Step::Remove => assert!(head.deleted.is_some()),
+            Step::Restore => assert!(head.version > before),
+        }
+    }
+}
+
+/// What somebody is told whose request was done already.
+fn is_told_so(step: Step, error: &Error) -> bool {
+    matches!((step, error), (Step::Remove, Error::NoState(_)))
+}
+
+async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
+    let scene = Scene::new();
+    let faults = Faults::none();
+    let process = scene.world.faulty("first", &faults);
+    for step in prior {
+        scene.act(&process, *step).await.unwrap();
+    }
+    faults.fail_from(nth, length, fault);
+    let first = scene.act(&process, step).await;
+    faults.heal();
+    scene.check().await;
+    // Nobody else was there, so a client whose request was done is not told that it had been done before.
+    if let Err(error) = &first {
+        assert!(matches!(error, Error::Port(_)), "a fault was told as {error:?}");
+    }
+    let process = if is_new { scene.world.process("second") } else { process };
+    for _ in 0..=u64::from(first.is_err()) {
+        if let Err(error) = scene.act(&process, step).await {
+            assert!(is_told_so(step, &error), "the repeat was told {error:?}");
+        }
+        scene.check().await;
+        scene.check_done(prior, step).await;
+    }
+}
+
+const HELD: [Step; 3] = [Step::Create, Step::Lock, Step::Write(1)];
+
+const CASES: [(&[Step], Step); 12] = [
+    (&[], Step::Create),
+    (&[Step::Create], Step::Lock),
+    (&[Step::Create, Step::Lock], Step::Write(1)),
+    (&HELD, Step::Write(2)),
+    (&[Step::Create, Step::WriteUnlocked(1)], Step::WriteUnlocked(2)),
+    (&[Step::Create, Step::WriteUnlocked(1)], Step::Reject),
+    (&HELD, Step::Unlock),
+    (&HELD, Step::Break),
+    (&HELD, Step::Rename),
+    (&[Step::Create, Step::WriteUnlocked(1)], Step::Remove),
+    (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::BringBack),
+    (&[Step::Create, Step::WriteUnlocked(1), Step::WriteUnlocked(2)], Step::Restore),
+];
+
+#[tokio::test]
+async fn i3_acked_kept_and_i5_repeatable_each_request_about_a_state_survives_every_fault() {
+    for (prior, step) in CASES {
+        let scene = Scene::new();
+        let faults = Faults::none();
+        let process = scene.world.faulty("first", &faults);
+        for step in prior {
+            scene.act(&process, *step).await.unwrap();
+        }
+        let before = faults.calls();
+        scene.act(&process, step).await.unwrap();
+        let calls = faults.calls() - before;
+        assert!(calls > 0, "a use case without a call has nothing to break");
+        for nth in 1..=calls {
+            for fault in [Fault::Before, Fault::Lost, Fault::After] {
+                for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {
+                    Box::pin(break_at(prior, step, nth, fault, length, is_new)).await;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_about_a_state_that_takes_effect_after_it_was_given_up_counts_once() {
+    for (prior, step) in CASES {
+        'commits: for nth in 1.. {
+            for calls_later in 1..=4 {
+                let scene = Scene::new();
+                let process = scene.world.process("first");
+                for step in prior {
+                    scene.act(&process, *step).await.unwrap();
+                }
+                let delay = Arc::new(Delay::new(nth, calls_later));
+                let process = scene.world.belated("first", &delay);
+                let done = scene.act(&process, step).await;
+                done.unwrap_or_else(|error| panic!("{step:?}, commit {nth}, {calls_later} later: {error:?}"));
+                scene.check().await;
+                scene.check_done(prior, step).await;
+                if !delay.was_met() {
+                    assert!(nth > 1, "a use case without a commit has nothing to delay");
+                    break 'commits;
+                }
+            }
+        }
+    }
+}
+
+/// I1 one-writer: of runs that race, with pauses at every call, each writes under its lock alone.
+#[tokio::test]
+async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
+    for seed in 0..20 {
+        let scene = Scene::new();
+        scene.act(&scene.world.process("first"), Step::Create).await.unwrap();
+        let dice = Arc::new(super::world::Dice::new(seed));
+        let run = async |name: &str| {
+            let ctx = scene.world.jittery(name, None, &dice);
+            let (caller, place) = (&scene.caller, &Place::Id(scene.id));
+            let info = LockInfo { id: name.to_owned(), ..LockInfo::default() };
+            loop {
+                match state_locks::lock(&ctx, caller, place, &info).await {
+                    Ok(_) => break,
+                    Err(Error::StateLocked(_)) => dice.pause(8).await,
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            let before = states::locate(&ctx, caller, place).await.unwrap().head.value.version;
+            let serial = before + 1;
+            let written = state_writes::write(&ctx, caller, place, Some(name), text(serial)).await.unwrap();
+            assert_eq!(written.version, serial, "nobody wrote beside the holder of the lock");
+            state_locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
+        };
+        futures::join!(run("one"), run("two"), run("three"));
+        scene.check().await;
+        assert_eq!((scene.head().await.unwrap().version, scene.holder().await), (3, None), "seed {seed}");
+    }
+}

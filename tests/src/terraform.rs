@@ -1,0 +1,182 @@
+//! The real `tofu` and `terraform` in a home of their own, as [`crate::cli`] runs the real `pulumi`.
+//!
+//! They come without providers and need none: `terraform_data` and `terraform_remote_state` are built in.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::app::TestApp;
+use crate::cli::Home;
+pub use crate::running::{Output, Running};
+use crate::tools;
+
+/// How long a command may take before the harness gives it up.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+const README: &str = include_str!("../../README.md");
+
+/// The address in the README's example.
+const SHOWN: &str = "http://127.0.0.1:8080/tfstate/main/network";
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// OpenTofu.
+    Tofu,
+    /// Terraform 1.5.7.
+    Terraform,
+}
+
+impl Client {
+    fn program(self) -> &'static Path {
+        match self {
+            Self::Tofu => tools::tofu(),
+            Self::Terraform => tools::terraform(),
+        }
+    }
+
+    /// The name of the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tofu => "tofu",
+            Self::Terraform => "terraform",
+        }
+    }
+
+    /// Its version, as it writes it into states and locks.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::Tofu => tools::TOFU_VERSION,
+            Self::Terraform => tools::TERRAFORM_VERSION,
+        }
+    }
+}
+
+/// A client with a fresh home and one configuration.
+#[derive(Clone, Debug)]
+pub struct TerraformCli {
+    client: Client,
+    home: Arc<Home>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl TerraformCli {
+    /// A client that has never run, which knows a token of a server from its environment.
+    ///
+    /// The first call on a machine builds the client, which takes minutes.
+    ///
+    /// # Panics
+    /// If the client cannot be built or its home cannot be made.
+    pub fn new(client: Client, token: &str) -> Self {
+        let home = Home::with(&format!("{}-home-", client.name()), &["project", "tmp"]);
+        let environment = [
+            ("HOME", home.folder().as_os_str()),
+            ("TMPDIR", home.path("tmp").as_os_str()),
+            // For provisioners.
+            ("PATH", OsStr::new("/usr/bin:/bin")),
+            ("USER", OsStr::new("tester")),
+            ("TZ", OsStr::new("UTC")),
+            ("CHECKPOINT_DISABLE", OsStr::new("1")),
+            ("TF_IN_AUTOMATION", OsStr::new("1")),
+            ("TF_INPUT", OsStr::new("0")),
+            ("TF_CLI_ARGS", OsStr::new("-no-color")),
+            ("TF_HTTP_USERNAME", OsStr::new("anybody")),
+            ("TF_HTTP_PASSWORD", OsStr::new(token)),
+        ]
+        .map(|(name, value)| (name.into(), value.to_owned()))
+        .into();
+        Self { client, home: Arc::new(home), environment }
+    }
+
+    /// This client with one more environment variable; a later value of the same name wins.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The folder that commands run in.
+    pub fn project_dir(&self) -> PathBuf {
+        self.home.path("project")
+    }
+
+    /// Writes a file below the project folder, in place of what was there.
+    ///
+    /// # Panics
+    /// If the file system refuses.
+    pub fn write(&self, name: &str, text: &str) {
+        let file = self.project_dir().join(name);
+        fs::write(&file, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+    }
+
+    /// Reads a file below the project folder.
+    ///
+    /// # Panics
+    /// If it is not there.
+    pub fn read(&self, name: &str) -> String {
+        let file = self.project_dir().join(name);
+        fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
+    }
+
+    /// Configures the backend as the README shows it, for the state at this place: `acme/net`.
+    ///
+    /// # Panics
+    /// If the README shows none.
+    pub fn backend(&self, app: &TestApp, place: &str) {
+        let block = README.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
+        let block = block.expect("the README shows a backend");
+        assert_eq!(block.matches(SHOWN).count(), 3, "three addresses: {block}");
+        self.write("backend.tf", &block.replace(SHOWN, &format!("{}/tfstate/{place}", app.url)));
+    }
+
+    /// Runs the client with these arguments to its end, whatever that is.
+    ///
+    /// # Panics
+    /// If it does not end in time; it is killed and the message carries what it printed.
+    pub async fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
+        self.spawn(arguments).wait().await
+    }
+
+    /// Starts the client with these arguments in the background.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let (command, shown) = self.command(arguments);
+        Running::start(command, shown, PATIENCE, Arc::clone(&self.home))
+    }
+
+    /// Starts the client with these arguments as at a terminal.
+    ///
+    /// # Panics
+    /// If there is no terminal to be had or it cannot be started.
+    pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let (command, shown) = self.command(arguments);
+        Running::start_at_terminal(command, shown, PATIENCE, Arc::clone(&self.home))
+    }
+
+    fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
+        let arguments: Vec<OsString> =
+            arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+        let mut shown = self.client.name().to_owned();
+        for argument in &arguments {
+            shown.push(' ');
+            shown.push_str(&argument.to_string_lossy());
+        }
+        let mut command = Command::new(self.client.program());
+        command
+            .args(&arguments)
+            .current_dir(self.project_dir())
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            // As a shell would start it, so that a signal for it reaches nothing of ours.
+            .process_group(0)
+            .kill_on_drop(true);
+        (command, shown)
+    }
+}

@@ -1,0 +1,51 @@
+//! A state from its first day to its last.
+
+use serde_json::json;
+
+use crate::support::{APPLY, Client, DESTROY, ONE, shown, start, text, versions};
+
+journeys! {
+    a_state_is_made_read_and_emptied
+}
+
+async fn a_state_is_made_read_and_emptied(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    app.take_requests();
+    let applied = cli.run(APPLY).await.assert_success();
+    assert!(applied.stdout.contains("1 added"), "{applied}");
+    let requests = app.take_requests();
+    let asked: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let expected = [
+        "POST /tfstate/acme/net/lock",
+        "GET /tfstate/acme/net",
+        "GET /tfstate/acme/net",
+        "POST /tfstate/acme/net",
+        "DELETE /tfstate/acme/net/lock",
+    ];
+    assert_eq!(asked, expected);
+
+    let plan = cli.run(["plan", "-detailed-exitcode"]).await.assert_success();
+    assert!(plan.stdout.contains("No changes"), "{plan}");
+    assert_eq!(cli.run(["output", "-raw", "o"]).await.assert_success().stdout, "naïve 🦀");
+    let pulled = cli.run(["state", "pull"]).await.assert_success().json();
+    assert_eq!(pulled, text(&app, "net").await.expect(200));
+
+    let destroyed = cli.run(DESTROY).await.assert_success();
+    assert!(destroyed.stdout.contains("1 destroyed"), "{destroyed}");
+    let plan = cli.run(["plan"]).await.assert_success();
+    assert!(plan.stdout.contains("1 to add"), "{plan}");
+
+    let state = shown(&app).await;
+    assert_eq!(state["lock"], json!(null));
+    assert_eq!(state["version"], 2);
+    assert_eq!(state["current"]["resourceCount"], 0);
+    let versions = versions(&app).await;
+    assert_eq!(versions[0]["changes"]["removed"], json!(["terraform_data.a"]));
+    assert_eq!(versions[1]["changes"]["added"], json!(["terraform_data.a"]));
+    for version in &versions {
+        assert_eq!(version["lock"]["operation"], "OperationTypeApply");
+        assert_eq!(version["lock"]["version"], client.version());
+        assert_eq!(version["terraformVersion"], client.version());
+        assert_eq!(version["by"], "alice");
+    }
+}

@@ -1,0 +1,22 @@
+//! States with the real clients: what users do with them, and what they complain about elsewhere.
+
+#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+
+/// A journey of both clients: `tofu` and `terraform` are modules with a test of each name.
+macro_rules! journeys {
+    ($($(#[$doc:meta])* $name:ident)*) => {
+        mod tofu {
+            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::Client::Tofu).await; })*
+        }
+        mod terraform {
+            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::Client::Terraform).await; })*
+        }
+    };
+}
+
+mod aws;
+mod edits;
+mod life;
+mod locks;
+mod runs;
+mod support;
