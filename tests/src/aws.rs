@@ -131,16 +131,7 @@ impl StandIn {
         let mut found = Vec::new();
         let mut scan = json!({ "TableName": names.table });
         loop {
-            let asked = http
-                .post(&self.url)
-                .header("X-Amz-Target", "DynamoDB_20120810.Scan")
-                .header("Content-Type", "application/x-amz-json-1.0")
-                .header(
-                    "Authorization",
-                    "AWS4-HMAC-SHA256 Credential=stand-in/20260101/us-east-1/dynamodb/aws4_request",
-                )
-                .body(scan.to_string());
-            let page: Value = text(asked).await.parse().expect("a page of items is JSON");
+            let page = self.call("DynamoDB_20120810.Scan", &scan).await;
             for item in page["Items"].as_array().expect("a page has items") {
                 let mut bytes = item.to_string().into_bytes();
                 let attributes = item.as_object().into_iter().flatten();
