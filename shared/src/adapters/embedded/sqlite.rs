@@ -951,8 +951,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         let ledger = SqliteLedger::open_or_create(&path).unwrap();
-        let value = Bytes::from(vec![7; 1_000_000]);
-        for revision in 0..30 {
+        let value = Bytes::from(vec![7; 300_000]);
+        for revision in 0..100 {
             let action =
                 WriteAction::Put { revision: Revision(revision), value: value.clone(), expires: None };
             let write = Write { key: ItemKey::new("P", "a"), expect: Expect::Any, action };
