@@ -1,17 +1,129 @@
 //! Events of gateways as requests: which door each came through, from where, and without what the gateway put before its path.
 
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::header::HOST;
 use axum::http::uri::{PathAndQuery, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use lambda_http::RequestExt as _;
-use lambda_http::request::RequestContext;
+use lambda_http::aws_lambda_events::query_map::QueryMap;
+use lambda_http::request::{LambdaRequest, RequestContext};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use statewright_shared::api::{Door, Peer, RequestId};
 
+/// What a URL may have at most, in bytes. Source: the crate `http`, which counts them in 16 bits, less what goes before.
+const URL_BYTES_MAX: usize = u16::MAX as usize - 256;
+
+/// In a URL a byte of a path or of a query takes so many at most.
+const ESCAPED_BYTES: usize = 3;
+
+/// An event as it comes.
+pub(crate) enum Event {
+    /// That of a request.
+    Request(Box<LambdaRequest>, Apart),
+    /// Something else, or a request that is none.
+    Odd,
+}
+
+/// What an event carries that is left out when it is made a request, since what makes it one ends when it cannot read them.
+#[derive(Debug, Default)]
+pub(crate) struct Apart {
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+impl<'de> Deserialize<'de> for Event {
+    /// Takes any JSON: an event that is refused here is an error of the function to its gateway.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(read(text.get()).unwrap_or(Self::Odd))
+    }
+}
+
+fn read(text: &str) -> Option<Event> {
+    let mut request = serde_json::from_str(text).ok().or_else(|| {
+        let mut event = serde_json::from_str(text).ok()?;
+        drop_unreadable_headers(&mut event);
+        serde_json::from_str(&event.to_string()).ok()
+    })?;
+    let (headers, body, is_base64) = match &mut request {
+        LambdaRequest::ApiGatewayV2(event) => {
+            let query = event.raw_query_string.as_deref().unwrap_or_default();
+            let is_query = query.is_empty() || PathAndQuery::try_from(format!("/?{query}")).is_ok();
+            if !is_query || !fits(event.raw_path.as_deref(), query.len()) {
+                return None;
+            }
+            event.request_context.domain_name = None;
+            (vec![&mut event.headers], event.body.take(), event.is_base64_encoded)
+        }
+        LambdaRequest::Alb(event) => {
+            let queries = [&event.query_string_parameters, &event.multi_value_query_string_parameters];
+            if !fits(event.path.as_deref(), queries.into_iter().map(query_bytes).sum()) {
+                return None;
+            }
+            let headers = vec![&mut event.multi_value_headers, &mut event.headers];
+            (headers, event.body.take(), event.is_base64_encoded)
+        }
+        _ => return None,
+    };
+    let body = match body.unwrap_or_default() {
+        body if is_base64 => STANDARD.decode(body).ok()?.into(),
+        body => body.into(),
+    };
+    let mut apart = Apart { headers: Vec::new(), body };
+    for map in headers {
+        for name in [HOST, HeaderName::from_static("x-forwarded-proto")] {
+            let value = map.remove(&name);
+            apart.headers.extend(value.map(|value| (name, value)));
+        }
+    }
+    Some(Event::Request(Box::new(request), apart))
+}
+
+/// Whether a URL of them is one, and not too long.
+fn fits(path: Option<&str>, query_bytes: usize) -> bool {
+    let path = path.unwrap_or_default();
+    (path.is_empty() || path.starts_with('/')) && path.len() * ESCAPED_BYTES + query_bytes <= URL_BYTES_MAX
+}
+
+fn query_bytes(query: &QueryMap) -> usize {
+    query.iter().map(|(name, value)| (name.len() + value.len()) * ESCAPED_BYTES + 2).sum()
+}
+
+/// A header with anything but ASCII in it is of no use to us, and no reason to refuse what it came with.
+fn drop_unreadable_headers(event: &mut Value) {
+    let is_readable = |value: &Value| value.as_str().is_none_or(|text| HeaderValue::from_str(text).is_ok());
+    for member in ["headers", "multiValueHeaders"] {
+        let Some(headers) = event.get_mut(member).and_then(Value::as_object_mut) else { continue };
+        headers.retain(|name, value| {
+            HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && value.as_array().map_or(is_readable(value), |values| values.iter().all(is_readable))
+        });
+    }
+}
+
+/// The answer to what is no request, in the shape of every gateway's.
+pub(crate) fn refusal() -> Value {
+    let body = json!({ "code": 400, "message": "Bad Request: this is no request that can be read" });
+    json!({
+        "statusCode": 400,
+        "headers": { "content-type": "application/json" },
+        "multiValueHeaders": { "content-type": ["application/json"] },
+        "body": body.to_string(),
+        "isBase64Encoded": false,
+    })
+}
+
 /// The request that an event carries, marked with what is known of its way.
-pub(crate) fn enter(event: lambda_http::Request) -> Request {
+pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
+    let Apart { headers, body } = mem::take(apart);
     let request_id = event.lambda_context_ref().map(|context| RequestId(context.request_id.clone()));
     let (door, peer, stage) = match event.request_context_ref() {
         Some(RequestContext::Alb(_)) => (Door::BALANCER, forwarded_for(event.headers()), None),
@@ -20,19 +132,15 @@ pub(crate) fn enter(event: lambda_http::Request) -> Request {
         }
         Some(_) | None => (Door::FUNCTION, None, None),
     };
-    let (mut parts, body) = event.into_parts();
+    let (mut parts, _) = event.into_parts();
+    parts.headers.extend(headers);
     if let Some(uri) = stage.and_then(|stage| without_stage(&parts.uri, &stage)) {
         parts.uri = uri;
     }
     parts.extensions.insert(door);
     request_id.map(|id| parts.extensions.insert(id));
     peer.map(|address| parts.extensions.insert(Peer(SocketAddr::new(address, 0))));
-    let body = match body {
-        lambda_http::Body::Text(text) => Body::from(text),
-        lambda_http::Body::Binary(bytes) => Body::from(bytes),
-        _ => Body::empty(),
-    };
-    Request::from_parts(parts, body)
+    Request::from_parts(parts, Body::from(body))
 }
 
 fn address(text: Option<&str>) -> Option<IpAddr> {

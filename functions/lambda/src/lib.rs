@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::response::Response;
-use lambda_http::service_fn;
-use lambda_runtime::LambdaEvent;
+use lambda_http::{Adapter, service_fn};
+use lambda_runtime::{LambdaEvent, Service as _};
+use serde::Serialize;
 use serde_json::Value;
 use statewright_shared::adapters::aws::{Clients, DynamoLedger, KmsKeys, Options, S3Blobs};
 use statewright_shared::adapters::{Absent, SystemClock, SystemIds};
@@ -30,6 +32,7 @@ use tower::ServiceExt as _;
 pub use lambda_runtime::Error;
 pub use statewright_shared::api::routes::Group;
 
+use self::doorway::Event;
 use self::environment::Environment;
 use self::log::{Log, Metric};
 
@@ -114,7 +117,7 @@ impl Function {
         let (log, context) = self.context();
         let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
         let router = api::router(app, &[group]);
-        lambda_http::run(service_fn(move |event| answer(router.clone(), log.clone(), event))).await
+        lambda_runtime::run(service_fn(move |event| respond(router.clone(), log.clone(), event))).await
     }
 
     /// Sweeps at every event, until nothing is due or the event's time is almost over.
@@ -165,8 +168,32 @@ async fn sweep_until(
     }
 }
 
-async fn answer(router: Router, log: Log, event: lambda_http::Request) -> Result<Response, Infallible> {
-    let request = doorway::enter(event);
+/// What goes back to the gateway.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Reply<A> {
+    Answer(A),
+    Refusal(Value),
+}
+
+async fn respond(
+    router: Router,
+    log: Log,
+    event: LambdaEvent<Event>,
+) -> Result<Reply<impl Serialize>, Infallible> {
+    let LambdaEvent { payload, context } = event;
+    let Event::Request(request, mut apart) = payload else {
+        log.begin(&context.request_id);
+        tracing::warn!("an event that is no request of a gateway is refused");
+        return Ok(Reply::Refusal(doorway::refusal()));
+    };
+    let mut adapter = Adapter::from(service_fn(move |request| {
+        answer(router.clone(), log.clone(), doorway::enter(request, &mut apart))
+    }));
+    adapter.call(LambdaEvent::new(*request, context)).await.map(Reply::Answer)
+}
+
+async fn answer(router: Router, log: Log, request: Request) -> Result<Response, Infallible> {
     if let Some(api::RequestId(id)) = request.extensions().get() {
         log.begin(id);
     }

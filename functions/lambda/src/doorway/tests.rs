@@ -1,9 +1,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use lambda_http::request::LambdaRequest;
-use lambda_http::{Adapter, service_fn};
-use lambda_runtime::{Context as LambdaContext, LambdaEvent, Service as _};
+use lambda_runtime::{Context as LambdaContext, LambdaEvent};
 use serde_json::Value;
 use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::api::routes::Group;
@@ -38,13 +36,12 @@ impl World {
     /// What a function that has all groups makes of an event.
     async fn answer(&self, event: &Value) -> Value {
         let event = event.to_string().replace("@TOKEN@", &self.token);
-        let event: LambdaRequest = serde_json::from_str(&event).unwrap();
+        let event: Event = serde_json::from_str(&event).unwrap();
         let router = api::router(Arc::clone(&self.context), &Group::ALL);
-        let answer = move |event| crate::answer(router.clone(), Log::default(), event);
-        let mut function = Adapter::from(service_fn(answer));
         let mut context = LambdaContext::default();
         context.request_id = "id-of-the-event".to_owned();
-        serde_json::to_value(function.call(LambdaEvent::new(event, context)).await.unwrap()).unwrap()
+        let answer = crate::respond(router, Log::default(), LambdaEvent::new(event, context)).await;
+        serde_json::to_value(answer.unwrap()).unwrap()
     }
 }
 
@@ -57,7 +54,8 @@ fn event(text: &str) -> Value {
 }
 
 fn entered(text: &str) -> Request {
-    enter(lambda_http::request::from_str(text).unwrap())
+    let Event::Request(request, mut apart) = serde_json::from_str(text).unwrap() else { panic!("{text}") };
+    enter((*request).into(), &mut apart)
 }
 
 #[tokio::test]
@@ -156,10 +154,97 @@ async fn long_answers_are_compressed_and_flagged_as_no_text() {
     let answer = world.answer(&list).await;
     assert_eq!(answer["isBase64Encoded"], true);
     assert_eq!(answer["headers"]["content-encoding"], "gzip");
-    let bytes = base64::engine::general_purpose::STANDARD.decode(answer["body"].as_str().unwrap()).unwrap();
+    let bytes = STANDARD.decode(answer["body"].as_str().unwrap()).unwrap();
     assert!(bytes.starts_with(&[0x1f, 0x8b]));
 
     list["headers"].as_object_mut().unwrap().remove("accept-encoding");
     let answer = world.answer(&list).await;
     assert_eq!((&answer["statusCode"], &answer["isBase64Encoded"]), (&200.into(), &false.into()));
+}
+
+/// The members of an event that a client has a word in, each in every kind of event, and what may stand there.
+#[tokio::test]
+async fn whatever_a_client_puts_into_an_event_is_answered_and_never_a_failure_of_ours() {
+    const ODD: [&str; 14] = [
+        "",
+        " ",
+        "a b",
+        "[",
+        "[::1",
+        "a:b:c",
+        "%",
+        "@/?#",
+        "/%ff%00",
+        "\u{0}",
+        "\u{e4}\u{1f980}",
+        "//host/../..",
+        "\r\nx: y",
+        "\u{7f}\\{}|^`<>\"",
+    ];
+    let world = World::new().await;
+    let long = "/x".repeat(40_000);
+    for (name, text) in
+        fixtures!["http-api-gzip", "function-url-gzip", "balancer-query", "balancer-multi-value"]
+    {
+        for pointer in [
+            "/headers/host",
+            "/headers/x-forwarded-proto",
+            "/headers/x-forwarded-for",
+            "/headers/user-agent",
+            "/multiValueHeaders/host/0",
+            "/multiValueHeaders/user-agent/0",
+            "/requestContext/domainName",
+            "/requestContext/stage",
+            "/requestContext/http/sourceIp",
+            "/rawPath",
+            "/rawQueryString",
+            "/path",
+            "/queryStringParameters/project",
+            "/body",
+        ] {
+            for odd in ODD.into_iter().chain([long.as_str()]) {
+                let mut event = event(text);
+                let Some(place) = event.pointer_mut(pointer) else { continue };
+                *place = odd.into();
+                let answer = world.answer(&event).await;
+                let status = answer["statusCode"].as_u64().unwrap();
+                assert!((200..500).contains(&status), "{name} {pointer} {odd:.40}: {answer}");
+                let is_of_use =
+                    ["host", "-proto", "-for", "user-agent", "agent/0", "host/0", "domainName", "sourceIp"]
+                        .iter()
+                        .all(|end| !pointer.ends_with(end));
+                // One of them made the stack.
+                assert!(is_of_use || [200, 409].contains(&status), "{name} {pointer} {odd:.40}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_in_the_words_of_the_client() {
+    let world = World::new().await;
+    let mut events =
+        vec![Value::Null, 1.into(), "".into(), json!([]), json!({}), json!({ "version": "2.0" })];
+    let mut not_base64 = event(fixtures!["http-api-gzip"][0].1);
+    not_base64["body"] = "*".into();
+    let mut no_method = event(fixtures!["balancer-query"][0].1);
+    no_method["httpMethod"] = "G T".into();
+    events.extend([not_base64, no_method]);
+    for event in events {
+        let answer = world.answer(&event).await;
+        assert_eq!(answer["statusCode"], 400, "{event}: {answer}");
+        let body: Value = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
+        assert_eq!(body["code"], 400, "{event}: {answer}");
+    }
+}
+
+#[test]
+fn a_request_has_the_host_that_its_client_named() {
+    for (_, text) in fixtures!["http-api-gzip", "balancer-gzip", "balancer-multi-value"] {
+        let named = event(text)
+            .pointer("/headers/host")
+            .or(event(text).pointer("/multiValueHeaders/host/0"))
+            .cloned();
+        assert_eq!(entered(text).headers().get(HOST).unwrap().to_str().ok(), named.unwrap().as_str());
+    }
 }
