@@ -16,6 +16,8 @@ use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::meter::Usage;
 
+use crate::serving::{self, Things};
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -42,6 +44,9 @@ pub(crate) struct Arguments {
 /// What we hold ourselves to, in dollars: the work, the resources, the limit.
 const LIMITS: [(&str, usize, f64); 3] =
     [("up", 200, 0.0004), ("up", 1_000, 0.0015), ("up, no change", 10_000, 0.0035)];
+
+/// The same with the functions that serve it.
+const SERVED_LIMITS: [(&str, usize, f64); 2] = [("up", 200, 0.0006), ("up", 1_000, 0.0025)];
 
 /// How often a server sweeps, in a month of 30 days.
 const SWEEPS_A_MONTH: u64 = 30 * 24 * 60;
@@ -72,7 +77,7 @@ impl Prices {
 struct Lane {
     gateway: Gateway,
     names: Names,
-    _app: TestApp,
+    app: TestApp,
     cli: PulumiCli,
     prices: Prices,
     detail: bool,
@@ -87,8 +92,20 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         arguments.payload_bytes, arguments.secret_every, lane.prices.region, lane.prices.as_of
     );
     println!(
-        "{:>9}  {:30} {:>8} {:>8} {:>8} {:>6} {:>6} {:>4} {:>11} {:>9}",
-        "resources", "work", "requests", "written", "read", "put", "got", "key", "dollars", "limit"
+        "{:>9}  {:30} {:>8} {:>8} {:>8} {:>6} {:>6} {:>4} {:>11} {:>9} {:>8} {:>11} {:>9}",
+        "resources",
+        "work",
+        "calls",
+        "written",
+        "read",
+        "put",
+        "got",
+        "key",
+        "dollars",
+        "limit",
+        "requests",
+        "in all",
+        "limit"
     );
     for size in &arguments.sizes {
         lane.life(*size, &arguments).await?;
@@ -105,7 +122,7 @@ impl Lane {
         let cli =
             PulumiCli::new().backend(&app.url).token(&app.token).patience(Duration::from_secs(4 * 3600));
         let (prices, detail) = (Prices::load()?, arguments.detail);
-        let lane = Self { gateway, names, _app: app, cli, prices, detail };
+        let lane = Self { gateway, names, app, cli, prices, detail };
         // The first command of a home asks who it is, and a server's first requests open what it remembers from then on.
         lane.cli.bench_project("warm", &[("count", "1"), ("secretEvery", "1")]);
         lane.cli.run(["stack", "init", "warm"]).await.assert_success();
@@ -147,13 +164,15 @@ impl Lane {
         Ok(())
     }
 
-    /// What a server costs that nobody asks.
+    /// What it costs when nobody asks: a server sweeps each minute, functions every five.
     async fn idle(&self) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
-        let usage =
-            (0..SWEEPS_A_MONTH).fold(Usage::default(), |sum, _| sum + (self.gateway.usage() - before.0));
-        self.print(0, "a month of sweeps, nothing due", usage, None)
+        let sweep = self.gateway.usage() - before.0;
+        let times = |times: u64| (0..times).fold(Usage::default(), |sum, _| sum + sweep);
+        self.print(0, "a month of a server's sweeps", times(SWEEPS_A_MONTH), None)?;
+        let served = serving::of_idle_month(&sweep);
+        self.print(0, "a month of the sweep function", times(SWEEPS_A_MONTH / 5), Some(served))
     }
 
     /// Sweeps until nothing is due, as a process whose clock shows that.
@@ -169,9 +188,10 @@ impl Lane {
 
     async fn work(&self, size: usize, what: &str, command: &[&str]) -> io::Result<()> {
         let before = self.usage();
+        self.app.take_requests();
         self.cli.run(command).await.assert_success();
-        let limit = LIMITS.iter().find(|(work, resources, _)| *work == what && *resources == size);
-        self.tell(size, what, &before, limit.map(|(_, _, dollars)| *dollars))
+        let requests = self.app.take_requests();
+        self.tell(size, what, &before, Some(&requests))
     }
 
     fn usage(&self) -> (Usage, HashMap<String, Usage>) {
@@ -184,10 +204,12 @@ impl Lane {
         size: usize,
         what: &str,
         before: &(Usage, HashMap<String, Usage>),
-        limit: Option<f64>,
+        requests: Option<&[String]>,
     ) -> io::Result<()> {
         let (usage, operations) = self.usage();
-        self.print(size, what, usage - before.0, limit)?;
+        let spent = usage - before.0;
+        let served = requests.map(|requests| serving::of_requests(requests, &spent));
+        self.print(size, what, spent, served)?;
         if self.detail {
             let operations: BTreeMap<_, _> = operations.into_iter().collect();
             for (name, usage) in operations {
@@ -202,12 +224,23 @@ impl Lane {
     }
 
     #[expect(clippy::print_stdout, reason = "a command's output")]
-    fn print(&self, size: usize, what: &str, usage: Usage, limit: Option<f64>) -> io::Result<()> {
+    fn print(&self, size: usize, what: &str, usage: Usage, served: Option<Things>) -> io::Result<()> {
         let dollars = self.prices.of(&usage.billed())?;
-        let limit = limit.map_or_else(String::new, |limit| {
-            format!("{limit:.4}{}", if dollars < limit { "" } else { " OVER" })
-        });
-        println!("{size:>9}  {what:30} {} {dollars:>11.7} {limit:>9}", columns(&usage));
+        let compared = |limits: &[(&str, usize, f64)], dollars: f64| {
+            let limit = limits.iter().find(|(work, resources, _)| *work == what && *resources == size);
+            limit.map_or_else(String::new, |(_, _, limit)| {
+                format!("{limit:.4}{}", if dollars < *limit { "" } else { " OVER" })
+            })
+        };
+        let limit = compared(&LIMITS, dollars);
+        print!("{size:>9}  {what:30} {} {dollars:>11.7} {limit:>9}", columns(&usage));
+        if let Some(things) = served {
+            let requests = things.iter().find(|(name, _)| *name == "lambda_request").map_or(0.0, |it| it.1);
+            let in_all = dollars + self.prices.of(&things)?;
+            let limit = compared(&SERVED_LIMITS, in_all);
+            print!(" {requests:>8} {in_all:>11.7} {limit:>9}");
+        }
+        println!();
         Ok(())
     }
 }
@@ -227,6 +260,8 @@ mod tests {
         let usage = Usage { write_units: 1_000_000, s3_puts: 200_000, ..Usage::default() };
         let dollars = prices.of(&usage.billed()).unwrap();
         assert!((dollars - 1.625).abs() < 1e-9, "{dollars}");
+        let functions = serving::of_requests(&["GET /api/user".to_owned()], &usage);
+        assert!(prices.of(&functions).unwrap() > 0.0, "what serves has one too");
         assert!(prices.of(&[("a thing that nobody sells", 1.0)]).is_err());
     }
 }

@@ -12,7 +12,9 @@ use crate::process::{ORGANIZATION, Server};
 /// The one user of a server.
 pub(crate) struct Client<'a> {
     http: reqwest::Client,
-    server: &'a Server,
+    url: &'a str,
+    token: &'a str,
+    organization: &'a str,
 }
 
 /// An answer of 2xx.
@@ -29,7 +31,12 @@ impl Answer {
 
 impl<'a> Client<'a> {
     pub(crate) fn of(server: &'a Server) -> Self {
-        Self { http: reqwest::Client::new(), server }
+        Self::to(&server.url, &server.token, ORGANIZATION)
+    }
+
+    /// That of whatever listens there.
+    pub(crate) fn to(url: &'a str, token: &'a str, organization: &'a str) -> Self {
+        Self { http: reqwest::Client::new(), url, token, organization }
     }
 
     /// A request with the user's token, or with an update's.
@@ -42,11 +49,11 @@ impl<'a> Client<'a> {
     ) -> io::Result<Answer> {
         let authorization = match update_token {
             Some(token) => format!("update-token {token}"),
-            None => format!("token {}", self.server.token),
+            None => format!("token {}", self.token),
         };
         let mut request = self
             .http
-            .request(method, format!("{}{path}", self.server.url))
+            .request(method, format!("{}{path}", self.url))
             .header("Authorization", authorization)
             .header("Accept-Encoding", "gzip");
         if let Some(body) = body {
@@ -77,7 +84,7 @@ impl<'a> Client<'a> {
 
     /// Makes a stack, and answers its path.
     pub(crate) async fn stack(&self, project: &str, name: &str) -> io::Result<String> {
-        let project = format!("/api/stacks/{ORGANIZATION}/{project}");
+        let project = format!("/api/stacks/{}/{project}", self.organization);
         self.post(&project, &json!({ "stackName": name })).await?;
         Ok(format!("{project}/{name}"))
     }

@@ -3,11 +3,13 @@
 mod bill;
 mod client;
 mod fold;
+mod functions;
 mod idle;
 mod large;
 mod lists;
 mod process;
 mod replay;
+mod serving;
 mod stub;
 mod table;
 mod up;
@@ -42,6 +44,8 @@ enum Command {
     Idle(idle::Arguments),
     /// What work costs in DynamoDB, S3 and KMS at public list prices, on a stand-in that counts
     Bill(bill::Arguments),
+    /// The functions' sizes and starts, and their answers cold and warm, behind the local gateway
+    Functions(functions::Arguments),
     /// Measures what the log, the metrics and the limits cost each request, in this process
     Watch,
     /// Serves a backend that answers every call at once and stores nothing
@@ -63,6 +67,7 @@ async fn main() -> ExitCode {
         Command::Lists(arguments) => lists::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
         Command::Bill(arguments) => bill::run(arguments).await,
+        Command::Functions(arguments) => functions::run(arguments).await,
         Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };

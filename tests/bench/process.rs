@@ -112,6 +112,11 @@ pub(crate) fn own_peak_mib() -> f64 {
     mib(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:")
 }
 
+/// The memory that this process has in use now, in MiB; zero where there is no `/proc`.
+pub(crate) fn resident_mib(pid: u32) -> f64 {
+    mib(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default(), "VmRSS:")
+}
+
 fn mib(status: &str, name: &str) -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0

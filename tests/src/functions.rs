@@ -1,6 +1,7 @@
 //! The functions of this tree behind a local gateway, over the stand-in for AWS.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct Setting {
     pub names: Option<Names>,
     /// What the operator chose.
     pub settings: Settings,
+    /// The folder of the programs; debug builds of this tree if none is named.
+    pub programs: Option<PathBuf>,
 }
 
 impl Default for Setting {
@@ -62,6 +65,7 @@ impl Default for Setting {
             between: Between::Waits,
             names: None,
             settings: Settings::DEFAULT,
+            programs: None,
         }
     }
 }
@@ -139,7 +143,7 @@ impl Behind {
         for name in tools::function_names() {
             aws.insert(name, Gateway::before(stand_in).await);
         }
-        let folder = tools::functions();
+        let folder = setting.programs.unwrap_or_else(|| tools::functions().to_owned());
         let function = |name: &'static str| {
             let mut environment: Vec<(String, String)> = stand_in
                 .environment(&names)

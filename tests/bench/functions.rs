@@ -1,0 +1,227 @@
+//! `bench functions`: the programs' sizes, how soon they ask for work, and what they answer in, cold and warm.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use statewright_gateway::Between;
+use statewright_tests::app::ORG;
+use statewright_tests::aws::StandIn;
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::functions::{Functions, Setting};
+use statewright_tests::stopwatch::Stopwatch;
+use statewright_tests::tools;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::client::Client;
+use crate::process::resident_mib;
+use crate::table::median;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder with the programs
+    #[arg(long, value_name = "FOLDER", default_value = "target/release")]
+    folder: PathBuf,
+    /// How often each thing is done
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How many resources a whole `up` has
+    #[arg(long, default_value_t = 10)]
+    resources: usize,
+    /// Leaves out the real client
+    #[arg(long)]
+    no_client: bool,
+}
+
+/// How long a program may take to ask for its first event.
+const START: Duration = Duration::from_secs(30);
+
+/// Starts each program by itself; then lives a small life of a stack through them, and has the real client do an `up`.
+pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
+    starts(&arguments).await?;
+    let setting =
+        Setting { between: Between::Waits, programs: Some(arguments.folder.clone()), ..Setting::default() };
+    let functions = Functions::start_as(setting).await;
+    lives(&functions, arguments.rounds).await?;
+    if arguments.no_client { Ok(()) } else { ups(&functions, &arguments).await }
+}
+
+/// What each program is before its first event.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn starts(arguments: &Arguments) -> io::Result<()> {
+    println!("{:10} {:>8} {:>8} {:>8}", "function", "MB", "start ms", "MiB");
+    for name in tools::function_names() {
+        let program = arguments.folder.join(format!("statewright-{name}"));
+        let Ok(file) = fs::metadata(&program) else {
+            println!("{name:10} is not in {}", arguments.folder.display());
+            continue;
+        };
+        let (mut took, mut resident) = (Vec::new(), Vec::new());
+        for _ in 0..arguments.rounds {
+            let (milliseconds, mib) = start(&program).await?;
+            took.push(milliseconds);
+            resident.push(mib);
+        }
+        println!(
+            "{name:10} {:>8.2} {:>8.1} {:>8.1}",
+            file.len() as f64 / 1e6,
+            median(took),
+            median(resident)
+        );
+    }
+    Ok(())
+}
+
+/// Milliseconds until it asks for an event, and the MiB that it has in use then. No service is called before.
+async fn start(program: &Path) -> io::Result<(f64, f64)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let names = StandIn::fresh_names();
+    let watch = Stopwatch::start();
+    let mut child = Command::new(program)
+        .env_clear()
+        .envs(StandIn::of_this_process().environment(&names))
+        .env("AWS_LAMBDA_RUNTIME_API", format!("http://{}", listener.local_addr()?))
+        .env("AWS_LAMBDA_FUNCTION_NAME", "bench")
+        .env("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
+        .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512")
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let asked = tokio::time::timeout(START, async {
+        let (mut stream, _) = listener.accept().await?;
+        stream.read(&mut [0; 1024]).await
+    });
+    let bytes = asked.await.map_err(|_| io::Error::other("it asks for nothing"))??;
+    let milliseconds = watch.elapsed().as_secs_f64() * 1000.0;
+    let resident = child.id().map_or(0.0, resident_mib);
+    child.kill().await?;
+    if bytes == 0 { Err(io::Error::other("it asks for nothing")) } else { Ok((milliseconds, resident)) }
+}
+
+/// What one step of a life took, in milliseconds.
+struct Step {
+    what: &'static str,
+    milliseconds: f64,
+}
+
+/// Prints what each request of a life takes when it meets a function that was just killed, and when not.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn lives(functions: &Functions, rounds: usize) -> io::Result<()> {
+    life(functions, "uncounted", false).await?;
+    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        cold.push(life(functions, &format!("cold-{round}"), true).await?);
+        warm.push(life(functions, &format!("warm-{round}"), false).await?);
+    }
+    println!("\n{:30} {:>8} {:>8}", "request", "cold ms", "warm ms");
+    let steps = cold.first().map_or(0, Vec::len);
+    for step in 0..steps {
+        let of = |lives: &[Vec<Step>]| {
+            lives.iter().filter_map(|life| life.get(step)).map(|it| it.milliseconds).collect()
+        };
+        let what = cold.first().and_then(|life| life.get(step)).map_or("", |step| step.what);
+        println!("{what:30} {:>8.1} {:>8.1}", median(of(&cold)), median(of(&warm)));
+    }
+    let lines = functions.lines();
+    let access: Vec<usize> = lines
+        .iter()
+        .filter(|(_, line)| line.contains(r#""target":"access""#))
+        .map(|(_, line)| line.len())
+        .collect();
+    let all: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
+    println!(
+        "{} requests wrote {} bytes into the log each, of which the line of the request has {}",
+        access.len(),
+        all / access.len().max(1),
+        access.iter().sum::<usize>() / access.len().max(1)
+    );
+    Ok(())
+}
+
+/// A stack from the login to the export; with `cold`, each request meets functions that were just killed.
+async fn life(functions: &Functions, stack: &str, cold: bool) -> io::Result<Vec<Step>> {
+    let client = Client::to(&functions.url, &functions.token, ORG);
+    let mut steps = Vec::new();
+    let before = || {
+        if cold {
+            tools::function_names().for_each(|name| functions.gateway().kill(name));
+        }
+    };
+    let mut did = |what, milliseconds| steps.push(Step { what, milliseconds });
+    before();
+    did("read: capabilities", client.get("/api/capabilities").await?.milliseconds);
+    before();
+    did("read: user", client.get("/api/user").await?.milliseconds);
+    before();
+    let project = format!("/api/stacks/{ORG}/bench");
+    did("head: stack", client.post(&project, &json!({ "stackName": stack })).await?.milliseconds);
+    let stack = format!("{project}/{stack}");
+    before();
+    let secret = json!({ "plaintexts": ["c2VjcmV0"] });
+    did(
+        "secrets: batch-encrypt",
+        client.post(&format!("{stack}/batch-encrypt"), &secret).await?.milliseconds,
+    );
+    before();
+    let watch = Stopwatch::start();
+    let (update, token) = client.begin(&stack, true).await?;
+    did("head: begin-update", watch.elapsed().as_secs_f64() * 1000.0);
+    before();
+    let urn = "urn:pulumi:dev::bench::pulumi:pulumi:Stack::bench-dev";
+    let state = json!({ "urn": urn, "type": "pulumi:pulumi:Stack", "custom": false });
+    let entry = json!({
+        "version": 1, "kind": 1, "sequenceID": 1, "operationID": 1, "removeOld": null, "removeNew": null, "state": state,
+    });
+    let to_update = async |method, tail: &str, body: serde_json::Value| {
+        let body = body.to_string().into_bytes();
+        client.send(method, &format!("{update}/{tail}"), Some(&token), Some(body)).await
+    };
+    let entries = json!({ "entries": [entry] });
+    did("log: journalentries", to_update(Method::PATCH, "journalentries", entries).await?.milliseconds);
+    before();
+    let events = json!({ "events": [{ "sequence": 1, "timestamp": 1_767_225_600, "stdoutEvent": { "message": "m", "color": "" } }] });
+    did("log: events/batch", to_update(Method::POST, "events/batch", events).await?.milliseconds);
+    before();
+    did("head: complete", client.complete(&update, &token).await?.milliseconds);
+    before();
+    did("read: export", client.get(&format!("{stack}/export")).await?.milliseconds);
+    before();
+    did("admin: healthz", client.get("/healthz").await?.milliseconds);
+    Ok(steps)
+}
+
+/// Prints what a first `up` takes when every function is cold, beside one that meets them warm.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn ups(functions: &Functions, arguments: &Arguments) -> io::Result<()> {
+    let cli = PulumiCli::new().backend(&functions.url).token(&functions.token);
+    let count = arguments.resources.to_string();
+    cli.bench_project("functions", &[("count", &count)]);
+    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    for round in 0..=arguments.rounds {
+        for (name, took) in [("cold", &mut cold), ("warm", &mut warm)] {
+            let stack = format!("{name}-{round}");
+            cli.run(["stack", "init", &stack]).await.assert_success();
+            if name == "cold" {
+                tools::function_names().for_each(|name| functions.gateway().kill(name));
+            }
+            let watch = Stopwatch::start();
+            cli.run(["up", "--yes", "--skip-preview", "--stack", &stack]).await.assert_success();
+            // The first one of all is not counted.
+            if round > 0 {
+                took.push(watch.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let (cold, warm) = (median(cold), median(warm));
+    println!(
+        "\na first `up` of {count}: {cold:.2} s cold, {warm:.2} s warm, {:.2} s more (limit 0.5)",
+        cold - warm
+    );
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! What the functions cost beside what they ask of the store: requests, time and lines, by a model that is stated here and in `README.md`.
+
+use statewright_shared::api::routes::{Group, ROUTES};
+use statewright_tests::meter::Usage;
+
+/// MB of the function that publishes, as in `infra/sam/template.yaml`.
+const HEAD_MEMORY_MB: f64 = 2048.0;
+
+/// MB of the sweep.
+const SWEEP_MEMORY_MB: f64 = 3008.0;
+
+/// MB of every other one.
+const OTHER_MEMORY_MB: f64 = 512.0;
+
+/// Milliseconds that a function works for a request beside waiting, the millisecond to which its time is rounded up among them. The
+/// server takes less than one (`bench up`) on a whole processor; with 512 MB a function has 0.29 of one.
+const WORK_MS: f64 = 5.0;
+
+/// Milliseconds of a call of DynamoDB, of S3 and of KMS, as AWS gives them for calls in its own region.
+const DYNAMODB_MS: f64 = 6.0;
+const S3_MS: f64 = 50.0;
+const KMS_MS: f64 = 15.0;
+
+/// Calls of DynamoDB for a request of the function that publishes, at most, and of S3 that store something; `tests/http/calls.rs` has
+/// all of them.
+const HEAD_DYNAMODB_CALLS: u64 = 10;
+const HEAD_S3_PUTS: u64 = 1;
+
+/// Milliseconds of a process until it asks for an event, which are paid for too.
+const COLD_MS: f64 = 150.0;
+
+/// Bytes in the log for a request: 550 in our own lines (`bench functions` tells how many there are), 300 in the platform's three, and
+/// the 26 that CloudWatch counts beside each of five.
+const LOG_BYTES: f64 = (550 + 300 + 5 * 26) as f64;
+
+/// How often the schedule has its event, in a month of 30 days.
+const SWEEPS_A_MONTH: f64 = 30.0 * 24.0 * 12.0;
+
+/// Things to pay for, by the names in `prices.json`.
+pub(crate) type Things = Vec<(&'static str, f64)>;
+
+/// What comes to the bill of the store if functions answer these requests (`GET /api/user`), each group's first one cold. It is more
+/// than it can be: the calls of the store come one after another, and the largest function waits for as many of them as it can have
+/// made.
+pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
+    let asked: Vec<Group> = requests.iter().filter_map(|line| group(line)).collect();
+    let work: f64 = asked.iter().map(|group| WORK_MS * memory_mb(*group)).sum();
+    let cold = Group::ALL.into_iter().filter(|group| asked.contains(group));
+    let cold: f64 = cold.map(|group| COLD_MS * memory_mb(group)).sum();
+    let of_head = asked.iter().filter(|group| **group == Group::Head).count() as u64;
+    let head = Usage {
+        dynamodb_requests: usage.dynamodb_requests.min(of_head * HEAD_DYNAMODB_CALLS),
+        s3_puts: usage.s3_puts.min(of_head * HEAD_S3_PUTS),
+        ..*usage
+    };
+    let waits = waits_ms(&head) * HEAD_MEMORY_MB + waits_ms(&(*usage - head)) * OTHER_MEMORY_MB;
+    things(asked.len() as f64, asked.len() as f64, work + cold + waits)
+}
+
+/// A month of events for the sweep, each of which asks so much of the store, half of them cold.
+pub(crate) fn of_idle_month(sweep: &Usage) -> Things {
+    let each = WORK_MS + COLD_MS / 2.0 + waits_ms(sweep);
+    things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB)
+}
+
+fn things(invocations: f64, requests: f64, mb_ms: f64) -> Things {
+    vec![
+        ("lambda_request", invocations),
+        ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
+        ("http_api_request", requests),
+        ("log_byte", invocations * LOG_BYTES),
+    ]
+}
+
+fn waits_ms(usage: &Usage) -> f64 {
+    let s3 = usage.s3_puts + usage.s3_gets + usage.s3_deletes;
+    usage.dynamodb_requests as f64 * DYNAMODB_MS + s3 as f64 * S3_MS + usage.kms_requests as f64 * KMS_MS
+}
+
+fn memory_mb(group: Group) -> f64 {
+    match group {
+        Group::Head => HEAD_MEMORY_MB,
+        Group::Read | Group::Secrets | Group::Log | Group::Admin | Group::Tfstate => OTHER_MEMORY_MB,
+    }
+}
+
+/// The group of a request, by the row of the table that has the most of its path in words of its own.
+fn group(line: &str) -> Option<Group> {
+    let (method, path) = line.split_once(' ')?;
+    let literals = |pattern: &str| {
+        let (mut parts, mut literals) = (path.split('/'), 0);
+        for part in pattern.split('/') {
+            let asked = parts.next()?;
+            literals += usize::from(part == asked);
+            if part != asked && !part.starts_with('{') {
+                return None;
+            }
+        }
+        parts.next().is_none().then_some(literals)
+    };
+    let rows = ROUTES.iter().filter(|row| row.method.as_str() == method);
+    let fits = rows.filter_map(|row| Some((literals(row.path)?, row.group)));
+    Some(fits.max_by_key(|(literals, _)| *literals).map_or(Group::DEFAULT, |(_, group)| group))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_belongs_to_the_group_of_its_route() {
+        for (line, expected) in [
+            ("GET /api/user", Group::Read),
+            ("POST /api/stacks/o/p/s/batch-encrypt", Group::Secrets),
+            ("POST /api/stacks/o/p/s/update/u1/complete", Group::Head),
+            ("PATCH /api/stacks/o/p/s/update/u1/journalentries", Group::Log),
+            ("GET /nowhere", Group::DEFAULT),
+        ] {
+            assert_eq!(group(line), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn memory_is_that_of_the_template() {
+        let template = include_str!("../../infra/sam/template.yaml");
+        for (parameter, memory) in [
+            ("HeadMemory", HEAD_MEMORY_MB),
+            ("SweepMemory", SWEEP_MEMORY_MB),
+            ("OtherMemory", OTHER_MEMORY_MB),
+        ] {
+            let (_, rest) = template.split_once(&format!("  {parameter}:\n")).unwrap();
+            let default = rest.lines().find_map(|line| line.trim().strip_prefix("Default: ")).unwrap();
+            assert_eq!(default.parse::<f64>().unwrap(), memory, "{parameter}");
+        }
+    }
+
+    #[test]
+    fn a_request_costs_its_invocation_its_gateway_its_line_and_the_time_of_its_calls() {
+        let usage = Usage { dynamodb_requests: 2, s3_puts: 1, kms_requests: 1, ..Usage::default() };
+        for (line, mb) in [("GET /api/user", 512.0), ("POST /api/stacks/o/p", 2048.0)] {
+            let things = of_requests(&[line.to_owned()], &usage);
+            let mb_ms = (WORK_MS + COLD_MS) * mb + (2.0 * DYNAMODB_MS + S3_MS) * mb + KMS_MS * 2048.0;
+            let expected = [
+                ("lambda_request", 1.0),
+                ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
+                ("http_api_request", 1.0),
+                ("log_byte", LOG_BYTES),
+            ];
+            assert_eq!(things, expected, "{line}");
+        }
+    }
+}
