@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
@@ -34,7 +34,10 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let response = let_in(app, route, request, next).await;
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = let_in(app, route, request, next).await;
+    // For whoever stands around the router and does not see what matched.
+    path.map(|path| response.extensions_mut().insert(path));
     match route.auth {
         Auth::State | Auth::Run => for_state_clients(response),
         Auth::Nobody | Auth::Token | Auth::UpdateToken => response,

@@ -29,7 +29,7 @@ mod traces {
     use axum::middleware::{Next, from_fn};
     use axum::response::Response;
     use opentelemetry::propagation::TextMapPropagator as _;
-    use opentelemetry::trace::TracerProvider as _;
+    use opentelemetry::trace::{TraceContextExt as _, TracerProvider as _};
     use opentelemetry_http::HeaderExtractor;
     use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
     use opentelemetry_sdk::Resource;
@@ -86,15 +86,14 @@ mod traces {
     }
 
     async fn span(request: Request, next: Next) -> Response {
-        let method = request.method().as_str();
-        let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str);
+        let method = request.method().clone();
         let span = tracing::trace_span!(
             target: "request",
             "request",
-            otel.name = format!("{method} {route}"),
+            otel.name = method.as_str(),
             otel.kind = "server",
-            http.request.method = method,
-            http.route = route,
+            http.request.method = method.as_str(),
+            http.route = Empty,
             http.response.status_code = Empty,
             request_id = Empty,
         );
@@ -102,6 +101,11 @@ mod traces {
         // A refusal says that nobody collects this span.
         let _ = span.set_parent(parent);
         let response = next.run(request).instrument(span.clone()).await;
+        if let Some(route) = response.extensions().get::<MatchedPath>().map(MatchedPath::as_str) {
+            span.record("http.route", route);
+            // A recorded name is not taken once the span has begun.
+            span.context().span().update_name(format!("{method} {route}"));
+        }
         span.record("http.response.status_code", response.status().as_u16());
         if let Some(id) = response.headers().get("X-Pulumi-Request-ID").and_then(|id| id.to_str().ok()) {
             span.record("request_id", id);
