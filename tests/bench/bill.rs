@@ -211,6 +211,9 @@ impl Lane {
         let served = requests.map(|requests| serving::of_requests(requests, &spent));
         self.print(size, what, spent, served)?;
         if self.detail {
+            for (name, count) in serving::by_group(requests.unwrap_or_default()) {
+                println!("{:>13}requests to {name}: {count}", "");
+            }
             let operations: BTreeMap<_, _> = operations.into_iter().collect();
             for (name, usage) in operations {
                 let usage = usage - before.1.get(&name).copied().unwrap_or_default();

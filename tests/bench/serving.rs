@@ -57,6 +57,12 @@ pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
     things(asked.len() as f64, asked.len() as f64, work + cold + waits)
 }
 
+/// How many of these requests each function answers.
+pub(crate) fn by_group(requests: &[String]) -> impl Iterator<Item = (&'static str, usize)> {
+    let asked: Vec<Group> = requests.iter().filter_map(|line| group(line)).collect();
+    Group::ALL.into_iter().map(move |group| (group.name(), asked.iter().filter(|it| **it == group).count()))
+}
+
 /// A month of events for the sweep, each of which asks so much of the store, half of them cold.
 pub(crate) fn of_idle_month(sweep: &Usage) -> Things {
     let each = WORK_MS + COLD_MS / 2.0 + waits_ms(sweep);

@@ -57,7 +57,10 @@ fn read(text: &str) -> Option<Event> {
         LambdaRequest::ApiGatewayV2(event) => {
             let query = event.raw_query_string.as_deref().unwrap_or_default();
             let is_query = query.is_empty() || PathAndQuery::try_from(format!("/?{query}")).is_ok();
-            if !is_query || !fits(event.raw_path.as_deref(), query.len()) {
+            // It may be put before the path.
+            let stage_bytes =
+                event.request_context.stage.as_ref().map_or(0, |stage| stage.len() * ESCAPED_BYTES);
+            if !is_query || !fits(event.raw_path.as_deref(), query.len() + stage_bytes) {
                 return None;
             }
             event.request_context.domain_name = None;
@@ -87,10 +90,10 @@ fn read(text: &str) -> Option<Event> {
     Some(Event::Request(Box::new(request), apart))
 }
 
-/// Whether a URL of them is one, and not too long.
-fn fits(path: Option<&str>, query_bytes: usize) -> bool {
+/// Whether a URL of this path is one, and with so many other bytes not too long.
+fn fits(path: Option<&str>, other_bytes: usize) -> bool {
     let path = path.unwrap_or_default();
-    (path.is_empty() || path.starts_with('/')) && path.len() * ESCAPED_BYTES + query_bytes <= URL_BYTES_MAX
+    (path.is_empty() || path.starts_with('/')) && path.len() * ESCAPED_BYTES + other_bytes <= URL_BYTES_MAX
 }
 
 fn query_bytes(query: &QueryMap) -> usize {
