@@ -177,7 +177,8 @@ async fn states(functions: &Functions) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value, status: u16| {
         let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
-        let answer = request.bearer_auth(&functions.token).send().await.unwrap();
+        let answer =
+            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
         let (said, body) = (answer.status().as_u16(), answer.text().await.unwrap());
         assert_eq!(said, status, "{method} {path}: {body}");
         serde_json::from_str::<Value>(&body).unwrap_or_default()

@@ -45,8 +45,7 @@ fn doors(group: Group) -> Vec<(String, String, String)> {
     let is_below = |path: &str| root.is_some_and(|root| path.starts_with(root));
     let rows = ROUTES.iter().filter(|row| row.group == group && !is_below(row.path));
     let rows = rows.map(|row| (row.id(), row.method.to_string(), row.path.to_owned()));
-    let rest =
-        root.map(|root| ("Rest".to_owned() + group.name(), "ANY".to_owned(), format!("{root}{{proxy+}}")));
+    let rest = root.map(|root| ("AnyTfstate".to_owned(), "ANY".to_owned(), format!("{root}{{proxy+}}")));
     rows.chain(rest).collect()
 }
 

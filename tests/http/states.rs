@@ -470,7 +470,11 @@ async fn where_no_state_can_be_is_never_404() {
             for anonymous in [true, false] {
                 let call = app.request(verb(method), path);
                 let answer = if anonymous { call.anonymous() } else { call }.send().await;
-                assert_eq!(answer.status, 403, "{method} {path}");
+                assert!(
+                    [400, 401, 403].contains(&answer.status.as_u16()),
+                    "{method} {path}: {}",
+                    answer.status
+                );
             }
         }
     }
