@@ -84,7 +84,7 @@ pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -
     nothing()
 }
 
-/// A batch as it is kept: see decision 12.
+/// A batch as it is kept: see decision 15.
 fn kept(body: Body) -> Bytes {
     let shorter = std::str::from_utf8(&body.text).ok().and_then(without_unchanged);
     shorter.map_or_else(|| body.into_gzip(), |text| gzip_well(text.as_bytes()))

@@ -233,7 +233,7 @@ mod tests {
         let before = Index::of_resources(RESOURCES).unwrap();
         let indented = RESOURCES.replace(':', " :\n  ");
         assert_eq!(Index::of_resources(&indented).unwrap().changes_since(&before), Changes::default());
-        let other = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"1 \\" "}"#);
+        let other = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"1 \" "}"#);
         assert_eq!(Index::of_resources(&other).unwrap().changes_since(&before).changed, ["terraform_data.a"]);
     }
 
