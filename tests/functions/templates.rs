@@ -45,7 +45,9 @@ fn doors(group: Group) -> Vec<(String, String, String)> {
     let is_below = |path: &str| root.is_some_and(|root| path.starts_with(root));
     let rows = ROUTES.iter().filter(|row| row.group == group && !is_below(row.path));
     let rows = rows.map(|row| (row.id(), row.method.to_string(), row.path.to_owned()));
-    let rest = root.map(|root| ("AnyTfstate".to_owned(), "ANY".to_owned(), format!("{root}{{proxy+}}")));
+    let (first, tail) = group.name().split_at(1);
+    let id = format!("Any{}{tail}", first.to_uppercase());
+    let rest = root.map(|root| (id, "ANY".to_owned(), format!("{root}{{proxy+}}")));
     rows.chain(rest).collect()
 }
 
