@@ -13,7 +13,7 @@ use axum::http::uri::PathAndQuery;
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
 use serde_json::Value;
-use statewright_shared::api::routes::{Group, ROUTES};
+use statewright_shared::api::routes::{Group, ROUTES, Route};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -96,19 +96,28 @@ impl Drop for Gateway {
 }
 
 fn router(runtime: &Arc<Runtime>, doorway: Doorway, stage: Option<&str>) -> Router {
-    let handler = |group: Group, route: String| {
+    let handler = |row: Option<&Route>| {
         let (runtime, stage) = (Arc::clone(runtime), stage.map(str::to_owned));
-        move |request: Request| pass(runtime, doorway, stage, group, route, request)
+        let row = row.map(|row| (row.group, format!("{} {}", row.method, row.path)));
+        move |request: Request| {
+            let (group, route) = row.unwrap_or_else(|| otherwise(request.uri().path()));
+            pass(runtime, doorway, stage, group, route, request)
+        }
     };
     let mut router = Router::new();
     for row in ROUTES {
         // The table holds only methods that a router can tell apart.
         let Ok(method) = MethodFilter::try_from(row.method.clone()) else { continue };
-        let route = format!("{} {}", row.method, row.path);
-        router = router.route(row.path, on(method, handler(row.group, route)));
+        router = router.route(row.path, on(method, handler(Some(row))));
     }
-    let fallback = || handler(Group::DEFAULT, "$default".to_owned());
-    router.method_not_allowed_fallback(fallback()).fallback(fallback())
+    router.method_not_allowed_fallback(handler(None)).fallback(handler(None))
+}
+
+/// Where what is in no row goes, with the key of that route.
+fn otherwise(path: &str) -> (Group, String) {
+    let group = Group::otherwise(path);
+    let route = group.root().filter(|root| path.starts_with(root));
+    (group, route.map_or_else(|| "$default".to_owned(), |root| format!("ANY {root}{{proxy+}}")))
 }
 
 async fn pass(

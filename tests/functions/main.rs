@@ -6,5 +6,6 @@ mod crashes;
 mod journeys;
 mod limits;
 mod permissions;
+mod states;
 mod support;
 mod templates;

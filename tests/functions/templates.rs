@@ -39,10 +39,21 @@ fn with_routes(text: &str, render: impl Fn(Group) -> String) -> String {
     whole
 }
 
+/// What a gateway passes to a group's function: the name, the method and the path of each route.
+fn doors(group: Group) -> Vec<(String, String, String)> {
+    let root = group.root();
+    let is_below = |path: &str| root.is_some_and(|root| path.starts_with(root));
+    let rows = ROUTES.iter().filter(|row| row.group == group && !is_below(row.path));
+    let rows = rows.map(|row| (row.id(), row.method.to_string(), row.path.to_owned()));
+    let (first, tail) = group.name().split_at(1);
+    let id = format!("Any{}{tail}", first.to_uppercase());
+    let rest = root.map(|root| (id, "ANY".to_owned(), format!("{root}{{proxy+}}")));
+    rows.chain(rest).collect()
+}
+
 fn sam_events(group: Group) -> String {
     let mut text = String::new();
-    for route in ROUTES.iter().filter(|route| route.group == group) {
-        let (id, method, path) = (route.id(), &route.method, route.path);
+    for (id, method, path) in doors(group) {
         writeln!(text, "        {id}:").unwrap();
         writeln!(text, "          Type: HttpApi").unwrap();
         writeln!(text, "          Properties: {{ ApiId: !Ref Api, Method: {method}, Path: \"{path}\" }}")
@@ -66,8 +77,8 @@ fn pulumi_routes(group: Group) -> String {
         writeln!(text, "      routeKey: \"{key}\"").unwrap();
         writeln!(text, "      target: integrations/${{{}Integration.id}}", group.name()).unwrap();
     };
-    for row in ROUTES.iter().filter(|row| row.group == group) {
-        route(&row.id(), &format!("{} {}", row.method, row.path));
+    for (id, method, path) in doors(group) {
+        route(&id, &format!("{method} {path}"));
     }
     if group == Group::DEFAULT {
         route("Default", "$default");

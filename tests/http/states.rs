@@ -459,9 +459,27 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
         answer.refused(405);
         assert_eq!(answer.headers["allow"], allowed);
     }
-    let (status, body) = raw(&app, "GET", &format!("{}/a/b", net.path), &[], b"").await;
+}
+
+/// I8: a mistyped address is no state that is empty.
+#[tokio::test]
+async fn where_no_state_can_be_is_never_404() {
+    let app = TestApp::memory().await;
+    for path in ["/tfstate", "/tfstate/", "/tfstate/acme/net/prod/more", "/tfstate/acme//net", "/tfstate//"] {
+        for method in ["GET", "HEAD", "POST", "PUT", "LOCK", "DELETE"] {
+            for anonymous in [true, false] {
+                let call = app.request(verb(method), path);
+                let answer = if anonymous { call.anonymous() } else { call }.send().await;
+                assert!(
+                    [400, 401, 403].contains(&answer.status.as_u16()),
+                    "{method} {path}: {}",
+                    answer.status
+                );
+            }
+        }
+    }
+    let (status, body) = raw(&app, "GET", "/tfstate/acme/net/a/b", &[], b"").await;
     refusal(status, &body);
-    assert_eq!(status, 404);
 }
 
 #[tokio::test]

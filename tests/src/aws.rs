@@ -430,6 +430,13 @@ pub struct Right {
     pub on: String,
 }
 
+impl Right {
+    /// Whether having this one is enough for that one.
+    pub fn covers(&self, needed: &Self) -> bool {
+        self.action == needed.action && needed.on.starts_with(&self.on)
+    }
+}
+
 /// The rights that a request needs.
 fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     let right = |action: &str, on: &str| Right { action: action.to_owned(), on: on.to_owned() };
@@ -441,6 +448,10 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     };
     let partition = |key: &Value| {
         let partition = key["partition"]["S"].as_str().unwrap_or_default();
+        // Data keys of Terraform states lie apart from those of stacks.
+        if partition.starts_with("KEY#tf.") {
+            return "KEY#tf.".to_owned();
+        }
         // A partition that stands for itself has no number sign.
         partition.split_inclusive('#').next().unwrap_or_default().to_owned()
     };

@@ -229,7 +229,7 @@ impl Drop for Behind {
         for (name, allowed) in policies() {
             for needed in self.aws[name].rights() {
                 assert!(
-                    allowed.contains(&needed),
+                    allowed.iter().any(|right| right.covers(&needed)),
                     "{name} has no right to {} on {}",
                     needed.action,
                     needed.on

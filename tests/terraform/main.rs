@@ -16,6 +16,7 @@ macro_rules! journeys {
 
 mod aws;
 mod edits;
+mod functions;
 mod life;
 mod locks;
 mod runs;

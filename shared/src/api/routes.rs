@@ -53,8 +53,23 @@ impl Group {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate];
 
-    /// The group that answers what is in no row of the table.
+    /// The group that answers what is in no row of the table and below no [`root`](Self::root).
     pub const DEFAULT: Self = Self::Read;
+
+    /// Below this path everything is this group's, whatever its method: clients say what they do there in more ways than the
+    /// table has rows. Gateways have one route for all of it.
+    pub fn root(self) -> Option<&'static str> {
+        match self {
+            Self::Tfstate => Some(spelling::ROOT),
+            Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin => None,
+        }
+    }
+
+    /// The group that answers what is at this path and in no row of the table.
+    pub fn otherwise(path: &str) -> Self {
+        let is_below = |group: &Self| group.root().is_some_and(|root| path.starts_with(root));
+        Self::ALL.into_iter().find(is_below).unwrap_or(Self::DEFAULT)
+    }
 
     /// The function's name: of its folder, and in templates.
     pub fn name(self) -> &'static str {

@@ -23,7 +23,7 @@ use axum::response::Response;
 use super::error::refusal;
 
 /// Where states are.
-const ROOT: &str = "/tfstate/";
+pub(super) const ROOT: &str = "/tfstate/";
 
 /// Changes a request into the table's own words.
 pub(super) async fn spell(mut request: Request, next: Next) -> Response {

@@ -1,0 +1,102 @@
+//! Terraform states through an HTTP API, which passes the methods of HTTP and no others.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::context::StateLimits;
+use statewright_shared::limits::FUNCTION_BYTES_MAX;
+use statewright_tests::app::{Backend, ORG, TestApp};
+
+/// A state of this serial with these resources.
+pub(crate) fn text(serial: u64, resources: impl IntoIterator<Item = String>) -> Value {
+    let resource = |name: String| {
+        json!({
+            "mode": "managed", "type": "terraform_data", "name": name,
+            "provider": "provider[\"terraform.io/builtin/terraform\"]",
+            "instances": [{ "schema_version": 0, "attributes": { "id": name, "input": "in-the-dark" } }],
+        })
+    };
+    json!({
+        "version": 4, "terraform_version": "1.12.6", "serial": serial, "lineage": "aaaa",
+        "outputs": { "url": { "value": format!("v{serial}"), "type": "string" } },
+        "resources": resources.into_iter().map(resource).collect::<Vec<_>>(), "check_results": null,
+    })
+}
+
+/// A lock of this ID, as clients describe theirs.
+pub(crate) fn lock(id: &str) -> Value {
+    json!({
+        "ID": id, "Operation": "OperationTypeApply", "Info": "", "Who": "alice@ci", "Version": "1.12.6",
+        "Created": "2026-01-02T03:04:05Z", "Path": "",
+    })
+}
+
+#[tokio::test]
+async fn every_spelling_that_a_gateway_passes_reaches_the_states() {
+    let app = TestApp::on(Backend::Functions).await;
+    let path = format!("/tfstate/{ORG}/net");
+    let texts = [1, 2, 3].map(|serial| text(serial, ["a".to_owned()]));
+    for (method, tail, body) in [
+        (Method::PUT, "", &texts[0]),
+        (Method::PATCH, "", &texts[1]),
+        (Method::POST, "/", &texts[2]),
+        (Method::PUT, "/lock", &lock("run")),
+        (Method::PUT, "/unlock", &lock("run")),
+        (Method::POST, "/lock", &lock("next")),
+        (Method::DELETE, "/lock/", &lock("next")),
+    ] {
+        let answer = app.request(method.clone(), &format!("{path}{tail}")).json(body).send().await;
+        assert_eq!(answer.status, 200, "{method} {tail}: {}", answer.text());
+    }
+    let states = app.get(&format!("/api/orgs/{ORG}/tfstates/net/default")).send().await.expect(200);
+    assert_eq!((&states["version"], &states["lock"]), (&json!(3), &Value::Null));
+    assert_eq!(app.get(&format!("{path}/default/")).send().await.expect(200), texts[2]);
+    assert_eq!(app.request(Method::HEAD, &path).send().await.status, 200);
+    let outputs = app.get(&format!("{path}/outputs/")).send().await.expect(200);
+    assert_eq!(outputs["outputs"]["url"]["value"], "v3");
+    app.request(Method::DELETE, &path).send().await.refused(405);
+    app.get(&format!("{path}/lock")).send().await.refused(405);
+}
+
+/// I8: a client takes "not found" for an empty state, whichever function says it.
+#[tokio::test]
+async fn no_function_says_that_a_state_is_not_found() {
+    let app = TestApp::on(Backend::Functions).await;
+    for path in ["/tfstate", "/tfstate/", "/tfstate/acme/net/prod/more", "/tfstate/acme//net"] {
+        for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let answer = app.request(method.clone(), path).send().await;
+            assert!([400, 401, 403].contains(&answer.status.as_u16()), "{method} {path}: {}", answer.status);
+        }
+    }
+}
+
+/// Nobody finds out after an apply: at half of what a function takes there is a warning, and near all of it no lock.
+#[tokio::test]
+async fn a_state_that_will_not_fit_through_a_function_is_warned_of_and_then_not_locked() {
+    let limits = StateLimits::of_gateway(FUNCTION_BYTES_MAX);
+    let app = TestApp::on(Backend::Functions).await;
+    let path = format!("/tfstate/{ORG}/net");
+    let padded = |serial: u64, bytes: usize| {
+        let mut text = text(serial, []);
+        let rest = bytes - text.to_string().len() - r#","padding":"""#.len();
+        text["padding"] = "x".repeat(rest).into();
+        text
+    };
+    let write = async |serial, bytes| app.post(&path, &padded(serial, bytes)).send().await;
+    let warning = "x-statewright-state-size-warning";
+    assert!(!write(1, limits.warn_from - 1).await.headers.contains_key(warning));
+    let long = write(2, limits.warn_from).await;
+    long.expect(200);
+    assert!(long.headers.contains_key(warning));
+    let from = limits.no_lock_from.unwrap();
+    write(3, from - 1).await.expect(200);
+    for method in [Method::POST, Method::DELETE] {
+        app.request(method, &format!("{path}/lock")).json(&lock("run")).send().await.expect(200);
+    }
+    write(4, from).await.expect(200);
+    let words = app.post(&format!("{path}/lock"), &lock("next")).send().await.refused(413);
+    assert!(words.contains("container"), "{words}");
+    write(5, limits.bytes_max + 1).await.refused(413);
+    // As every client asks.
+    let read = app.get(&path).header("Accept-Encoding", "gzip").send().await;
+    assert_eq!(read.status, 200, "what is there is still read");
+}
