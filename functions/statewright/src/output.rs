@@ -138,6 +138,33 @@ impl Serialize for Rfc3339 {
     }
 }
 
+/// An instant of a server's answer for people, to the second.
+pub(crate) fn to_the_second(rfc3339: &str) -> String {
+    match rfc3339.split_once('.') {
+        Some((second, _)) => format!("{second}Z"),
+        None => rfc3339.to_owned(),
+    }
+}
+
+/// How long something lasts, in its largest unit that says enough.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A length for people.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} B"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
