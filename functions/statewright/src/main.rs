@@ -6,6 +6,8 @@ mod audit;
 mod client;
 mod commands;
 mod data;
+mod hcl;
+mod managed;
 mod output;
 mod serve;
 

@@ -92,11 +92,19 @@ impl Output {
     /// # Errors
     /// When the answer is no, or nobody can be asked.
     pub(crate) fn confirm(self, question: &str, yes: bool) -> anyhow::Result<()> {
+        self.confirm_or(question, yes, "--yes")
+    }
+
+    /// As [`Output::confirm`], where another option gives the answer.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn confirm_or(self, question: &str, yes: bool, option: &str) -> anyhow::Result<()> {
         if yes {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            bail!("{question} Nobody can be asked here: add --yes if that is meant");
+            bail!("{question} Nobody can be asked here: add {option} if that is meant");
         }
         let mut stderr = io::stderr();
         write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).context("cannot ask")?;

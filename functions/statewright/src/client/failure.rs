@@ -164,6 +164,9 @@ fn next_step(
                 "wait for it; or, if that run is gone for good, `statewright state unlock --id {lock} --reason WHY`"
             ))
         }
+        StatusCode::CONFLICT if message.starts_with("state ") && message.ends_with("already exists") => {
+            Some("`statewright state init STATE` makes this folder use it".to_owned())
+        }
         StatusCode::CONFLICT if message.contains("it is kept as") => {
             Some("`statewright state rejected` shows it, and what to do with it".to_owned())
         }

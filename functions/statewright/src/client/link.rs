@@ -2,8 +2,8 @@
 //! folder, and in those below it, need no name. It holds no token and may be committed.
 
 use std::fs;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::StateAddress;
 use statewright_shared::domain::server_url::ServerUrl;
+
+use crate::managed;
 
 /// The file's name.
 pub(crate) const FILE: &str = ".statewright.json";
@@ -86,7 +88,7 @@ impl Link {
     /// If the folder cannot be written to.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<PathBuf> {
         let file = folder.join(FILE);
-        replace(&file, &self.text()?)?;
+        managed::replace(&file, &self.text()?)?;
         Ok(file)
     }
 }
@@ -127,22 +129,6 @@ fn read(file: fs::File) -> anyhow::Result<Link> {
     let mut text = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut text).context("it cannot be read")?;
     Link::parse(&text)
-}
-
-/// Writes a file that is there whole or not at all, in the place of what was there.
-pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let write = || -> anyhow::Result<()> {
-        let folder = file.parent().context("it has no folder")?;
-        // As any file of a configuration: there is no secret in it.
-        let mode = fs::Permissions::from_mode(0o644);
-        let mut new =
-            tempfile::Builder::new().prefix(".statewright-").permissions(mode).tempfile_in(folder)?;
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_all()?;
-        new.persist(file)?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

@@ -1,17 +1,28 @@
 //! `statewright state get`.
 
+use serde_json::Value;
+
 use super::wire::State;
-use super::{About, Session};
+use super::{About, Session, make};
 use crate::output::{size, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Get {
     #[command(flatten)]
     about: About,
+    /// Link this folder to it, so that commands here need no name.
+    #[arg(long)]
+    link: bool,
+    /// With --link: replace a link to another state.
+    #[arg(long, requires = "link")]
+    force: bool,
 }
 
 pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
     let found = session.client.state::<State>(session.or(&get.about)).await?;
+    if get.link {
+        make::tie(session, &make::here()?, &found.read, false, get.force)?;
+    }
     session.out.answer(&found.whole, |_| in_words(&found.read, session.client.server().as_str()))
 }
 
@@ -51,10 +62,10 @@ fn in_words(state: &State, server: &str) -> String {
 }
 
 /// What a policy demands, by its names.
-fn policy(policy: &serde_json::Value) -> String {
-    let member = |(name, value): (&String, &serde_json::Value)| match value {
-        serde_json::Value::Bool(true) => Some(name.clone()),
-        serde_json::Value::Bool(false) | serde_json::Value::Null => None,
+fn policy(policy: &Value) -> String {
+    let member = |(name, value): (&String, &Value)| match value {
+        Value::Bool(true) => Some(name.clone()),
+        Value::Bool(false) | Value::Null => None,
         value => Some(format!("{name} {value}")),
     };
     let members = policy.as_object().into_iter().flatten();

@@ -60,14 +60,9 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// What its holder does: the reason of a lock that was taken by hand, else the operation as people call it.
+    /// What its holder does: the reason of a lock that was taken by hand, else the operation.
     pub(super) fn doing(&self) -> String {
-        match (self.by_hand, self.operation.strip_prefix("OperationType")) {
-            (true, _) => format!("by hand: {}", self.info),
-            (false, Some("Invalid")) => "import or console".to_owned(),
-            (false, Some(operation)) => operation.to_lowercase(),
-            (false, None) => self.operation.clone(),
-        }
+        if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) }
     }
 
     /// Who holds it: whom the server knows, and what the client says.
@@ -90,4 +85,73 @@ impl Lock {
             self.id
         )
     }
+}
+
+/// An operation as people call it. Clients name two of theirs so that nobody knows which it is.
+pub(super) fn operation(said: &str) -> String {
+    match said.strip_prefix("OperationType") {
+        Some("Invalid") => "import or console".to_owned(),
+        Some(operation) => operation.to_lowercase(),
+        None => said.to_owned(),
+    }
+}
+
+/// A version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Version {
+    pub(super) version: u64,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) token: String,
+    pub(super) source: String,
+    pub(super) of: Option<String>,
+    pub(super) lock: Option<LockOf>,
+    #[serde(flatten)]
+    pub(super) text: Text,
+    pub(super) changes: Option<Changes>,
+    pub(super) serial_fell: bool,
+    pub(super) lineage_changed: bool,
+}
+
+/// The lock that a writer held.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LockOf {
+    pub(super) operation: String,
+}
+
+/// What differs, instance by instance.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changes {
+    pub(super) added_count: u64,
+    pub(super) changed_count: u64,
+    pub(super) removed_count: u64,
+    pub(super) added: Vec<String>,
+    pub(super) changed: Vec<String>,
+    pub(super) removed: Vec<String>,
+}
+
+/// What differs between two texts.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Difference {
+    pub(super) resources: Option<Changes>,
+    pub(super) outputs_added: Vec<String>,
+    pub(super) outputs_changed: Vec<String>,
+    pub(super) outputs_removed: Vec<String>,
+}
+
+/// A write that was refused, and kept.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rejected {
+    pub(super) id: String,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) why: String,
+    pub(super) version: u64,
+    #[serde(flatten)]
+    pub(super) text: Text,
 }
