@@ -8,7 +8,7 @@ mod make;
 mod outputs;
 mod past;
 mod show;
-mod wire;
+pub(super) mod wire;
 
 use clap::Subcommand;
 use statewright_shared::domain::ids::StateId;
