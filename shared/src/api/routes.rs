@@ -227,6 +227,10 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/orgs/{org}/tfstates" Token SMALL_BYTES_MAX, Tfstate states::create, "state.create";
     GET "/api/orgs/{org}/tfstates/{project}/{state}" Token 0, Tfstate states::get;
     GET "/api/orgs/{org}/tfstate-locks" Token 0, Tfstate states::locks;
+    GET "/api/orgs/{org}/tfstate-removed" Token 0, Tfstate states::removed;
+    GET "/api/orgs/{org}/tfstate-policy" Token 0, Tfstate states::label_policy;
+    PUT "/api/orgs/{org}/tfstate-policy" Token SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
+    GET "/api/orgs/{org}/tfstate-policy/compliance" Token 0, Tfstate states::compliance;
     GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
     PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
     DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::record::Record;
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
-use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
+use crate::domain::tfstate::{Changes, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
 use crate::ports::{BlobKey, Timestamp};
 
@@ -454,10 +454,45 @@ pub struct StateEntry {
     pub resource_count: Option<u64>,
     /// Its length in bytes.
     pub bytes: u64,
+    /// The state's labels: lists are filtered by them.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 impl Record for StateEntry {
     const NAME: &'static str = "state name";
+}
+
+/// A Terraform state that was removed and can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedState {
+    /// When it was removed.
+    pub at: Timestamp,
+    /// Who removed it.
+    pub by: Requester,
+    /// Its name's item as it was.
+    pub entry: StateEntry,
+}
+
+impl Record for RemovedState {
+    const NAME: &'static str = "removed state";
+}
+
+/// What an organization demands of the labels of its states.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLabelPolicy {
+    /// How often it was written.
+    pub version: u64,
+    /// When it was written last.
+    pub at: Timestamp,
+    /// Who did.
+    pub by: Requester,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+impl Record for StoredLabelPolicy {
+    const NAME: &'static str = "label policy";
 }
 
 /// A text of a Terraform state as it is kept: its gzip, sealed with the state's data key, in a blob.
@@ -517,6 +552,9 @@ pub struct StateHead {
     /// What its owner demands of writers.
     #[serde(default)]
     pub policy: Policy,
+    /// What people say of it.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// When it was removed. Its name is free from then on.
     pub deleted: Option<Timestamp>,
     /// Whether it is being erased: nothing of it can come back.

@@ -14,6 +14,8 @@ pub mod events;
 mod fold;
 pub mod health;
 pub mod history;
+pub mod label_compliance;
+pub mod label_policy;
 pub mod log;
 pub mod lookup;
 pub mod masters;

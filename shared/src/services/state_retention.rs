@@ -90,8 +90,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
         }
         // From here on nobody can bring it back, so nothing has to be whole any more.
         let erasing = StateHead { erasing: true, ..head.value.clone() };
-        let write = put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode());
-        if store::commit(ctx, vec![write]).await?.is_err() {
+        let writes = vec![
+            put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode()),
+            delete(ItemKeys::removed_state(&head.value.address, state), Expect::Any),
+        ];
+        if store::commit(ctx, writes).await?.is_err() {
             return Ok(Next::AsItIs);
         }
     }

@@ -3,11 +3,18 @@
 //! Sources: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/remote-state/http/client.go` and
 //! `internal/states/statemgr/locker.go`.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use crate::domain::tfstate::{Changes, LockInfo as DomainLockInfo, Output, Policy, Refused};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::few;
+use crate::domain::tfstate::{
+    Changes, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused, Violation,
+};
 use crate::layout::records::{
-    KeptState, LockOf, RejectedState, StateHead, StateHolder, StateSource, StateVersion,
+    KeptState, LockOf, RejectedState, RemovedState, StateHead, StateHolder, StateSource, StateVersion,
+    StoredLabelPolicy,
 };
 use crate::ports::Timestamp;
 
@@ -163,14 +170,152 @@ pub struct StateSummary {
     pub resource_count: Option<u64>,
     /// When it was written, RFC 3339.
     pub last_write: Option<String>,
+    /// Its labels.
+    pub labels: Labels,
 }
 
-/// A page of states.
+/// A page of states. A page of a filtered list may be empty and others follow.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct States {
     /// The states, by project and name.
     pub states: Vec<StateSummary>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A state that was removed and can be brought back.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedRemoved {
+    /// The id.
+    pub id: String,
+    /// The project that it had.
+    pub project: String,
+    /// The name that it had.
+    pub state: String,
+    /// Its last version; 0 if it had none.
+    pub version: u64,
+    /// Its instances; null where that is not known.
+    pub resource_count: Option<u64>,
+    /// Its labels.
+    pub labels: Labels,
+    /// When it was removed, RFC 3339.
+    pub removed: String,
+    /// Who removed it.
+    pub removed_by: String,
+    /// Until when it can be brought back, RFC 3339.
+    pub until: String,
+}
+
+impl ListedRemoved {
+    /// A removed state as it is shown.
+    pub fn of(project: String, state: String, removed: RemovedState, until: Timestamp) -> Self {
+        let RemovedState { at, by, entry } = removed;
+        Self {
+            id: entry.id.to_string(),
+            project,
+            state,
+            version: entry.version,
+            resource_count: entry.resource_count,
+            labels: entry.labels,
+            removed: at.to_rfc3339(),
+            removed_by: by.login.to_string(),
+            until: until.to_rfc3339(),
+        }
+    }
+}
+
+/// A page of states that were removed.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedStates {
+    /// The states, by the names that they had.
+    pub states: Vec<ListedRemoved>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// The label policy of an organization.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownLabelPolicy {
+    /// How often it was written; 0 before the first, when it demands nothing.
+    pub version: u64,
+    /// When it was written last, RFC 3339.
+    pub changed: Option<String>,
+    /// Who did.
+    pub changed_by: Option<String>,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+impl From<Option<StoredLabelPolicy>> for ShownLabelPolicy {
+    fn from(stored: Option<StoredLabelPolicy>) -> Self {
+        let Some(StoredLabelPolicy { version, at, by, policy }) = stored else {
+            return Self { version: 0, changed: None, changed_by: None, policy: LabelPolicy::default() };
+        };
+        let (changed, changed_by) = (Some(at.to_rfc3339()), Some(by.login.to_string()));
+        Self { version, changed, changed_by, policy }
+    }
+}
+
+/// What replaces a label policy.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewLabelPolicy {
+    /// The version that it replaces; 0 for the first.
+    pub version: u64,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+/// What breaks a rule of a label policy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Broken {
+    /// The rule, by the name of its member in the policy.
+    pub rule: &'static str,
+    /// The key that it is about.
+    pub key: Option<String>,
+    /// In words.
+    pub message: String,
+}
+
+impl From<Violation> for Broken {
+    fn from(Violation { rule, key, words }: Violation) -> Self {
+        Self { rule: rule.as_str(), key: key.map(Into::into), message: words }
+    }
+}
+
+/// A state that does not keep to the label policy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotCompliant {
+    /// The id.
+    pub id: String,
+    /// The project.
+    pub project: String,
+    /// The state.
+    pub state: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// What is wrong.
+    pub violations: Vec<Broken>,
+}
+
+/// A page of a report on the label policy. A page may name no state and others follow.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compliance {
+    /// The version of the policy; 0 where there is none.
+    pub policy_version: u64,
+    /// States of this page.
+    pub checked: usize,
+    /// Those of them that do not comply.
+    pub states: Vec<NotCompliant>,
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
@@ -191,6 +336,9 @@ pub struct NewState {
     /// What its owner demands of writers.
     #[serde(default)]
     pub policy: Policy,
+    /// Its labels.
+    #[serde(default, deserialize_with = "few::members")]
+    pub labels: Option<BTreeMap<String, Value>>,
 }
 
 /// What changes a state.
@@ -206,6 +354,9 @@ pub struct StateEdit {
     /// Another policy.
     #[serde(default)]
     pub policy: Option<Policy>,
+    /// Labels that are set, and with `null`, removed. The others stay.
+    #[serde(default, deserialize_with = "few::members")]
+    pub labels: Option<BTreeMap<String, Value>>,
 }
 
 /// A reason, for whoever reads the audit log.
@@ -280,6 +431,8 @@ pub struct State {
     pub current: Option<Text>,
     /// What its owner demands of writers.
     pub policy: Policy,
+    /// Its labels.
+    pub labels: Labels,
     /// Who holds its lock.
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
@@ -301,6 +454,7 @@ impl State {
             last_write: head.last_write.map(Timestamp::to_rfc3339),
             current: head.current.map(Text::from),
             policy: head.policy,
+            labels: head.labels,
             lock,
         }
     }
@@ -458,7 +612,7 @@ pub struct Outputs {
     /// Whether the client encrypted the state: then they are not known.
     pub encrypted: bool,
     /// Name to value, type and mark, as in the state; null where they are not known.
-    pub outputs: Option<std::collections::BTreeMap<String, Box<serde_json::value::RawValue>>>,
+    pub outputs: Option<BTreeMap<String, Box<serde_json::value::RawValue>>>,
 }
 
 /// What became of a restore.
