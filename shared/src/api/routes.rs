@@ -236,6 +236,8 @@ pub static ROUTES: &[Route] = routes![
     DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";
     POST "/api/tfstates/{guid}/undelete" Token 0, Tfstate states::bring_back, "state.undelete";
     GET "/api/tfstates/{guid}/outputs" Token 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/schemas" Token 0, Tfstate states::schemas;
+    PATCH "/api/tfstates/{guid}/schemas" Token SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
     GET "/api/tfstates/{guid}/lock" Token 0, Tfstate states::lock;
     POST "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
     DELETE "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";

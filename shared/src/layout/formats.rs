@@ -11,16 +11,17 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, RemovedState, Role, Signer, Snapshot,
-    StateEntry, StateHead, StateHolder, StateLock, StateSource, StateVersion, StoredLabelPolicy, Summary,
-    Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey,
-    WrittenUnder,
+    Name, Org, OutputSchema, Outputs, Payload, Preview, RejectedState, Removed, RemovedState, Role, Signer,
+    Snapshot, StateEntry, StateHead, StateHolder, StateLock, StateSchemas, StateSource, StateVersion,
+    StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord,
+    Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
 use crate::domain::tfstate::{
     Changes, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Output, Policy, Refused,
+    Standing, Validity,
 };
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
 use crate::ports::Timestamp;
@@ -42,6 +43,8 @@ struct Read {
 impl Read {
     /// Reads an example and compares it. Where it is of the format that is written now, it is written again too.
     fn is<T: Record + PartialEq + Debug>(&mut self, file: &str, expected: &T, tail: &[u8]) {
+        if std::env::var("MAKE").is_ok() && !folder().join(file).exists() {
+            fs::write(folder().join(file), expected.encode_with(tail)).unwrap();
         let bytes =
             Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
         let (value, found) = T::decode_with(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -213,6 +216,32 @@ fn label_policy() -> LabelPolicy {
     }
 }
 
+fn schemas() -> StateSchemas {
+    let schema = |text: &str, inferred_from| OutputSchema {
+        schema: serde_json::from_str(text).unwrap(),
+        inferred_from,
+        at: LATER,
+        by: login("alice"),
+    };
+    let set = schema(r#"{"type":"string","pattern":"^https:"}"#, None);
+    let inferred = schema(r#"{"type":"number"}"#, Some(3));
+    StateSchemas { infer: true, outputs: [("count".to_owned(), inferred), ("url".to_owned(), set)].into() }
+}
+
+fn judged_outputs() -> Vec<Output> {
+    let told = |status, message: Option<&str>, path: Option<&str>| {
+        let validity =
+            Validity { status, message: message.map(str::to_owned), path: path.map(str::to_owned) };
+        Output { name: format!("{status:?}"), sensitive: false, validity: Some(validity) }
+    };
+    vec![
+        told(Standing::Valid, None, None),
+        told(Standing::Invalid, Some("it is not of type string"), Some("$.a[0]")),
+        told(Standing::Error, Some("it takes too many steps to check"), None),
+        told(Standing::NotValidated, None, None),
+    ]
+}
+
 fn read_states(read: &mut Read) {
     let address = StateAddress::parse("acme", "net", Some("prod")).unwrap();
     let id = state_id();
@@ -242,11 +271,14 @@ fn read_states(read: &mut Read) {
         under: None,
         policy: Policy::default(),
         labels: Labels::new(),
+        has_schemas: false,
         deleted: None,
         erasing: false,
     };
     read.is("state-head-new.v1", &new, b"");
     read.is("state-head-labelled.v1", &StateHead { labels: labels(), ..new.clone() }, b"");
+    read.is("state-head-with-schemas.v1", &StateHead { has_schemas: true, ..new.clone() }, b"");
+    read.is("state-schemas.v1", &schemas(), b"");
     let lock = || "1873bea7-f204-3479-5274-067339737120".to_owned();
     let written = StateHead {
         version: 3,
@@ -283,13 +315,17 @@ fn read_states(read: &mut Read) {
             version: "1.12.6".to_owned(),
         }),
         kept: kept(),
-        outputs: outputs.map(|(name, sensitive)| Output { name: name.to_owned(), sensitive }).to_vec(),
+        outputs: outputs
+            .map(|(name, sensitive)| Output { name: name.to_owned(), sensitive, validity: None })
+            .to_vec(),
         index: Some(Payload::Inline),
         changes: Some(changes),
         serial_fell: true,
         lineage_changed: true,
     };
     read.is("state-version.v1", &version, b"\x01sealed");
+    let judged = StateVersion { outputs: judged_outputs(), ..version.clone() };
+    read.is("state-version-judged.v1", &judged, b"\x01sealed");
     let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
     let restored = StateVersion {
         source: StateSource::Restored(1),

@@ -223,6 +223,11 @@ impl ItemKeys {
         ItemKey::new(format!("TFSTATE#{state}"), "LOCK")
     }
 
+    /// The schemas of a state's outputs.
+    pub fn state_schemas(state: StateId) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), "SCHEMAS")
+    }
+
     /// One version of a state.
     pub fn state_version(state: StateId, version: u64) -> ItemKey {
         ItemKey::new(format!("TFSTATE#{state}"), format!("V#{version:020}"))

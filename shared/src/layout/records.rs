@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::record::Record;
 use crate::domain::ids::{StackId, StateId, UpdateId};
@@ -555,6 +556,9 @@ pub struct StateHead {
     /// What people say of it.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// Whether its outputs have schemas: without, no write looks for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_schemas: bool,
     /// When it was removed. Its name is free from then on.
     pub deleted: Option<Timestamp>,
     /// Whether it is being erased: nothing of it can come back.
@@ -564,6 +568,34 @@ pub struct StateHead {
 
 impl Record for StateHead {
     const NAME: &'static str = "state head";
+}
+
+/// What an output of a state may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputSchema {
+    /// A JSON Schema.
+    pub schema: Value,
+    /// The version that it was inferred from; `None` for one that somebody wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred_from: Option<u64>,
+    /// Since when it holds.
+    pub at: Timestamp,
+    /// Who wrote it, or the version that it was inferred from.
+    pub by: Login,
+}
+
+/// The schemas of a state's outputs. Whoever writes them moves the head too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateSchemas {
+    /// Whether an output that comes without one gets one that fits it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub infer: bool,
+    /// The schemas by the names of outputs.
+    pub outputs: BTreeMap<String, OutputSchema>,
+}
+
+impl Record for StateSchemas {
+    const NAME: &'static str = "output schemas";
 }
 
 /// Who holds the lock of a state.

@@ -34,6 +34,7 @@ pub mod secrets;
 pub mod stacks;
 pub mod state_locks;
 mod state_retention;
+pub mod state_schemas;
 mod state_texts;
 pub mod state_versions;
 pub mod state_writes;

@@ -117,7 +117,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }
-    let writes = vec![delete(ItemKeys::state_lock(state), Expect::Any), delete(head_key, Expect::Any)];
+    let writes = vec![
+        delete(ItemKeys::state_lock(state), Expect::Any),
+        delete(ItemKeys::state_schemas(state), Expect::Any),
+        delete(head_key, Expect::Any),
+    ];
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;
     swept.erased += 1;

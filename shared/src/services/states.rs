@@ -218,6 +218,7 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
         under: None,
         policy,
         labels: Labels::new(),
+        has_schemas: false,
         deleted: None,
         erasing: false,
     }

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::few;
 use crate::domain::tfstate::{
-    Changes, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused, Violation,
+    Changes, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused, Validity, Violation,
 };
 use crate::layout::records::{
-    KeptState, LockOf, RejectedState, RemovedState, StateHead, StateHolder, StateSource, StateVersion,
-    StoredLabelPolicy,
+    KeptState, LockOf, OutputSchema, RejectedState, RemovedState, StateHead, StateHolder, StateSchemas,
+    StateSource, StateVersion, StoredLabelPolicy,
 };
 use crate::ports::Timestamp;
 
@@ -433,6 +433,9 @@ pub struct State {
     pub policy: Policy,
     /// Its labels.
     pub labels: Labels,
+    /// The outputs of the current version and how they stand to their schemas; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Output>,
     /// Who holds its lock.
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
@@ -455,6 +458,7 @@ impl State {
             current: head.current.map(Text::from),
             policy: head.policy,
             labels: head.labels,
+            outputs: Vec::new(),
             lock,
         }
     }
@@ -611,8 +615,67 @@ pub struct Outputs {
     pub version: u64,
     /// Whether the client encrypted the state: then they are not known.
     pub encrypted: bool,
+    /// How each stands to its schema; absent where there are no schemas.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub validity: BTreeMap<String, Validity>,
     /// Name to value, type and mark, as in the state; null where they are not known.
     pub outputs: Option<BTreeMap<String, Box<serde_json::value::RawValue>>>,
+}
+
+/// What becomes of the schemas of a state.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SchemasEdit {
+    /// Schemas that are set, and with `null`, removed. The others stay.
+    #[serde(deserialize_with = "few::members")]
+    pub outputs: Option<BTreeMap<String, Value>>,
+    /// Whether an output that comes without one gets one that fits it.
+    pub infer: Option<bool>,
+}
+
+/// The schema of an output.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownSchema {
+    /// The output.
+    pub name: String,
+    /// Its schema.
+    pub schema: Value,
+    /// The version that it was inferred from; null for one that somebody wrote.
+    pub inferred_from: Option<u64>,
+    /// Since when it holds, RFC 3339.
+    pub changed: String,
+    /// Who wrote it, or the version that it was inferred from.
+    pub changed_by: String,
+    /// How the output of the current version stands to it; null where there is no such output.
+    pub validity: Option<Validity>,
+}
+
+/// The schemas of a state.
+#[derive(Debug, Clone, Serialize)]
+pub struct Schemas {
+    /// Whether an output that comes without one gets one that fits it.
+    pub infer: bool,
+    /// Them, by the names of outputs.
+    pub outputs: Vec<ShownSchema>,
+}
+
+impl Schemas {
+    /// Schemas as they are shown, beside the outputs of the current version.
+    pub fn of(schemas: StateSchemas, outputs: &[Output]) -> Self {
+        let shown = |(name, schema): (String, OutputSchema)| {
+            let output = outputs.iter().find(|output| output.name == name);
+            ShownSchema {
+                validity: output.and_then(|output| output.validity.clone()),
+                name,
+                schema: schema.schema,
+                inferred_from: schema.inferred_from,
+                changed: schema.at.to_rfc3339(),
+                changed_by: schema.by.to_string(),
+            }
+        };
+        Self { infer: schemas.infer, outputs: schemas.outputs.into_iter().map(shown).collect() }
+    }
 }
 
 /// What became of a restore.

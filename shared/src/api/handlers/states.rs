@@ -24,11 +24,11 @@ use crate::services::caller::Caller;
 use crate::services::state_locks::{self, Held};
 use crate::services::state_versions::Which;
 use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, WithLock};
-use crate::services::{Error, label_compliance, label_policy, state_versions, state_writes};
+use crate::services::{Error, label_compliance, label_policy, state_schemas, state_versions, state_writes};
 use crate::wire::tfstate::{
     AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NewLabelPolicy, NewState,
-    NotCompliant, Outputs, Rejected, RemovedStates, Restored, ShownLabelPolicy, State as WireState,
-    StateEdit, StateSummary, States, Version, Versions, WithReason,
+    NotCompliant, Outputs, Rejected, RemovedStates, Restored, Schemas, SchemasEdit, ShownLabelPolicy,
+    State as WireState, StateEdit, StateSummary, States, Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
@@ -202,7 +202,8 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place)
     }
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
-    json(&WireState::of(found.id.to_string(), found.head.value, lock))
+    let outputs = state_schemas::outputs(&app, &found).await?;
+    json(&WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) })
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
@@ -422,7 +423,7 @@ pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(p
 /// The current outputs with their values.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let found = state_versions::outputs(&app, &caller, &place).await?;
-    let state_versions::Outputs { version, outputs, .. } =
+    let state_versions::Outputs { version, outputs, judged, .. } =
         found.ok_or_else(|| Error::NoState(place.to_string()))?;
     let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
     let parse = |outputs: Vec<(String, String)>| {
@@ -431,5 +432,30 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
             .map(|(name, text)| Ok((name, RawValue::from_string(text).map_err(broken)?)))
             .collect::<Result<BTreeMap<_, _>, Error>>()
     };
-    json(&Outputs { version, encrypted: outputs.is_none(), outputs: outputs.map(parse).transpose()? })
+    let validity = judged.into_iter().filter_map(|output| Some((output.name, output.validity?))).collect();
+    let encrypted = outputs.is_none();
+    json(&Outputs { version, encrypted, validity, outputs: outputs.map(parse).transpose()? })
+}
+
+/// What the outputs may be.
+pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let state_schemas::Schemas { schemas, outputs, .. } = state_schemas::get(&app, &caller, &place).await?;
+    json(&Schemas::of(schemas, &outputs))
+}
+
+/// Changes that. Nothing that was written is refused for it later, or now.
+pub(crate) async fn set_schemas(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    JsonBody(edit): JsonBody<SchemasEdit>,
+) -> Answer {
+    let sent = edit.outputs.unwrap_or_default().into_iter();
+    let outputs =
+        sent.map(|(name, schema)| (name, Some(schema).filter(|schema| !schema.is_null()))).collect();
+    let edit = state_schemas::Edit { outputs, infer: edit.infer };
+    let edited = state_schemas::edit(&app, &caller, &place, &edit).await?;
+    trail.state_named(&edited.address);
+    json(&Schemas::of(edited.schemas, &edited.outputs))
 }

@@ -10,6 +10,7 @@ mod judge;
 mod label_policy;
 mod labels;
 mod lock;
+mod schema;
 
 pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
@@ -21,3 +22,6 @@ pub use labels::{
     merged, read_changes,
 };
 pub use lock::{InvalidLock, LockInfo};
+pub use schema::{
+    Checked, InvalidSchema, SCHEMA_BYTES_MAX, Schema, Standing, Steps, Validity, infer, judge_outputs,
+};
