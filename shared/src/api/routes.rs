@@ -231,6 +231,9 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/orgs/{org}/tfstate-policy" Token 0, Tfstate states::label_policy;
     PUT "/api/orgs/{org}/tfstate-policy" Token SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
     GET "/api/orgs/{org}/tfstate-policy/compliance" Token 0, Tfstate states::compliance;
+    GET "/api/orgs/{org}/outputs" Token 0, Tfstate states::all_outputs;
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token 0, Tfstate states::stack_outputs;
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token 0, Tfstate states::state_outputs;
     GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
     PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
     DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";

@@ -22,6 +22,7 @@ pub mod masters;
 mod membership;
 mod next_version;
 pub mod orgs;
+pub mod outputs;
 pub mod previews;
 pub mod publish;
 pub mod rehome;

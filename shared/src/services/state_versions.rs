@@ -231,14 +231,22 @@ pub struct Outputs {
 /// # Errors
 /// As [`states::find`].
 pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Outputs>, Error> {
-    let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
+    match states::find(ctx, caller, place).await? {
+        Some(found) => outputs_of_found(ctx, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The current outputs of a state that was found.
+pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
+    let Located { id, head } = found;
     let StateHead { version, current: Some(kept), .. } = &head.value else {
         let nothing = Outputs { version: 0, outputs: Some(Vec::new()), judged: Vec::new(), document: None };
-        return Ok(Some(nothing));
+        return Ok(nothing);
     };
     let version = *version;
     if kept.is_encrypted {
-        return Ok(Some(Outputs { version, outputs: None, judged: Vec::new(), document: None }));
+        return Ok(Outputs { version, outputs: None, judged: Vec::new(), document: None });
     }
     let judged = state_schemas::current_outputs(ctx, id, &head.value);
     let (text, judged) = futures::try_join!(state_texts::fetch(ctx, id, kept), judged)?;
@@ -249,7 +257,7 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Op
         let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));
         let owned = outputs
             .map(|outputs| outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect());
-        Ok(Some(Outputs { version, outputs: owned, judged, document: only }))
+        Ok(Outputs { version, outputs: owned, judged, document: only })
     })
     .await
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::few;
 use crate::domain::tfstate::{
@@ -619,7 +620,7 @@ pub struct Outputs {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub validity: BTreeMap<String, Validity>,
     /// Name to value, type and mark, as in the state; null where they are not known.
-    pub outputs: Option<BTreeMap<String, Box<serde_json::value::RawValue>>>,
+    pub outputs: Option<BTreeMap<String, Box<RawValue>>>,
 }
 
 /// What becomes of the schemas of a state.
@@ -683,4 +684,53 @@ impl Schemas {
 pub struct Restored {
     /// The new version.
     pub version: u64,
+}
+
+/// A stack or a state with what it puts out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputsOf<T> {
+    /// `stack` or `tfstate`.
+    pub kind: &'static str,
+    /// Its id.
+    pub id: String,
+    /// Its project.
+    pub project: String,
+    /// Its name in the project.
+    pub name: String,
+    /// The version that they are of; 0 where there is none yet.
+    pub version: u64,
+    /// Its outputs; null where they are not to be seen: a client encrypted the state.
+    pub outputs: Option<Vec<T>>,
+}
+
+/// An output.
+#[derive(Debug, Serialize)]
+pub struct NamedOutput {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a secret, or holds one.
+    pub secret: bool,
+}
+
+/// An output with its value.
+#[derive(Debug, Serialize)]
+pub struct ValuedOutput {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a secret, or holds one.
+    pub secret: bool,
+    /// Its value. A secret of a stack is its ciphertext.
+    pub value: Box<RawValue>,
+}
+
+/// A page of stacks and states with the names of their outputs: the stacks first. A page may be empty and others follow.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AllOutputs {
+    /// Them.
+    pub sources: Vec<OutputsOf<NamedOutput>>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
 }

@@ -14,21 +14,25 @@ use super::read::Parameters;
 use super::{Answer, json, json_gzip, nothing, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::path::{OrgPath, OtherPath, StatePath, WhichPath};
+use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
 use crate::api::trail::Trail;
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Violation, read_changes};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
+use crate::services::outputs::{Kind, Named, Source, Valued, With};
 use crate::services::state_locks::{self, Held};
 use crate::services::state_versions::Which;
 use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, WithLock};
-use crate::services::{Error, label_compliance, label_policy, state_schemas, state_versions, state_writes};
+use crate::services::{
+    Error, label_compliance, label_policy, outputs, state_schemas, state_versions, state_writes,
+};
 use crate::wire::tfstate::{
-    AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NewLabelPolicy, NewState,
-    NotCompliant, Outputs, Rejected, RemovedStates, Restored, Schemas, SchemasEdit, ShownLabelPolicy,
-    State as WireState, StateEdit, StateSummary, States, Version, Versions, WithReason,
+    AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
+    NewLabelPolicy, NewState, NotCompliant, Outputs, OutputsOf, Rejected, RemovedStates, Restored, Schemas,
+    SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States, ValuedOutput,
+    Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
@@ -458,4 +462,58 @@ pub(crate) async fn set_schemas(
     let edited = state_schemas::edit(&app, &caller, &place, &edit).await?;
     trail.state_named(&edited.address);
     json(&Schemas::of(edited.schemas, &edited.outputs))
+}
+
+/// A page of an organization's stacks and states, each with the names of its outputs.
+pub(crate) async fn all_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
+    let (listed, next) = outputs::list(&app, &caller, &org, project.as_ref(), position(&query)?).await?;
+    let named = |Named { name, is_secret }| NamedOutput { name, secret: is_secret };
+    let shown = |listed| with_outputs(listed, |output| Ok(named(output)));
+    let sources = listed.into_iter().map(shown).collect::<Result<_, Error>>()?;
+    json(&AllOutputs { sources, continuation_token: write_position(next) })
+}
+
+fn with_outputs<T, U>(
+    (source, outputs): With<T>,
+    shown: impl Fn(T) -> Result<U, Error>,
+) -> Result<OutputsOf<U>, Error> {
+    let Source { kind, id, project, name, version } = source;
+    let kind = match kind {
+        Kind::Stack => "stack",
+        Kind::State => "tfstate",
+    };
+    let outputs = outputs.map(|outputs| outputs.into_iter().map(shown).collect()).transpose()?;
+    Ok(OutputsOf { kind, id, project: project.into(), name, version, outputs })
+}
+
+fn valued(Valued { named: Named { name, is_secret }, value }: Valued) -> Result<ValuedOutput, Error> {
+    let value = RawValue::from_string(value)
+        .map_err(|error| Error::Broken(format!("an output does not read back: {error}")))?;
+    Ok(ValuedOutput { name, secret: is_secret, value })
+}
+
+/// The outputs of a stack with their values.
+pub(crate) async fn stack_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    json(&with_outputs(outputs::of_stack(&app, &caller, &address).await?, valued)?)
+}
+
+/// The outputs of a state with their values, in the same shape.
+pub(crate) async fn state_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+) -> Answer {
+    let Place::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    json(&with_outputs(outputs::of_state(&app, &caller, &address).await?, valued)?)
 }
