@@ -18,6 +18,7 @@ mod aws;
 mod commands;
 mod edits;
 mod functions;
+mod labels;
 mod life;
 mod locks;
 mod runs;
