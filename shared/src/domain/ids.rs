@@ -45,6 +45,10 @@ id!(
     /// A Terraform or OpenTofu state for the whole of its life. Its client makes it, as a UUID of version 7, or else we do.
     StateId
 );
+id!(
+    /// An edge between two states. It is made of what the edge connects.
+    EdgeId
+);
 
 /// Whose data keys they are. What a client chooses for a state can so never be the id of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

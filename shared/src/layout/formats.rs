@@ -11,14 +11,14 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEntry,
-    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, Unfinished,
-    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
+    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEdge,
+    StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token,
+    TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
-use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
-use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
+use crate::domain::names::{InputName, Login, OrgName, OutputName, StackAddress, StateAddress, TokenName};
+use crate::domain::tfstate::{Changes, Ends, LockInfo, Mark, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
 use crate::ports::Timestamp;
 
@@ -233,6 +233,7 @@ fn read_states(read: &mut Read) {
     let version = StateVersion {
         version: 3,
         at: LATER,
+        began: None,
         by: requester(),
         source: StateSource::Written,
         lock: Some(LockOf {
@@ -242,13 +243,22 @@ fn read_states(read: &mut Read) {
             version: "1.12.6".to_owned(),
         }),
         kept: kept(),
-        outputs: outputs.map(|(name, sensitive)| Output { name: name.to_owned(), sensitive }).to_vec(),
+        outputs: outputs
+            .map(|(name, sensitive)| Output { name: name.to_owned(), sensitive, mark: None })
+            .to_vec(),
         index: Some(Payload::Inline),
         changes: Some(changes),
         serial_fell: true,
         lineage_changed: true,
     };
     read.is("state-version.v1", &version, b"\x01sealed");
+    let mark = Mark { digest: "k7Qk0o0yJ1m5l7T3vZk2XQ".to_owned(), since: CREATED, version: 2 };
+    let marked = StateVersion {
+        began: Some(CREATED),
+        outputs: vec![Output { name: "url".to_owned(), sensitive: false, mark: Some(mark) }],
+        ..version.clone()
+    };
+    read.is("state-version-marked.v1", &marked, b"\x01sealed");
     let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
     let restored = StateVersion {
         source: StateSource::Restored(1),
@@ -277,6 +287,16 @@ fn read_states(read: &mut Read) {
         kept: kept(),
     };
     read.is("rejected-state.v1", &rejected, b"");
+    let ends = Ends {
+        producer: id,
+        output: OutputName::parse("url").unwrap(),
+        consumer: StateId::parse("019b7c3a-0000-7000-8000-000000000002").unwrap(),
+        input: InputName::parse("net_url").unwrap(),
+    };
+    let edge = StateEdge { ends, created: CREATED, created_by: login("alice") };
+    read.is("state-edge.v1", &edge, b"");
+    read.is("state-edge-mock.v1", &edge, br#"{"a":1}"#);
+    read.is("state-graph.v1", &StateGraph { edge_count: 1 }, b"");
     read.is("due-update.v3", &Due::Update(update_id(3)), b"");
     read.is("due-versions.v3", &Due::Versions(stack()), b"");
     read.is("due-stack.v3", &Due::Stack(stack()), b"");

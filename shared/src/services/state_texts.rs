@@ -6,10 +6,10 @@ use super::texts::{gunzip, gzip, in_background};
 use super::{Error, secrets, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
-use crate::domain::tfstate::{Document, Index};
+use crate::domain::tfstate::{Document, Index, Output, marked};
 use crate::layout::keys::{state_blob, state_index_blob};
 use crate::layout::records::{KeptState, Payload, StateVersion};
-use crate::ports::BlobKey;
+use crate::ports::{BlobKey, Timestamp};
 
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(super) struct SentText {
     pub(super) text: Bytes,
     pub(super) sha256: String,
     pub(super) document: Document,
+    /// Of the outputs that the document names, in its order. They tell what a short secret is: they are not kept.
+    pub(super) value_hashes: Vec<[u8; 32]>,
 }
 
 /// Reads a state, away from the threads that serve.
@@ -24,7 +26,8 @@ pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
     in_background(move || {
         let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
         let sha256 = store::sha256_hex(&text);
-        Ok(SentText { text, sha256, document })
+        let value_hashes = document.value_hashes(&text);
+        Ok(SentText { text, sha256, document, value_hashes })
     })
     .await
 }
@@ -87,6 +90,24 @@ pub(super) async fn keep_index(
     let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
     let key = || state_index_blob(state, ctx.ids.uuid());
     store::keep(ctx, key, sealed.into()).await.map(Some)
+}
+
+/// The outputs of a text that becomes this version, each marked by whether its value is that of the version before.
+pub(super) async fn mark_outputs(
+    ctx: &Context,
+    state: StateId,
+    sent: &SentText,
+    before: &[Output],
+    version: u64,
+    at: Timestamp,
+) -> Result<Vec<Output>, Error> {
+    let outputs = &sent.document.outputs;
+    if outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let digester = secrets::digester(ctx, state.into()).await?;
+    let digests = sent.value_hashes.iter().map(|hash| digester.digest(hash));
+    Ok(marked(outputs, digests, before, version, at))
 }
 
 /// The index of a version, from its record and that record's tail.

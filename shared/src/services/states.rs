@@ -10,7 +10,7 @@ use crate::domain::tfstate::Policy;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
 use crate::layout::records::{Due, StateEntry, StateHead, StateLock};
-use crate::ports::{Expect, Order, Query, Revision, Write};
+use crate::ports::{Expect, Item, Order, Query, Revision, Write};
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -282,18 +282,22 @@ pub async fn list(
     let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
-    let listed = page
-        .items
-        .iter()
-        .map(|item| {
-            let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort))
-            })?;
-            let address = StateAddress { org: org.clone(), project, state };
-            Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
-        })
-        .collect::<Result<_, Error>>()?;
+    let listed = page.items.iter().map(|item| read_name(org, item)).collect::<Result<_, Error>>()?;
     Ok((listed, last.filter(|_| page.more)))
+}
+
+fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
+    let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
+        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+    let address = StateAddress { org: org.clone(), project, state };
+    Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
+}
+
+/// All states of an organization.
+pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
+    let (partition, prefix) = ItemKeys::state_names(org, None);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    items.iter().map(|item| read_name(org, item)).collect()
 }
 
 /// What of a state may be changed beside its text.

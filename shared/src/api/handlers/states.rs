@@ -55,7 +55,7 @@ pub(crate) async fn list(
     })
 }
 
-fn parse_position(token: &str) -> Result<String, Error> {
+pub(super) fn parse_position(token: &str) -> Result<String, Error> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     decoded.filter(|after| after.len() <= 256).ok_or_else(|| {
         Error::Invalid("the continuation token is none of this server; list from the start".to_owned())

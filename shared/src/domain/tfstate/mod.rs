@@ -4,11 +4,17 @@
 //! a write be judged; nothing of it is ever repaired.
 
 mod document;
+mod edges;
+mod graph;
 mod index;
 mod judge;
 mod lock;
 
 pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
+pub use edges::{
+    EdgeStatus, Ends, Look, Mark, Run, Sight, StateStatus, Supply, default_input, edge_status, look, marked,
+};
+pub use graph::{Direction, Graph, Layers};
 pub use index::{Changes, Index, NAMED_MAX};
 pub use judge::{Current, Policy, Refused, Sent, Taken, Verdict, judge};
 pub use lock::{InvalidLock, LockInfo};
