@@ -151,7 +151,7 @@ pub fn new_id(ctx: &Context) -> StateId {
     let mut random = [0; 10];
     ctx.ids.fill(&mut random);
     let millis = u64::try_from(ctx.now().0 / 1_000_000).unwrap_or(0);
-    StateId::new(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    StateId::made_at(millis, &random)
 }
 
 /// Makes a state. `id` is that of the client, if it brings one. Repeated with the same id and name by who made it, it is

@@ -1,4 +1,5 @@
-//! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
+//! The commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
+//! those of users (`state`) ask a server through [`crate::client`].
 
 mod aws;
 mod backup;
@@ -10,9 +11,11 @@ pub(crate) mod key;
 mod org;
 mod rehome;
 mod stack;
+mod state;
 mod token;
 mod user;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
@@ -21,6 +24,7 @@ use statewright_shared::services::Error;
 
 use crate::args::Args;
 use crate::audit::AuditFile;
+use crate::client::Failure;
 use crate::output::Output;
 use crate::serve::{self, Serve};
 
@@ -36,6 +40,8 @@ pub(crate) enum Command {
     Org(org::Org),
     /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
     Stack(stack::Stack),
+    /// Make, look at and change states of OpenTofu and Terraform, at a server.
+    State(state::State),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
     /// Copy everything to another folder, while the server runs.
@@ -56,6 +62,27 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
+impl Command {
+    /// Whether it works at the store, where no server keeps a record of it.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Completions(_) | Self::State(_) => false,
+            Self::Token(_)
+            | Self::User(_)
+            | Self::Org(_)
+            | Self::Stack(_)
+            | Self::Rehome(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
+            | Self::Copy(_)
+            | Self::Check(_)
+            | Self::Doctor(_)
+            | Self::Key(_)
+            | Self::Aws(_) => true,
+        }
+    }
+}
+
 /// Does what was asked, and says what came of it.
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
@@ -68,6 +95,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
+        Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,
@@ -86,8 +114,15 @@ pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
 }
 
 /// What to do about an error whose words do not say it.
-pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
-    match error.downcast_ref::<Error>()? {
+pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.next_step().map(Cow::Owned),
+        None => next_step_of_operator(error.downcast_ref()?).map(Cow::Borrowed),
+    }
+}
+
+fn next_step_of_operator(error: &Error) -> Option<&'static str> {
+    match error {
         Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
         Error::NoVersion { .. } | Error::Pruned { .. } => {
             Some("`statewright stack versions STACK` shows which there are")

@@ -1,0 +1,157 @@
+//! What these commands read of a server's answers. Scripts get the whole of them.
+
+use serde::Deserialize;
+
+use crate::output::{age, to_the_second};
+
+/// A state.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct State {
+    pub(super) id: String,
+    pub(super) organization: String,
+    pub(super) project: String,
+    pub(super) state: String,
+    pub(super) created: String,
+    pub(super) created_by: String,
+    pub(super) version: u64,
+    pub(super) last_write: Option<String>,
+    pub(super) current: Option<Text>,
+    pub(super) policy: serde_json::Value,
+    pub(super) lock: Option<Lock>,
+    /// Of its `address` in a backend's configuration, behind the server's.
+    pub(super) path: String,
+}
+
+impl State {
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}/{}", self.organization, self.project, self.state)
+    }
+}
+
+/// A text of a state.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Text {
+    pub(super) serial: Option<u64>,
+    pub(super) lineage: Option<String>,
+    pub(super) terraform_version: Option<String>,
+    pub(super) bytes: u64,
+    pub(super) encrypted: bool,
+    pub(super) resource_count: Option<u64>,
+    pub(super) output_count: Option<u64>,
+}
+
+/// A lock that is held.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lock {
+    #[serde(rename = "ID")]
+    pub(super) id: String,
+    pub(super) operation: String,
+    pub(super) info: String,
+    pub(super) who: String,
+    pub(super) principal: String,
+    pub(super) token: String,
+    pub(super) since: String,
+    pub(super) age_seconds: u64,
+    pub(super) by_hand: bool,
+    pub(super) expired: bool,
+}
+
+impl Lock {
+    /// What its holder does: the reason of a lock that was taken by hand, else the operation.
+    pub(super) fn doing(&self) -> String {
+        if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) }
+    }
+
+    /// Who holds it: whom the server knows, and what the client says.
+    pub(super) fn holder(&self) -> String {
+        match self.who.as_str() {
+            "" => format!("{} ({})", self.principal, self.token),
+            who => format!("{} ({}), at {who}", self.principal, self.token),
+        }
+    }
+
+    /// All of it, for people.
+    pub(super) fn in_words(&self) -> String {
+        let expired = if self.expired { "; its time is over, so the next who comes gets it" } else { "" };
+        format!(
+            "{} of {}, for {}, since {}, lock {}{expired}",
+            self.doing(),
+            self.holder(),
+            age(self.age_seconds),
+            to_the_second(&self.since),
+            self.id
+        )
+    }
+}
+
+/// An operation as people call it. Clients name two of theirs so that nobody knows which it is.
+pub(super) fn operation(said: &str) -> String {
+    match said.strip_prefix("OperationType") {
+        Some("Invalid") => "import or console".to_owned(),
+        Some(operation) => operation.to_lowercase(),
+        None => said.to_owned(),
+    }
+}
+
+/// A version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Version {
+    pub(super) version: u64,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) token: String,
+    pub(super) source: String,
+    pub(super) of: Option<String>,
+    pub(super) lock: Option<LockOf>,
+    #[serde(flatten)]
+    pub(super) text: Text,
+    pub(super) changes: Option<Changes>,
+    pub(super) serial_fell: bool,
+    pub(super) lineage_changed: bool,
+}
+
+/// The lock that a writer held.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LockOf {
+    pub(super) operation: String,
+}
+
+/// What differs, instance by instance.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changes {
+    pub(super) added_count: u64,
+    pub(super) changed_count: u64,
+    pub(super) removed_count: u64,
+    pub(super) added: Vec<String>,
+    pub(super) changed: Vec<String>,
+    pub(super) removed: Vec<String>,
+}
+
+/// What differs between two texts.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Difference {
+    pub(super) resources: Option<Changes>,
+    pub(super) outputs_added: Vec<String>,
+    pub(super) outputs_changed: Vec<String>,
+    pub(super) outputs_removed: Vec<String>,
+}
+
+/// A write that was refused, and kept.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rejected {
+    pub(super) id: String,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) why: String,
+    pub(super) version: u64,
+    #[serde(flatten)]
+    pub(super) text: Text,
+}
