@@ -15,6 +15,7 @@ macro_rules! journeys {
 }
 
 mod aws;
+mod dependencies;
 mod edits;
 mod functions;
 mod life;

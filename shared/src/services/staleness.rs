@@ -38,6 +38,8 @@ pub struct Judged {
     pub producer: End,
     /// What is to be said.
     pub status: EdgeStatus,
+    /// Whether the output is there, and its value can be seen.
+    pub is_readable: bool,
     /// Since when the output has its value, and by which version; `None` where it has none, or none that can be told.
     pub value: Option<(Timestamp, u64)>,
 }
@@ -278,7 +280,8 @@ fn judge_edge(edge: Edge, producer: Option<&Seen>, changed: Option<bool>) -> Jud
         (None, false, _) => Supply::Nothing,
         (Some(_), false, true) => Supply::Value { changed, invalid: false },
     };
+    let is_readable = is_there && !is_removed && newest.is_some_and(|newest| !newest.kept.is_encrypted);
     let value = mark.filter(|_| !is_removed).map(|mark| (mark.since, mark.version));
     let end = producer.map_or_else(|| End::gone(edge.ends.producer), |producer| producer.end.clone());
-    Judged { status: edge_status(supply, edge.mock.is_some()), producer: end, value, edge }
+    Judged { status: edge_status(supply, edge.mock.is_some()), producer: end, is_readable, value, edge }
 }

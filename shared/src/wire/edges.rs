@@ -95,6 +95,8 @@ pub struct Dependency {
     pub mock: Option<Box<RawValue>>,
     /// `pending`, `clean`, `dirty`, `clean-invalid`, `dirty-invalid`, `mock` or `missing-output`.
     pub status: &'static str,
+    /// Whether the output is there and can be read, without its state, from `/tfstate/{id}/outputs`.
+    pub readable: bool,
     /// Since when the output has its value, RFC 3339; null where it has none, or none that can be told.
     pub since: Option<String>,
     /// The version of the producer that gave it this value.

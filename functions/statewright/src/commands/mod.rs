@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod completions;
 mod copy;
+mod dep;
 pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Stack(stack::Stack),
     /// Make, look at and change states of OpenTofu and Terraform, at a server.
     State(state::State),
+    /// Say which state reads which output of which other, at a server; and show what is stale.
+    Dep(dep::Dep),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
     /// Copy everything to another folder, while the server runs.
@@ -66,7 +69,7 @@ impl Command {
     /// Whether it works at the store, where no server keeps a record of it.
     pub(crate) fn is_the_operators(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Completions(_) | Self::State(_) => false,
+            Self::Serve(_) | Self::Completions(_) | Self::State(_) | Self::Dep(_) => false,
             Self::Token(_)
             | Self::User(_)
             | Self::Org(_)
@@ -96,6 +99,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
+        Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,

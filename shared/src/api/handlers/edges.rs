@@ -161,7 +161,7 @@ pub(crate) async fn remove(State(app): State<App>, caller: Caller, path: EdgePat
 
 fn shown_report(report: Report) -> Result<Dependencies, Error> {
     let Report { state, status, run, edges, is_partial } = report;
-    let dependency = |Judged { edge, producer, status, value }: Judged| {
+    let dependency = |Judged { edge, producer, status, is_readable, value }: Judged| {
         Ok(Dependency {
             id: edge.id.to_string(),
             producer: shown_end(producer),
@@ -169,6 +169,7 @@ fn shown_report(report: Report) -> Result<Dependencies, Error> {
             input: edge.ends.input.into(),
             mock: raw(edge.mock)?,
             status: status.as_str(),
+            readable: is_readable,
             since: value.map(|(since, _)| since.to_rfc3339()),
             version: value.map(|(_, version)| version),
         })
