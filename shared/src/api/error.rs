@@ -149,7 +149,8 @@ fn describe(error: &Error) -> (StatusCode, String) {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)
-        | Error::EdgeRefused(_) => {
+        | Error::EdgeRefused(_)
+        | Error::LabelPolicyMoved { .. } => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::OrgName;
 use crate::domain::tfstate::{
-    Direction, EdgeStatus, Graph, Look, Mark, Run, Sight, StateStatus, Supply, edge_status, look,
+    Direction, EdgeStatus, Graph, Look, Mark, Run, Sight, Standing, StateStatus, Supply, edge_status, look,
 };
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored};
@@ -271,14 +271,15 @@ fn judge_edge(edge: Edge, producer: Option<&Seen>, changed: Option<bool>) -> Jud
     let newest = producer.and_then(|producer| producer.newest.as_ref());
     let mark = newest.and_then(|newest| mark_of(newest, output));
     // Of an encrypted state nobody knows what outputs it has: it has what it is asked for.
-    let is_there = newest.is_some_and(|newest| {
-        newest.kept.is_encrypted || newest.outputs.iter().any(|known| known.name == output)
-    });
+    let found = newest.and_then(|newest| newest.outputs.iter().find(|known| known.name == output));
+    let is_there = found.is_some() || newest.is_some_and(|newest| newest.kept.is_encrypted);
+    let validity = found.and_then(|found| found.validity.as_ref());
+    let invalid = validity.is_some_and(|validity| validity.status == Standing::Invalid);
     let is_removed = producer.is_none_or(|producer| producer.end.removed);
     let supply = match (newest, is_removed, is_there) {
         (_, true, _) | (Some(_), false, false) => Supply::NoOutput,
         (None, false, _) => Supply::Nothing,
-        (Some(_), false, true) => Supply::Value { changed, invalid: false },
+        (Some(_), false, true) => Supply::Value { changed, invalid },
     };
     let is_readable = is_there && !is_removed && newest.is_some_and(|newest| !newest.kept.is_encrypted);
     let value = mark.filter(|_| !is_removed).map(|mark| (mark.since, mark.version));

@@ -97,11 +97,11 @@ pub(super) async fn mark_outputs(
     ctx: &Context,
     state: StateId,
     sent: &SentText,
+    outputs: &[Output],
     before: &[Output],
     version: u64,
     at: Timestamp,
 ) -> Result<Vec<Output>, Error> {
-    let outputs = &sent.document.outputs;
     if outputs.is_empty() {
         return Ok(Vec::new());
     }

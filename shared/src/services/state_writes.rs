@@ -7,21 +7,22 @@ use bytes::Bytes;
 
 use super::caller::Caller;
 use super::due::due_write;
+use super::state_schemas::Origin;
 use super::state_texts::{self, SentText};
 use super::states::{self, Place, WithLock};
-use super::{Error, RACES_MAX, state_versions, store};
+use super::{Error, RACES_MAX, state_schemas, state_versions, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Current, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::tfstate::{Current, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, put};
 use crate::layout::records::{
-    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSource,
-    StateVersion, WrittenUnder,
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, WrittenUnder,
 };
-use crate::ports::{Expect, Timestamp};
+use crate::ports::{Expect, Timestamp, Write};
 
 /// Whoever holds a lock may write and give it back for so long after the token has ended with which it was taken: the lock
 /// is the proof that the run began in time.
@@ -252,14 +253,18 @@ impl Attempt {
         taken: Taken,
     ) -> Result<Option<u64>, Error> {
         let before = state_versions::before(ctx, id, head.value.version);
-        let ((kept, index), before) = futures::try_join!(self.store(ctx, id), before)?;
+        let schemas =
+            async { if head.value.has_schemas { state_schemas::read(ctx, id).await } else { Ok(None) } };
+        let ((kept, index), before, schemas) = futures::try_join!(self.store(ctx, id), before, schemas)?;
         let at = ctx.now();
         let holder = lock.and_then(|lock| lock.value.holder.as_ref());
         let document = &self.sent.document;
         let changes =
             document.index.as_ref().zip(before.index.as_ref()).map(|(now, before)| now.changes_since(before));
         let version = head.value.version + 1;
-        let outputs = state_texts::mark_outputs(ctx, id, &self.sent, &before.outputs, version, at).await?;
+        let (outputs, inferred) = self.judge_outputs(ctx, id, schemas, version, at).await?;
+        let outputs =
+            state_texts::mark_outputs(ctx, id, &self.sent, &outputs, &before.outputs, version, at).await?;
         let locked = holder.map(|holder| holder.since);
         let is_edit = holder.is_some_and(|holder| EDITS.contains(&holder.info.operation.as_str()));
         let began = self.began.or(if is_edit { before.began.or(locked) } else { locked });
@@ -298,10 +303,34 @@ impl Attempt {
             check(ItemKeys::state_lock(id), unmoved),
             states::entry_write(ctx, id, &next),
         ];
+        writes.extend(inferred);
         if ctx.settings.retention.state_versions.is_some_and(|kept| version > kept.get()) {
             writes.push(due_write(ctx, &Due::StateVersions(id), at));
         }
         Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
+    }
+
+    /// The outputs, each with how it stands to its schema, and the write of the schemas that were inferred for some.
+    async fn judge_outputs(
+        &self,
+        ctx: &Context,
+        id: StateId,
+        schemas: Option<Stored<StateSchemas>>,
+        version: u64,
+        at: Timestamp,
+    ) -> Result<(Vec<Output>, Option<Write>), Error> {
+        let outputs = self.sent.document.outputs.clone();
+        let Some(stored) = schemas.filter(|_| !self.sent.document.is_encrypted) else {
+            return Ok((outputs, None));
+        };
+        let origin = Origin { version, at, by: self.by.login.clone() };
+        let text = self.sent.text.clone();
+        let judged = state_schemas::judge(text, outputs, stored.value.clone(), origin).await?;
+        let inferred = (judged.schemas != stored.value).then(|| {
+            let key = ItemKeys::state_schemas(id);
+            put(key, stored.unchanged(), ctx.ids.revision(), judged.schemas.encode())
+        });
+        Ok((judged.outputs, inferred))
     }
 
     /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::super::json::{self, Malformed, Reader, canonical};
 use super::edges::Mark;
 use super::index::Index;
+use super::schema::Validity;
 
 /// Why a body is no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +33,9 @@ pub struct Output {
     /// this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
+    /// How it stands to its schema; `None` where its state has no schemas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<Validity>,
 }
 
 /// What a server reads of a state.
@@ -175,7 +179,7 @@ fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
             bytes += key.name.len();
             if outputs.len() < OUTPUTS_MAX && bytes <= OUTPUT_NAMES_BYTES_MAX {
                 let name = key.name.chars().take(TEXT_BYTES_MAX).collect();
-                outputs.push(Output { name, sensitive: is_sensitive(output), mark: None });
+                outputs.push(Output { name, sensitive: is_sensitive(output), mark: None, validity: None });
             }
             Ok(())
         })

@@ -311,7 +311,7 @@ mod tests {
     }
 
     fn output(name: &str) -> Output {
-        Output { name: name.to_owned(), sensitive: false, mark: None }
+        Output { name: name.to_owned(), sensitive: false, mark: None, validity: None }
     }
 
     /// The versions of a producer, from the values that its one output has in each, and when each was written.
