@@ -30,9 +30,9 @@ use crate::services::{
 };
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
-    NewLabelPolicy, NewState, NotCompliant, Outputs, OutputsOf, Rejected, RemovedStates, Restored, Schemas,
-    SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States, ValuedOutput,
-    Version, Versions, WithReason,
+    NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected, RemovedStates, Restored,
+    Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States,
+    ValuedOutput, Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
