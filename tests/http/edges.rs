@@ -364,6 +364,22 @@ async fn a_mock_value_stands_in_for_an_output_that_does_not_exist() {
     assert_eq!(web.status("db").await, "stale, net_o dirty");
 }
 
+#[tokio::test]
+async fn a_value_that_does_not_follow_its_schema_is_told_beside_what_it_is() {
+    let app = TestApp::memory().await;
+    let web = Web::of(&app, &["net", "db"]).await;
+    web.connect("net", "db").await;
+    let schemas = json!({ "outputs": { "o": { "type": "string" } } });
+    app.patch(&format!("/api/tfstates/{}/schemas", web.id("net").await), &schemas).send().await.expect(200);
+    web.run("net", 1, &json!({ "o": 7 })).await;
+    web.run("db", 1, &json!({})).await;
+    assert_eq!(web.status("db").await, "clean, net_o clean-invalid");
+    web.run("net", 2, &json!({ "o": 8 })).await;
+    assert_eq!(web.status("db").await, "stale, net_o dirty-invalid");
+    web.run("net", 3, &json!({ "o": "nine" })).await;
+    assert_eq!(web.status("db").await, "stale, net_o dirty");
+}
+
 /// Of an encrypted state nothing can be seen, so each of its writes counts as a change.
 #[tokio::test]
 async fn a_producer_that_its_client_encrypts_makes_stale_with_each_write() {
@@ -594,5 +610,14 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     note("topology");
     app.get(&edges_path()).send().await.expect(200);
     note("list");
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r"
+    write               3 get, 1 joint commit, 1 blob put (3)
+    add edge            3 get, 1 query, 1 joint commit (3)
+    add it again        3 get, 1 query (2)
+    status              3 get, 3 query (3)
+    status, dirty       4 get, 3 query (4)
+    statuses, dirty     3 get, 3 query (3)
+    topology            2 get, 1 query (2)
+    list                2 get, 1 query (2)
+    ");
 }

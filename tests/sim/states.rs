@@ -11,14 +11,14 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
-use statewright_shared::domain::tfstate::{Ends, LockInfo, Policy};
+use statewright_shared::domain::tfstate::{Ends, LockInfo};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{StateGraph, StateHead, StateLock, StateVersion, Token, User};
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::edges::{self, Filter, Named, NewEdge};
 use statewright_shared::services::state_versions::{self, Which};
-use statewright_shared::services::states::{self, Edit, Place};
+use statewright_shared::services::states::{self, Beginning, Edit, Place};
 use statewright_shared::services::texts::gunzip;
 use statewright_shared::services::{Error, state_locks, state_writes, sweep};
 
@@ -108,8 +108,8 @@ impl Scene {
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {
             Step::Create => {
-                let made =
-                    states::create(ctx, caller, &self.address, Some(self.id), Policy::default()).await?;
+                let beginning = Beginning { id: Some(self.id), ..Beginning::default() };
+                let made = states::create(ctx, caller, &self.address, &beginning).await?;
                 assert_eq!(made.id, self.id);
             }
             Step::Lock => drop(state_locks::lock(ctx, caller, place, &info).await?),
@@ -128,7 +128,7 @@ impl Scene {
             Step::Break => drop(state_locks::unlock(ctx, caller, place, None).await?),
             Step::Rename => {
                 let address = StateAddress::parse("acme", "net", Some("prod")).ok();
-                drop(states::edit(ctx, caller, place, &Edit { address, policy: None }).await?);
+                drop(states::edit(ctx, caller, place, &Edit { address, ..Edit::default() }).await?);
             }
             Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
             Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
@@ -137,7 +137,8 @@ impl Scene {
             }
             Step::CreateOther => {
                 let address = StateAddress::parse("acme", "other", None).unwrap();
-                drop(states::create(ctx, caller, &address, Some(self.other), Policy::default()).await?);
+                let beginning = Beginning { id: Some(self.other), ..Beginning::default() };
+                drop(states::create(ctx, caller, &address, &beginning).await?);
             }
             Step::Connect => {
                 drop(edges::add(ctx, caller, self.org(), &self.edge(self.id, self.other)).await?);
