@@ -228,8 +228,22 @@ async fn states(functions: &Functions) {
     ask(Method::DELETE, &edge, &Value::Null, 204).await;
     post(&format!("{api}/lock"), &json!({ "reason": "we move" })).await;
     ask(Method::DELETE, &format!("{api}/lock"), &json!({}), 204).await;
-    ask(Method::PATCH, &api, &json!({ "project": "network" }), 200).await;
+    let schemas = json!({ "infer": true, "outputs": { "url": true } });
+    ask(Method::PATCH, &format!("{api}/schemas"), &schemas, 200).await;
+    get(&format!("{api}/schemas")).await;
+    let none = json!({ "infer": false, "outputs": { "url": null, "password": null } });
+    ask(Method::PATCH, &format!("{api}/schemas"), &none, 200).await;
+    let policy = format!("/api/orgs/{ORG}/tfstate-policy");
+    ask(Method::PUT, &policy, &json!({ "version": 0, "policy": {} }), 200).await;
+    get(&format!("{policy}/compliance")).await;
+    ask(Method::PATCH, &api, &json!({ "project": "network", "labels": { "env": "dev" } }), 200).await;
+    // Of a stack whose outputs are too long for an item.
+    get(&format!("/api/orgs/{ORG}/outputs")).await;
+    get(&format!("/api/orgs/{ORG}/outputs?continuationToken=VEZTVEFURSM")).await;
+    get(&format!("/api/orgs/{ORG}/outputs/stack/whole/dev")).await;
+    get(&format!("/api/orgs/{ORG}/outputs/tfstate/network/default")).await;
     ask(Method::DELETE, &format!("{api}?force=true"), &Value::Null, 204).await;
+    get(&format!("/api/orgs/{ORG}/tfstate-removed")).await;
     post(&format!("{api}/undelete"), &Value::Null).await;
 }
 

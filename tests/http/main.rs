@@ -13,6 +13,7 @@ mod cases;
 mod checking;
 mod edges;
 mod keeping;
+mod labels;
 mod life;
 mod limits;
 mod operator;

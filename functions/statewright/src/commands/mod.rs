@@ -10,6 +10,8 @@ mod dep;
 pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
+mod outputs;
+mod policy;
 mod rehome;
 mod stack;
 mod state;
@@ -45,6 +47,10 @@ pub(crate) enum Command {
     State(state::State),
     /// Say which state reads which output of which other, at a server; and show what is stale.
     Dep(dep::Dep),
+    /// Show and set what an organization demands of the labels of its states, at a server.
+    Policy(policy::Policy),
+    /// Show the outputs of stacks and states side by side, at a server.
+    Outputs(outputs::Outputs),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
     /// Copy everything to another folder, while the server runs.
@@ -69,7 +75,12 @@ impl Command {
     /// Whether it works at the store, where no server keeps a record of it.
     pub(crate) fn is_the_operators(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Completions(_) | Self::State(_) | Self::Dep(_) => false,
+            Self::Serve(_)
+            | Self::Completions(_)
+            | Self::State(_)
+            | Self::Dep(_)
+            | Self::Policy(_)
+            | Self::Outputs(_) => false,
             Self::Token(_)
             | Self::User(_)
             | Self::Org(_)
@@ -100,6 +111,8 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
+        Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
+        Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,

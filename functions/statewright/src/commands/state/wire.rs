@@ -1,5 +1,7 @@
 //! What these commands read of a server's answers. Scripts get the whole of them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::output::{age, to_the_second};
@@ -18,6 +20,11 @@ pub(super) struct State {
     pub(super) last_write: Option<String>,
     pub(super) current: Option<Text>,
     pub(super) policy: serde_json::Value,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, serde_json::Value>,
+    /// With how they stand to their schemas; empty where there are none.
+    #[serde(default)]
+    pub(super) outputs: Vec<Judged>,
     pub(super) lock: Option<Lock>,
     /// Of its `address` in a backend's configuration, behind the server's.
     pub(super) path: String,
@@ -26,6 +33,31 @@ pub(super) struct State {
 impl State {
     pub(super) fn name(&self) -> String {
         format!("{}/{}/{}", self.organization, self.project, self.state)
+    }
+}
+
+/// An output, and how it stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Judged {
+    pub(super) name: String,
+    pub(super) validity: Option<Validity>,
+}
+
+/// How an output stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Validity {
+    pub(super) status: String,
+    pub(super) message: Option<String>,
+    pub(super) path: Option<String>,
+}
+
+/// That for people.
+pub(super) fn judged(validity: &Validity) -> String {
+    let status = validity.status.replace('_', " ");
+    match (&validity.message, validity.path.as_deref()) {
+        (None, _) => status,
+        (Some(message), None | Some("$")) => format!("{status}: {message}"),
+        (Some(message), Some(path)) => format!("{status}: at {path}, {message}"),
     }
 }
 
