@@ -152,6 +152,9 @@ fn next_step(
             "`statewright state list` shows which there are, and `statewright state create` makes one"
                 .to_owned(),
         ),
+        StatusCode::NOT_FOUND if message.starts_with("there is no edge ") => {
+            Some("`statewright dep list --all` shows which there are".to_owned())
+        }
         StatusCode::NOT_FOUND if message.starts_with("organization ") => {
             Some("name one that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
         }
