@@ -30,7 +30,9 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
         ("POST", _) if is_protocol => call.json(&text(serial + 1, &[])),
         ("POST", "lock") => call.json(&json!({ "reason": "maintenance" })),
         ("POST", "tfstates") => call.json(&json!({ "project": new_project() })),
+        ("PATCH", "schemas") => call.json(&json!({ "infer": true })),
         ("PATCH", _) => call.json(&json!({ "state": "default" })),
+        ("PUT", "tfstate-policy") => call.json(&json!({ "version": 0, "policy": {} })),
         ("POST", "undelete") => {
             let removed = app.request(Method::DELETE, &format!("/api/tfstates/{STATE}")).send().await;
             removed.expect(204);

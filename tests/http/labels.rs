@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::context::{Retention, Settings};
-use statewright_shared::ports::{Ledger as _, Order, Query};
+use statewright_shared::ports::{Order, Query};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::states::{text, with_settings};

@@ -11,16 +11,19 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
-use statewright_shared::domain::tfstate::{Ends, LockInfo};
+use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{StateGraph, StateHead, StateLock, StateVersion, Token, User};
+use statewright_shared::layout::records::{
+    RemovedState, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
+    StoredLabelPolicy, Token, User,
+};
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::edges::{self, Filter, Named, NewEdge};
 use statewright_shared::services::state_versions::{self, Which};
 use statewright_shared::services::states::{self, Beginning, Edit, Place};
 use statewright_shared::services::texts::gunzip;
-use statewright_shared::services::{Error, state_locks, state_writes, sweep};
+use statewright_shared::services::{Error, label_policy, state_locks, state_schemas, state_writes, sweep};
 
 use super::world::{Delay, World, sha256};
 
@@ -43,6 +46,13 @@ enum Step {
     Connect,
     Mock,
     Disconnect,
+    Label,
+    Infer,
+    SetPolicy,
+}
+
+fn label(key: &str) -> LabelKey {
+    LabelKey::parse(key).unwrap()
 }
 
 struct Scene {
@@ -56,7 +66,7 @@ struct Scene {
 
 fn text(serial: u64) -> Bytes {
     format!(
-        r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{}},"resources":[
+        r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{"o":{{"value":"x","type":"string"}}}},"resources":[
             {{"type":"t","name":"n{serial}","instances":[{{"attributes":{{"text":"{}"}}}}]}}]}}"#,
         // Long enough to be no part of an item.
         sha256(&serial.to_be_bytes()).repeat(4)
@@ -153,6 +163,18 @@ impl Scene {
                 let ends = Ends { producer: self.id, output, consumer: self.other, input };
                 drop(edges::remove(ctx, caller, self.org(), ends.id()).await?);
             }
+            Step::Label => {
+                let labels = [(label("env"), Some(LabelValue::Bool(true)))].into();
+                drop(states::edit(ctx, caller, place, &Edit { labels, ..Edit::default() }).await?);
+            }
+            Step::Infer => {
+                let edit = state_schemas::Edit { infer: Some(true), ..state_schemas::Edit::default() };
+                drop(state_schemas::edit(ctx, caller, place, &edit).await?);
+            }
+            Step::SetPolicy => {
+                let policy = LabelPolicy { max_keys: 3, ..LabelPolicy::default() };
+                drop(label_policy::replace(ctx, caller, &self.address.org, 0, policy).await?);
+            }
         }
         Ok(())
     }
@@ -187,15 +209,20 @@ impl Scene {
             );
             if version == head.version {
                 assert_eq!(Some(record.kept), head.current, "the head shows the newest");
+                let are_judged = record.outputs.iter().all(|output| output.validity.is_some());
+                assert_eq!(are_judged, head.has_schemas, "the newest is held to what schemas there are");
             }
         }
         let above: Option<StateVersion> =
             self.world.read(&ItemKeys::state_version(self.id, head.version + 1)).await;
         assert_eq!(above, None, "I2: no version is above the head");
         let name = self.world.read(&ItemKeys::state_name(&head.address)).await;
-        let leads_here =
-            name.map(|entry: statewright_shared::layout::records::StateEntry| (entry.id, entry.version));
-        assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version)));
+        let leads_here = name.map(|entry: StateEntry| (entry.id, entry.version, entry.labels));
+        assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version, head.labels)));
+        let removed = self.world.read(&ItemKeys::removed_state(&head.address, self.id)).await;
+        assert_eq!(removed.map(|it: RemovedState| it.at), head.deleted, "it is listed among the removed");
+        let schemas: Option<StateSchemas> = self.world.read(&ItemKeys::state_schemas(self.id)).await;
+        assert_eq!(schemas.is_some(), head.has_schemas);
     }
 
     /// What is true when a step was done after these.
@@ -233,6 +260,16 @@ impl Scene {
                 assert_eq!(edge.mock.as_deref(), (step == Step::Mock).then_some("[1]"));
             }
             Step::Disconnect => assert_eq!(self.edges().await, []),
+            Step::Label => assert!(head.labels.contains_key(&label("env"))),
+            Step::Infer => {
+                let schemas: StateSchemas = self.world.read(&ItemKeys::state_schemas(self.id)).await.unwrap();
+                assert_eq!(schemas.outputs.len(), usize::from(head.version > 0));
+            }
+            Step::SetPolicy => {
+                let key = ItemKeys::label_policy(&self.address.org);
+                let stored: StoredLabelPolicy = self.world.read(&key).await.unwrap();
+                assert_eq!((stored.version, stored.policy.max_keys), (1, 3), "I5: it is replaced once");
+            }
         }
     }
 }
@@ -273,7 +310,7 @@ const TWO: [Step; 2] = [Step::Create, Step::CreateOther];
 
 const CONNECTED: [Step; 3] = [Step::Create, Step::CreateOther, Step::Connect];
 
-const CASES: [(&[Step], Step); 15] = [
+const CASES: [(&[Step], Step); 20] = [
     (&TWO, Step::Connect),
     (&CONNECTED, Step::Mock),
     (&CONNECTED, Step::Disconnect),
@@ -289,6 +326,11 @@ const CASES: [(&[Step], Step); 15] = [
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Remove),
     (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::BringBack),
     (&[Step::Create, Step::WriteUnlocked(1), Step::WriteUnlocked(2)], Step::Restore),
+    (&HELD, Step::Label),
+    (&HELD, Step::Infer),
+    (&[Step::Create], Step::SetPolicy),
+    (&[Step::Create, Step::Infer, Step::Lock], Step::Write(1)),
+    (&[Step::Create, Step::Label, Step::WriteUnlocked(1)], Step::Infer),
 ];
 
 #[tokio::test]

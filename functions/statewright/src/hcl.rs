@@ -14,6 +14,9 @@ use crate::managed::HEADER;
 /// The file that a backend is written to.
 pub(crate) const BACKEND_FILE: &str = "backend.tf";
 
+/// The file that one is written to for as long as a client runs.
+pub(crate) const PASSING_FILE: &str = "statewright_backend.tf";
+
 /// A text as HCL has it between quotes (hashicorp/hcl, `hclsyntax/spec.md`, "Template Expressions"): nothing in it is read as
 /// the end of it, or as a template.
 pub(crate) fn quoted(text: &str) -> String {
@@ -38,10 +41,24 @@ pub(crate) fn quoted(text: &str) -> String {
 /// The backend of a state, as a file of its own: by its id, so that renaming it changes nothing; with methods that pass
 /// everywhere; without credentials, since clients keep what is written into a backend in clear.
 pub(crate) fn backend(server: &ServerUrl, id: StateId, address: &StateAddress) -> String {
+    backend_of(
+        server,
+        id,
+        address,
+        "`statewright state init` writes this file anew, and what is changed here is lost.",
+    )
+}
+
+/// As [`backend`], for a file that lies there for as long as a client runs.
+pub(crate) fn passing_backend(server: &ServerUrl, id: StateId, address: &StateAddress) -> String {
+    backend_of(server, id, address, "this file lies here while `statewright tf` runs, and goes with it.")
+}
+
+fn backend_of(server: &ServerUrl, id: StateId, address: &StateAddress, what: &str) -> String {
     let at = format!("{server}/tfstate/{id}");
     let (lock, at) = (quoted(&format!("{at}/lock")), quoted(&at));
     format!(
-        "{HEADER}: `statewright state init` writes this file anew, and what is changed here is lost.\n\
+        "{HEADER}: {what}\n\
          # It belongs to the state {address}. The token comes from the environment: `statewright tf -- plan`, or\n\
          # TF_HTTP_USERNAME and TF_HTTP_PASSWORD.\n\n\
          terraform {{\n  backend \"http\" {{\n    \

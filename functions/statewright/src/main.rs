@@ -22,6 +22,7 @@ use tokio::runtime::Builder;
 
 use crate::args::Args;
 use crate::audit::AuditFile;
+use crate::commands::EndsWith;
 use crate::output::Output;
 
 /// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         Err(error) => {
             if let Some(usage) = error.downcast_ref::<clap::Error>() {
                 usage.exit();
+            }
+            if let Some(EndsWith(code)) = error.downcast_ref() {
+                return ExitCode::from(*code);
             }
             out.complain(&error, commands::next_step(&error).as_deref());
             ExitCode::FAILURE

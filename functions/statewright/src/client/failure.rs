@@ -87,14 +87,6 @@ impl Failure {
         Self::Strange { server: server.clone(), found: found.to_string() }
     }
 
-    /// The status of a refusal.
-    pub(crate) fn status(&self) -> Option<StatusCode> {
-        match self {
-            Self::Refused { status, .. } => Some(*status),
-            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => None,
-        }
-    }
-
     /// How long to wait before the next attempt, if there is to be one after so many.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
         let (is_safe, asked) = match self {
@@ -170,6 +162,10 @@ fn next_step(
         StatusCode::CONFLICT if message.starts_with("state ") && message.ends_with("already exists") => {
             Some("`statewright state init STATE` makes this folder use it".to_owned())
         }
+        StatusCode::CONFLICT if message.contains("remove it by force") => Some(
+            "`statewright tf -- destroy` destroys them; `statewright state delete --force` forgets them"
+                .to_owned(),
+        ),
         StatusCode::CONFLICT if message.contains("it is kept as") => {
             Some("`statewright state rejected` shows it, and what to do with it".to_owned())
         }

@@ -15,7 +15,6 @@ mod state;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
@@ -57,6 +56,8 @@ impl<T: DeserializeOwned> Document<T> {
 pub(crate) struct Client {
     settings: Settings,
     linked: Option<Linked>,
+    /// Whether the folder's link is to a state of another server, so that it says nothing here.
+    linked_elsewhere: Option<Linked>,
     http: Http,
 }
 
@@ -79,9 +80,11 @@ impl Client {
         let linked = Linked::find(folder)?;
         let settings = settings::resolve(at, linked.as_ref(), &Environment::of_this_process())?;
         let http = Http::to(&settings.server)?;
-        // A link to a state of another server says nothing about this one.
-        let linked = linked.filter(|linked| linked.link.server == settings.server);
-        Ok(Self { settings, linked, http })
+        let (linked, linked_elsewhere) = match linked {
+            Some(linked) if linked.link.server == settings.server => (Some(linked), None),
+            other => (None, other),
+        };
+        Ok(Self { settings, linked, linked_elsewhere, http })
     }
 
     /// The server's address.
@@ -97,6 +100,27 @@ impl Client {
     /// The link of the folder that this runs in, or of one above it, if it is to a state of this server.
     pub(crate) fn linked(&self) -> Option<&Linked> {
         self.linked.as_ref()
+    }
+
+    /// That link, where a command needs a state.
+    ///
+    /// # Errors
+    /// If there is none, with what to do.
+    pub(crate) fn linked_or_refuse(&self) -> anyhow::Result<&Linked> {
+        match (&self.linked, &self.linked_elsewhere) {
+            (Some(linked), _) => Ok(linked),
+            (None, Some(other)) => anyhow::bail!(
+                "{} is to a state of {}, and this is about {}: name the state with -s PROJECT/STATE, or the server with \
+                 --server",
+                other.folder.join(LINK_FILE).display(),
+                other.link.server,
+                self.server()
+            ),
+            (None, None) => anyhow::bail!(
+                "no state is named, and this folder has none: name one with -s PROJECT/STATE, or link the folder to it with \
+                 `statewright state init STATE`"
+            ),
+        }
     }
 
     /// The organization that was named, else that of the link, else the token's owner's own, which the server is asked for.
@@ -189,9 +213,4 @@ impl Client {
         let read = Document::of(entries.clone())?.read;
         Ok(Document { whole: serde_json::json!({ member: entries }), read })
     }
-}
-
-/// A body of these members.
-pub(crate) fn body(members: &impl Serialize) -> anyhow::Result<Value> {
-    serde_json::to_value(members).context("what is sent cannot be written as JSON")
 }

@@ -108,7 +108,7 @@ impl Client {
                 self.document(Call::get(path)).await
             }
             None => {
-                let linked = self.linked().context(NO_STATE)?;
+                let linked = self.linked_or_refuse()?;
                 let call = Call::get(["api", "tfstates", &linked.link.id.to_string()]);
                 self.document(call).await.with_context(|| of_folder(&linked.folder))
             }
@@ -137,9 +137,6 @@ impl Client {
         }
     }
 }
-
-const NO_STATE: &str = "no state is named, and this folder has none: name one with -s PROJECT/STATE, or link the folder to \
-                        it with `statewright state init STATE`";
 
 fn of_folder(folder: &Path) -> String {
     format!("the state that {} names", folder.join(super::LINK_FILE).display())

@@ -1,5 +1,5 @@
 //! The commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
-//! those of users (`state`) ask a server through [`crate::client`].
+//! those of users (`state`, `tf`) ask a server through [`crate::client`].
 
 mod aws;
 mod backup;
@@ -15,6 +15,7 @@ mod policy;
 mod rehome;
 mod stack;
 mod state;
+mod tf;
 mod token;
 mod user;
 
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Policy(policy::Policy),
     /// Show the outputs of stacks and states side by side, at a server.
     Outputs(outputs::Outputs),
+    /// Run `tofu` or `terraform` on a state of a server, with the token in its environment.
+    Tf(tf::Tf),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
     /// Copy everything to another folder, while the server runs.
@@ -79,6 +82,7 @@ impl Command {
             | Self::Completions(_)
             | Self::State(_)
             | Self::Dep(_)
+            | Self::Tf(_)
             | Self::Policy(_)
             | Self::Outputs(_) => false,
             Self::Token(_)
@@ -100,6 +104,9 @@ impl Command {
 /// Does what was asked, and says what came of it.
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
+        Command::Tf(_) if out.is_json() => {
+            Err(misused("--json is for commands that answer; the client has its own: `tf -- plan -json`"))
+        }
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
@@ -113,6 +120,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
         Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
+        Command::Tf(tf) => Box::pin(tf::run(tf, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,
@@ -124,6 +132,11 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Completions(completions) => completions::run(&completions, out),
     }
 }
+
+/// The end of a command that ends as another program did, which has said why.
+#[derive(Debug, thiserror::Error)]
+#[error("the program that was run ended with {0}")]
+pub(crate) struct EndsWith(pub(crate) u8);
 
 /// An error of usage: the process ends with 2, as after any other.
 pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {

@@ -611,7 +611,7 @@ mod tests {
         assert!(Filter::parse(&wide(500)).is_ok());
         let error = Filter::parse(&wide(1000)).unwrap_err().to_string();
         assert!(error.contains("4096"), "{error}");
-        let patterns = vec!["a matches x"; PATTERNS_MAX + 1].join(" or ");
+        let patterns = ["a matches x"; PATTERNS_MAX + 1].join(" or ");
         assert!(Filter::parse(&patterns).unwrap_err().to_string().contains("patterns"));
         let long = format!("a matches `{}`", "x".repeat(PATTERN_BYTES_MAX + 1));
         assert!(Filter::parse(&long).unwrap_err().to_string().contains("pattern has more"));

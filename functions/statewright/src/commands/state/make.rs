@@ -6,13 +6,12 @@ use anyhow::{Context as _, bail};
 use serde_json::{Map, Value, json};
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::domain::ids::StateId;
-use statewright_shared::domain::names::StateAddress;
 use statewright_shared::ports::{Clock as _, Ids as _};
 
 use super::wire::State;
 use super::{About, Session};
 use crate::client::{Call, Document, LINK_FILE, Link, Linked, StateRef};
-use crate::hcl::{self, BACKEND_FILE};
+use crate::hcl::{self, BACKEND_FILE, PASSING_FILE};
 use crate::managed::{self, Found};
 
 #[derive(Debug, clap::Args)]
@@ -114,8 +113,7 @@ pub(super) fn tie(
     with_backend: bool,
     force: bool,
 ) -> anyhow::Result<Vec<PathBuf>> {
-    let address = StateAddress::parse(&state.organization, &state.project, Some(&state.state))?;
-    let id = StateId::parse(&state.id).context("the server's answer has no id of a state")?;
+    let (id, address) = state.identity()?;
     let server = session.client.server().clone();
     let mut files = Vec::new();
     let is_another = linked_here(session, folder).is_some_and(|linked| linked.link.id != id);
@@ -149,6 +147,11 @@ fn check_backend(folder: &Path, force: bool) -> anyhow::Result<()> {
         bail!(
             "{BACKEND_FILE} is there and was not written by statewright: move it away, or say --force to have it replaced"
         );
+    }
+    // Left by a `tf` that was killed.
+    let passing = folder.join(PASSING_FILE);
+    if matches!(managed::look(&passing)?, Found::Ours(_)) {
+        std::fs::remove_file(&passing).with_context(|| format!("cannot remove {}", passing.display()))?;
     }
     if let Some(other) = hcl::backends(folder)?.into_iter().find(|backend| backend.file != file) {
         bail!(

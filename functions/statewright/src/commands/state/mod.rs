@@ -10,7 +10,7 @@ mod outputs;
 mod past;
 mod schemas;
 mod show;
-mod wire;
+pub(super) mod wire;
 
 use clap::Subcommand;
 use statewright_shared::domain::ids::StateId;

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Context as _;
 use serde::Deserialize;
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::StateAddress;
 
 use crate::output::{age, to_the_second};
 
 /// A state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct State {
+pub(in crate::commands) struct State {
     pub(super) id: String,
     pub(super) organization: String,
     pub(super) project: String,
@@ -25,14 +28,23 @@ pub(super) struct State {
     /// With how they stand to their schemas; empty where there are none.
     #[serde(default)]
     pub(super) outputs: Vec<Judged>,
-    pub(super) lock: Option<Lock>,
+    pub(in crate::commands) lock: Option<Lock>,
     /// Of its `address` in a backend's configuration, behind the server's.
     pub(super) path: String,
 }
 
 impl State {
-    pub(super) fn name(&self) -> String {
+    pub(in crate::commands) fn name(&self) -> String {
         format!("{}/{}/{}", self.organization, self.project, self.state)
+    }
+
+    /// Its id and its name, as what they are.
+    ///
+    /// # Errors
+    /// If the server's answer has none that are.
+    pub(in crate::commands) fn identity(&self) -> anyhow::Result<(StateId, StateAddress)> {
+        let id = StateId::parse(&self.id).context("the server's answer has no id of a state")?;
+        Ok((id, StateAddress::parse(&self.organization, &self.project, Some(&self.state))?))
     }
 }
 
@@ -64,7 +76,7 @@ pub(super) fn judged(validity: &Validity) -> String {
 /// A text of a state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Text {
+pub(in crate::commands) struct Text {
     pub(super) serial: Option<u64>,
     pub(super) lineage: Option<String>,
     pub(super) terraform_version: Option<String>,
@@ -77,9 +89,9 @@ pub(super) struct Text {
 /// A lock that is held.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Lock {
+pub(in crate::commands) struct Lock {
     #[serde(rename = "ID")]
-    pub(super) id: String,
+    pub(in crate::commands) id: String,
     pub(super) operation: String,
     pub(super) info: String,
     pub(super) who: String,
@@ -106,14 +118,14 @@ impl Lock {
     }
 
     /// All of it, for people.
-    pub(super) fn in_words(&self) -> String {
+    pub(in crate::commands) fn in_words(&self) -> String {
         let expired = if self.expired { "; its time is over, so the next who comes gets it" } else { "" };
         format!(
-            "{} of {}, for {}, since {}, lock {}{expired}",
-            self.doing(),
+            "{}, since {} ({}), {}; lock {}{expired}",
             self.holder(),
-            age(self.age_seconds),
             to_the_second(&self.since),
+            age(self.age_seconds),
+            self.doing(),
             self.id
         )
     }
