@@ -473,8 +473,7 @@ pub struct Version {
     pub version: u64,
     /// When it was written, RFC 3339.
     pub at: String,
-    /// When the run began that made it, RFC 3339, if that was under a lock or before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// When the run began that made it, RFC 3339; null for a write without a lock.
     pub began: Option<String>,
     /// Who wrote it.
     pub by: String,
@@ -509,8 +508,7 @@ pub struct OutputOf {
     /// Whether its configuration calls it sensitive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
-    /// Since when it has its value, RFC 3339; absent where that is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Since when it has its value, RFC 3339; null where that is not known.
     pub since: Option<String>,
     /// How it stands to its schema; absent where its state has no schemas.
     #[serde(skip_serializing_if = "Option::is_none")]
