@@ -161,7 +161,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     let app = TestApp::embedded().await;
     let folder = tempfile::tempdir().unwrap();
     let ask = async |arguments: &[&str]| -> Value {
-        let output = output(of_user(&app, folder.path(), &[arguments, &["--json"]].concat())).await;
+        let output = output(&mut of_user(&app, folder.path(), &[arguments, &["--json"]].concat())).await;
         assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
         serde_json::from_str(&output.stdout)
             .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{of_user, output};
+use statewright_tests::commands::{of_user, output, statewright};
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpListener;
 
 /// A server, and a folder for its user.
@@ -18,7 +20,7 @@ async fn refused(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
     refused_with(app, folder, &[], arguments).await
 }
 
-/// The same with other variables; an empty one is taken away.
+/// The same with other variables.
 async fn refused_with(
     app: &TestApp,
     folder: &Path,
@@ -33,13 +35,13 @@ async fn refused_with(
             command.env(name, value)
         };
     }
-    let output = output(command).await;
+    let output = output(&mut command).await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", output.stderr);
     output.stderr
 }
 
 async fn told(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
-    let output = output(of_user(app, folder, arguments)).await;
+    let output = output(&mut of_user(app, folder, arguments)).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     output.stdout
 }
@@ -71,7 +73,7 @@ async fn what_pulumi_login_left_is_enough() {
     fs::write(home.path().join(".pulumi/credentials.json"), credentials).unwrap();
     let mut command = of_user(&app, home.path(), &["state", "list"]);
     command.env_remove("STATEWRIGHT_URL").env_remove("STATEWRIGHT_TOKEN");
-    let output = output(command).await;
+    let output = output(&mut command).await;
     assert!(output.stdout.contains("net/default"), "{output:?}");
 }
 
@@ -98,6 +100,36 @@ async fn a_server_that_is_not_there_is_told_from_one_that_is_something_else() {
     let page = axum_page("<html>hello</html>").await;
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &page)], &["state", "list"]).await;
     assert!(said.contains("is no Statewright") && said.contains("--server"), "{said}");
+}
+
+#[tokio::test]
+async fn a_certificate_counts_if_the_platform_or_the_user_trusts_who_made_it() {
+    let (app, home) = start().await;
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
+    fs::write(&cert, certified.cert.pem()).unwrap();
+    fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let data = home.path().join("data");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key];
+    let mut server = statewright(&data, &serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut says = async |beginning: &str| loop {
+        let line = lines.next_line().await.unwrap().expect("the server says where it listens");
+        if let Some(rest) = line.strip_prefix(beginning) {
+            return rest.split(',').next().unwrap().to_owned();
+        }
+    };
+    let url = says("Statewright listens on ").await;
+    let token = says("    export PULUMI_ACCESS_TOKEN=").await;
+    assert!(url.starts_with("https://"), "{url}");
+    let variables =
+        [("STATEWRIGHT_URL", url.as_str()), ("STATEWRIGHT_TOKEN", &token), ("SSL_CERT_FILE", cert)];
+    let mut command = of_user(&app, home.path(), &["state", "list"]);
+    let listed = output(command.envs(variables)).await;
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    let said = refused_with(&app, home.path(), &variables[..2], &["state", "list"]).await;
+    assert!(said.contains("ertificate"), "{said}");
 }
 
 /// A server that answers everything with this page.

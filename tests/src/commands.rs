@@ -45,14 +45,14 @@ pub struct Output {
 /// # Panics
 /// If it cannot be run, or does not end.
 pub async fn run(folder: &Path, arguments: &[&str]) -> Output {
-    output(statewright(folder, arguments)).await
+    output(&mut statewright(folder, arguments)).await
 }
 
 /// Runs a command to its end.
 ///
 /// # Panics
 /// If it cannot be run, or does not end.
-pub async fn output(mut command: Command) -> Output {
+pub async fn output(command: &mut Command) -> Output {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     let output = output.expect("the command ends in time").expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command prints UTF-8");

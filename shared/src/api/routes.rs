@@ -275,10 +275,7 @@ pub fn router(app: impl Into<App>, groups: &[Group]) -> Router {
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
     // Around the table: what it changes is what the table is asked.
-    Router::new()
-        .fallback_service(table)
-        .layer(middleware::from_fn(spelling::spell))
-        .layer(middleware::from_fn_with_state(app, watch::observe))
+    Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, watch::observe))
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.

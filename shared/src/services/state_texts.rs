@@ -14,29 +14,31 @@ use crate::ports::{BlobKey, Timestamp};
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
 pub(super) struct SentText {
+    /// As it was sent: the schemas of outputs are checked against it.
     pub(super) text: Bytes,
     pub(super) sha256: String,
     pub(super) document: Document,
     /// Of the outputs that the document names, in its order. They tell what a short secret is: they are not kept.
-    pub(super) value_hashes: Vec<[u8; 32]>,
+    value_hashes: Vec<[u8; 32]>,
+    gzip: Bytes,
 }
 
-/// Reads a state, away from the threads that serve.
+/// Reads a state and compresses it at the same time, away from the threads that serve.
 pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
-    in_background(move || {
-        let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
-        let sha256 = store::sha256_hex(&text);
-        let value_hashes = document.value_hashes(&text);
-        Ok(SentText { text, sha256, document, value_hashes })
-    })
-    .await
+    let (to_compress, to_read) = (text.clone(), text.clone());
+    let gzip = in_background(move || Ok(gzip(&to_compress)));
+    let read = in_background(move || {
+        let document = Document::read(&to_read).map_err(|error| Error::Invalid(error.to_string()))?;
+        let value_hashes = document.value_hashes(&to_read);
+        Ok((document, value_hashes, store::sha256_hex(&to_read)))
+    });
+    let ((document, value_hashes, sha256), gzip) = futures::try_join!(read, gzip)?;
+    Ok(SentText { text, sha256, document, value_hashes, gzip })
 }
 
 /// Stores a text under a key of its own.
 pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Result<KeptState, Error> {
-    let text = sent.text.clone();
-    let gzip = in_background(move || Ok(gzip(&text))).await?;
-    let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
+    let sealed = secrets::seal(ctx, state.into(), sent.gzip.to_vec()).await?;
     let sealed = Bytes::from(sealed);
     let hashed = sealed.clone();
     let blob_sha256 = in_background(move || Ok(store::sha256_hex(&hashed))).await?;

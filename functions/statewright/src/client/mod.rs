@@ -13,6 +13,8 @@ mod link;
 mod settings;
 mod state;
 
+use std::path::Path;
+
 use anyhow::Context as _;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -76,9 +78,18 @@ impl Client {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn open_in(at: &At, folder: &std::path::Path) -> anyhow::Result<Self> {
+    pub(crate) fn open_in(at: &At, folder: &Path) -> anyhow::Result<Self> {
+        Self::open_at(at, None, folder)
+    }
+
+    /// As [`Client::open_in`], where the folder's configuration names a server by itself: it counts as its link does.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn open_at(at: &At, configured: Option<&ServerUrl>, folder: &Path) -> anyhow::Result<Self> {
         let linked = Linked::find(folder)?;
-        let settings = settings::resolve(at, linked.as_ref(), &Environment::of_this_process())?;
+        let of_folder = configured.or(linked.as_ref().map(|linked| &linked.link.server));
+        let settings = settings::resolve(at, of_folder, &Environment::of_this_process())?;
         let http = Http::to(&settings.server)?;
         let (linked, linked_elsewhere) = match linked {
             Some(linked) if linked.link.server == settings.server => (Some(linked), None),

@@ -12,34 +12,21 @@ use serde::Deserialize;
 use statewright_shared::domain::names::OrgName;
 use statewright_shared::domain::server_url::ServerUrl;
 
-use super::link::Linked;
 use crate::args;
 
-/// Which server, and for whom.
+/// Which server, and for whom. Variables are read apart from options, so that an empty one counts as none.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct At {
-    /// The server [default: that of the folder's .statewright.json, else of PULUMI_BACKEND_URL, else that of `pulumi login`].
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "STATEWRIGHT_URL",
-        value_parser = args::server_url,
-        global = true,
-        help_heading = "Server"
-    )]
+    /// The server [env: STATEWRIGHT_URL] [default: that of the folder's .statewright.json, else of PULUMI_BACKEND_URL, else
+    /// that of `pulumi login`].
+    #[arg(long, value_name = "URL", value_parser = args::server_url, global = true, help_heading = "Server")]
     pub(crate) server: Option<ServerUrl>,
-    /// The organization [default: that of the folder's .statewright.json, else your own].
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "STATEWRIGHT_ORG",
-        value_parser = args::organization,
-        global = true,
-        help_heading = "Server"
-    )]
+    /// The organization [env: STATEWRIGHT_ORG] [default: that of the folder's .statewright.json, else your own].
+    #[arg(long, value_name = "NAME", value_parser = args::organization, global = true, help_heading = "Server")]
     pub(crate) org: Option<OrgName>,
-    /// Talk to a server on another machine without TLS, so that whoever is between can read the token and the states.
-    #[arg(long, env = "STATEWRIGHT_ALLOW_HTTP", global = true, help_heading = "Server")]
+    /// Talk to a server on another machine without TLS, so that whoever is between can read the token and the states [env:
+    /// STATEWRIGHT_ALLOW_HTTP=true].
+    #[arg(long, global = true, help_heading = "Server")]
     pub(crate) allow_http: bool,
 }
 
@@ -87,6 +74,9 @@ struct Credentials {
     access_tokens: BTreeMap<String, String>,
 }
 
+const URL: &str = "STATEWRIGHT_URL";
+const ORG: &str = "STATEWRIGHT_ORG";
+const ALLOW_HTTP: &str = "STATEWRIGHT_ALLOW_HTTP";
 const TOKEN: &str = "STATEWRIGHT_TOKEN";
 const PULUMI_URL: &str = "PULUMI_BACKEND_URL";
 const PULUMI_TOKEN: &str = "PULUMI_ACCESS_TOKEN";
@@ -96,7 +86,10 @@ impl Environment {
     /// That of this process, and the file that it leads to.
     pub(super) fn of_this_process() -> Self {
         let variable = |name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?));
-        let variables = [TOKEN, PULUMI_URL, PULUMI_TOKEN].into_iter().filter_map(variable).collect();
+        let variables = [URL, ORG, ALLOW_HTTP, TOKEN, PULUMI_URL, PULUMI_TOKEN]
+            .into_iter()
+            .filter_map(variable)
+            .collect();
         Self { variables, credentials: credentials().unwrap_or_default() }
     }
 
@@ -118,23 +111,26 @@ fn credentials() -> Option<Credentials> {
     }
 }
 
-/// Finds out the server, then the token for it, then the organization if one is named.
-pub(super) fn resolve(at: &At, linked: Option<&Linked>, env: &Environment) -> anyhow::Result<Settings> {
+/// Finds out the server, which the folder may name, then the token for it, then the organization if one is named.
+pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment) -> anyhow::Result<Settings> {
     let of_pulumi = |url: &str| {
         // It may log in to a bucket or a folder, which is nothing of ours.
         (url.starts_with("http://") || url.starts_with("https://"))
             .then(|| ServerUrl::parse(url))
             .and_then(Result::ok)
     };
+    let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
     let server = (at.server.clone())
-        .or_else(|| Some(linked?.link.server.clone()))
+        .or(of_us)
+        .or_else(|| of_folder.cloned())
         .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
         .or_else(|| of_pulumi(&env.credentials.current))
         .context(
             "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
              with `pulumi login`",
         )?;
-    if !at.allow_http && !is_private(&server) {
+    let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
+    if !is_allowed && !is_private(&server) {
         bail!(
             "{server} is on another machine and without TLS, so that whoever is between could read the token and the states: \
              use https://, or say --allow-http if that network is yours"
@@ -147,7 +143,11 @@ pub(super) fn resolve(at: &At, linked: Option<&Linked>, env: &Environment) -> an
         )
     })?;
     let token = Token(token.trim().to_owned());
-    Ok(Settings { server, token, token_from, org: at.org.clone() })
+    let org = match &at.org {
+        Some(org) => Some(org.clone()),
+        None => env.get(ORG).map(OrgName::parse).transpose().context(ORG)?,
+    };
+    Ok(Settings { server, token, token_from, org })
 }
 
 fn token(server: &ServerUrl, env: &Environment) -> Option<(String, &'static str)> {
@@ -215,6 +215,11 @@ mod tests {
         assert_eq!(found(&at(None), &both), ("https://c".to_owned(), "own".to_owned(), TOKEN));
         let pulumis = env(&[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c/")]);
         assert_eq!(found(&at(None), &pulumis), ("https://c".to_owned(), "pulumis".to_owned(), PULUMI_TOKEN));
+        let ours = env(&[(TOKEN, "own"), (URL, "https://d"), (PULUMI_URL, "https://c")]);
+        assert_eq!(found(&at(None), &ours).0, "https://d");
+        assert_eq!(found(&at(Some("https://e")), &ours).0, "https://e");
+        let wrong = format!("{:#}", resolve(&at(None), None, &env(&[(URL, "here")])).unwrap_err());
+        assert!(wrong.starts_with("STATEWRIGHT_URL: "), "{wrong}");
     }
 
     #[test]
@@ -236,6 +241,8 @@ mod tests {
         {
             assert!(!is_private(&url(open)), "{open}");
         }
+        let by_variable = env(&[(TOKEN, "t"), (URL, "http://a"), (ALLOW_HTTP, "true")]);
+        assert_eq!(found(&at(None), &by_variable).0, "http://a");
         let allowed = At { allow_http: true, ..at(Some("http://a")) };
         assert_eq!(found(&allowed, &env(&[(TOKEN, "t")])).0, "http://a");
         assert!(resolve(&at(Some("http://a")), None, &env(&[(TOKEN, "t")])).is_err());

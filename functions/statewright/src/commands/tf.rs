@@ -30,8 +30,8 @@ pub(crate) struct Tf {
     at: At,
     #[command(flatten)]
     which: WhichState,
-    /// The client, by its name or path [default: tofu or else terraform, as found in PATH].
-    #[arg(long, value_name = "PROGRAM", env = "STATEWRIGHT_TF")]
+    /// The client, by its name or path [env: STATEWRIGHT_TF] [default: tofu or else terraform, as found in PATH].
+    #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
     /// What the client is given, such as `-- plan -out=plan.bin`.
     #[arg(value_name = "ARGS", trailing_var_arg = true, required = true)]
@@ -49,7 +49,8 @@ const USERNAME: &str = "TF_HTTP_USERNAME";
 const PASSWORD: &str = "TF_HTTP_PASSWORD";
 
 pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
-    let program = program(tf.client.as_deref())?;
+    let of_variable = || std::env::var_os("STATEWRIGHT_TF").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let program = program(tf.client.clone().or_else(of_variable).as_deref())?;
     let folder = folder(&tf.arguments)?;
     let mut signals = Signals::new()?;
     let mut command = Command::new(&program);
@@ -110,15 +111,13 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
     }
     // A backend that somebody wrote by hand tells its server as well as a link does.
     let place = backend.address.as_deref().and_then(place);
-    let mut at = tf.at.clone();
-    at.server = at.server.or_else(|| place.as_ref().map(|(server, _)| server.clone()));
-    let client = Client::open_in(&at, folder)?;
-    let takes_token = match (&backend.address, &place) {
-        // It comes from the environment or from an option, as the caller wants it.
-        (None, _) => true,
-        (Some(_), Some((server, _))) => server == client.server(),
-        (Some(_), None) => false,
-    };
+    if backend.address.is_some() && place.is_none() {
+        out.note(format_args!("note: {file} leads to no server of this kind, so no token is passed on"));
+        return Ok(None);
+    }
+    let client = Client::open_at(&tf.at, place.as_ref().map(|(server, _)| server), folder)?;
+    // One that is not written out comes from the environment or from an option, as the caller wants it.
+    let takes_token = place.as_ref().is_none_or(|(server, _)| server == client.server());
     if !takes_token {
         out.note(format_args!(
             "note: {file} leads to another server than {}, so no token is passed on",
