@@ -87,6 +87,14 @@ impl Failure {
         Self::Strange { server: server.clone(), found: found.to_string() }
     }
 
+    /// The status of a refusal.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => None,
+        }
+    }
+
     /// How long to wait before the next attempt, if there is to be one after so many.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
         let (is_safe, asked) = match self {
