@@ -180,7 +180,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
         });
         std::fs::write(folder.path().join(name), state.to_string()).unwrap();
     };
-    is_as_shown("state create", &ask(&["state", "create", "network", "--init"]).await);
+    is_as_shown("state create", &ask(&["state", "create", "network", "--label", "env=dev", "--init"]).await);
     is_as_shown("state init", &ask(&["state", "init"]).await);
     write("a.tfstate", 6, &[]);
     write("b.tfstate", 7, &["a"]);
@@ -205,6 +205,24 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
     is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
     is_as_shown("state undelete", &ask(&["state", "undelete"]).await);
+    ask(&["state", "create", "web", "--force"]).await;
+    is_as_shown("dep add", &ask(&["dep", "add", "net/prod", "address", "--mock", "\"10.0.0.0\""]).await);
+    is_as_shown("dep status", &ask(&["dep", "status"]).await);
+    is_as_shown("dep topo", &ask(&["dep", "topo", "--all"]).await);
+    is_as_shown("dep sync", &ask(&["dep", "sync"]).await);
+    is_as_shown("dep remove", &ask(&["dep", "remove", "net_prod_address"]).await);
+    ask(&["state", "get", "net/prod", "--link", "--force"]).await;
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    file("schema.json", r#"{ "type": "number" }"#);
+    ask(&["state", "set-schema", "address", "schema.json"]).await;
+    is_as_shown("state get-schema", &ask(&["state", "get-schema"]).await);
+    is_as_shown("outputs", &ask(&["outputs", "net/prod"]).await);
+    file("policy.json", r#"{ "requiredKeys": ["team"], "allowedValues": { "env": ["dev"] } }"#);
+    ask(&["policy", "set", "policy.json"]).await;
+    is_as_shown("policy get", &ask(&["policy", "get"]).await);
+    let report = output(of_user(&app, folder.path(), &["policy", "compliance", "--json"])).await;
+    assert_eq!(report.code, Some(1), "{}", report.stderr);
+    is_as_shown("policy compliance", &serde_json::from_str(&report.stdout).unwrap());
 }
 
 /// Breaks a folder in as many ways as its reports have words for.

@@ -16,8 +16,10 @@ macro_rules! journeys {
 
 mod aws;
 mod commands;
+mod dependencies;
 mod edits;
 mod functions;
+mod labels;
 mod life;
 mod locks;
 mod runs;

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, head, history, log, nothing, openapi, read, secrets, states, tfstate};
+use super::handlers::{admin, edges, head, history, log, nothing, openapi, read, secrets, states, tfstate};
 use super::unsupported::unsupported;
 use super::{App, auth, spelling, watch};
 use crate::limits::{
@@ -227,11 +227,20 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/orgs/{org}/tfstates" Token SMALL_BYTES_MAX, Tfstate states::create, "state.create";
     GET "/api/orgs/{org}/tfstates/{project}/{state}" Token 0, Tfstate states::get;
     GET "/api/orgs/{org}/tfstate-locks" Token 0, Tfstate states::locks;
+    GET "/api/orgs/{org}/tfstate-removed" Token 0, Tfstate states::removed;
+    GET "/api/orgs/{org}/tfstate-policy" Token 0, Tfstate states::label_policy;
+    PUT "/api/orgs/{org}/tfstate-policy" Token SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
+    GET "/api/orgs/{org}/tfstate-policy/compliance" Token 0, Tfstate states::compliance;
+    GET "/api/orgs/{org}/outputs" Token 0, Tfstate states::all_outputs;
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token 0, Tfstate states::stack_outputs;
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token 0, Tfstate states::state_outputs;
     GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
     PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
     DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";
     POST "/api/tfstates/{guid}/undelete" Token 0, Tfstate states::bring_back, "state.undelete";
     GET "/api/tfstates/{guid}/outputs" Token 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/schemas" Token 0, Tfstate states::schemas;
+    PATCH "/api/tfstates/{guid}/schemas" Token SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
     GET "/api/tfstates/{guid}/lock" Token 0, Tfstate states::lock;
     POST "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
     DELETE "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
@@ -241,6 +250,14 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/tfstates/{guid}/versions/{version}/text" Token 0, Tfstate states::text, "state.download";
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token 0, Tfstate states::diff;
     POST "/api/tfstates/{guid}/versions/{version}/restore" Token 0, Tfstate states::restore, "state.restore";
+    GET "/api/tfstates/{guid}/dependencies" Token 0, Tfstate edges::dependencies;
+    GET "/api/orgs/{org}/tfstate-edges" Token 0, Tfstate edges::list;
+    POST "/api/orgs/{org}/tfstate-edges" Token SMALL_BYTES_MAX, Tfstate edges::add, "edge.add";
+    GET "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::get;
+    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" Token SMALL_BYTES_MAX, Tfstate edges::edit, "edge.edit";
+    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::remove, "edge.remove";
+    GET "/api/orgs/{org}/tfstate-statuses" Token 0, Tfstate edges::statuses;
+    GET "/api/orgs/{org}/tfstate-topology" Token 0, Tfstate edges::topology;
     GET "/healthz" Nobody 0, Admin admin::health;
     GET "/readyz" Nobody 0, Admin admin::ready;
 ];

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::ids::{EdgeId, KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::names::{
     Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, StateName, TokenName,
 };
@@ -188,6 +188,51 @@ impl ItemKeys {
         Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
     }
 
+    /// An edge between two states of an organization.
+    pub fn state_edge(org: &OrgName, edge: EdgeId) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), format!("TFEDGE#{edge}"))
+    }
+
+    /// The partition and the sort prefix of the edges between an organization's states.
+    pub fn state_edges(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "TFEDGE#".to_owned())
+    }
+
+    /// The edge in its sort key.
+    pub fn parse_state_edge_sort(sort: &str) -> Option<EdgeId> {
+        EdgeId::parse(sort.strip_prefix("TFEDGE#")?)
+    }
+
+    /// What moves with every change of an organization's edges.
+    pub fn state_graph(org: &OrgName) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), "TFGRAPH")
+    }
+
+    /// A state that was removed under this name.
+    pub fn removed_state(address: &StateAddress, state: StateId) -> ItemKey {
+        ItemKey::new(
+            format!("ORG#{}", address.org),
+            format!("TFREMOVED#{}/{}#{state}", address.project, address.state),
+        )
+    }
+
+    /// The partition and the sort prefix of an organization's removed states.
+    pub fn removed_states(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "TFREMOVED#".to_owned())
+    }
+
+    /// The project and the state in a removed state's sort key.
+    pub fn parse_removed_state_sort(sort: &str) -> Option<(ProjectName, StateName)> {
+        let (name, _) = sort.strip_prefix("TFREMOVED#")?.split_once('#')?;
+        let (project, state) = name.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// What an organization demands of the labels of its states.
+    pub fn label_policy(org: &OrgName) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), "TFLABELS")
+    }
+
     /// A Terraform state's head.
     pub fn state_head(state: StateId) -> ItemKey {
         ItemKey::new(format!("TFSTATE#{state}"), "HEAD")
@@ -196,6 +241,11 @@ impl ItemKeys {
     /// The lock of a state.
     pub fn state_lock(state: StateId) -> ItemKey {
         ItemKey::new(format!("TFSTATE#{state}"), "LOCK")
+    }
+
+    /// The schemas of a state's outputs.
+    pub fn state_schemas(state: StateId) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), "SCHEMAS")
     }
 
     /// One version of a state.

@@ -134,6 +134,20 @@ pub enum Error {
         /// The longest request.
         bytes_max: usize,
     },
+    /// There is no such edge between states, or not for this caller.
+    #[error("there is no edge {0}")]
+    NoEdge(String),
+    /// An edge between states cannot be; the text says why and what to do.
+    #[error("{0}")]
+    EdgeRefused(String),
+    /// The label policy is not at the version that was to be replaced.
+    #[error("the label policy is at version {version}{}: read it, and put your change on that", changed_by(.changed.as_ref()))]
+    LabelPolicyMoved {
+        /// The version that it is at; 0 before the first.
+        version: u64,
+        /// Who wrote that, and when.
+        changed: Option<(Login, Timestamp)>,
+    },
     /// The update is not in the state for this; a user asked.
     #[error(transparent)]
     NotNow(NotNow),
@@ -177,6 +191,10 @@ impl From<KeysError> for Error {
             KeysError::Port(port) => Self::Port(port),
         }
     }
+}
+
+fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {
+    changed.map_or_else(String::new, |(by, at)| format!(", which {by} wrote at {}", at.to_rfc3339()))
 }
 
 impl std::fmt::Display for StateHolder {

@@ -2,7 +2,7 @@
 
 use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use super::retention::only_blob;
-use super::{Error, retention, store};
+use super::{Error, edges, retention, store};
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::layout::ItemKeys;
@@ -90,8 +90,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
         }
         // From here on nobody can bring it back, so nothing has to be whole any more.
         let erasing = StateHead { erasing: true, ..head.value.clone() };
-        let write = put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode());
-        if store::commit(ctx, vec![write]).await?.is_err() {
+        let writes = vec![
+            put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode()),
+            delete(ItemKeys::removed_state(&head.value.address, state), Expect::Any),
+        ];
+        if store::commit(ctx, writes).await?.is_err() {
             return Ok(Next::AsItIs);
         }
     }
@@ -99,6 +102,9 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     let mut pages = Pages::default();
     let nothing = |_: &Item| Ok(Vec::new());
     let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
+    if let Some(next) = edges::erase_of(ctx, &head.value.address.org, state, &mut pages).await? {
+        return Ok(next);
+    }
     let keys = ItemKeys::data_keys(KeyOwner::State(state));
     let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?
         && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages)
@@ -114,7 +120,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }
-    let writes = vec![delete(ItemKeys::state_lock(state), Expect::Any), delete(head_key, Expect::Any)];
+    let writes = vec![
+        delete(ItemKeys::state_lock(state), Expect::Any),
+        delete(ItemKeys::state_schemas(state), Expect::Any),
+        delete(head_key, Expect::Any),
+    ];
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;
     swept.erased += 1;

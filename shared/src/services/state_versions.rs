@@ -7,15 +7,15 @@ use bytes::Bytes;
 use super::caller::Caller;
 use super::states::{self, Located, Place};
 use super::texts::in_background;
-use super::{Error, state_texts, store};
+use super::{Error, state_schemas, state_texts, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Changes, Document, Index, outputs_document, outputs_of};
+use crate::domain::tfstate::{Changes, Document, Index, Output, outputs_document, outputs_of};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
-use crate::ports::{Order, Query};
+use crate::ports::{Order, Query, Timestamp};
 
 /// Versions on one page of a list.
 pub const VERSIONS_PAGE: usize = 100;
@@ -76,25 +76,52 @@ pub async fn download(
 }
 
 /// Where a text of a state lies.
-pub(super) async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+    found(ctx, id, which).await.map(|(kept, _)| kept)
+}
+
+/// Where a text of a state lies, and when the run began that made it, as far as that is known.
+pub(super) async fn found(
+    ctx: &Context,
+    id: StateId,
+    which: &Which,
+) -> Result<(KeptState, Timestamp), Error> {
     let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
     Ok(match which {
         Which::Version(version) => {
             let key = ItemKeys::state_version(id, *version);
-            store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value.kept
+            let version = store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (version.kept, version.began.unwrap_or(version.at))
         }
         Which::Rejected(rejected) => {
             let key = ItemKeys::rejected_state(id, rejected);
-            store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value.kept
+            let rejected = store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (rejected.kept, rejected.at)
         }
     })
 }
 
-/// The index of a version; `None` for one that has none, or that is not kept any more.
-pub(super) async fn index(ctx: &Context, id: StateId, version: u64) -> Result<Option<Index>, Error> {
-    let Some(item) = store::get(ctx, &ItemKeys::state_version(id, version)).await? else { return Ok(None) };
+/// What the next version of a state is compared with.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The index of the version before; `None` for one that has none, or that is not kept any more.
+    pub(super) index: Option<Index>,
+    /// Its outputs.
+    pub(super) outputs: Vec<Output>,
+    /// When the run began that made it.
+    pub(super) began: Option<Timestamp>,
+}
+
+/// What a version after this one is compared with. One read, and a blob where the index is long.
+pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
+    if version == 0 {
+        return Ok(Before { index: Some(Index::default()), ..Before::default() });
+    }
+    let item = store::get(ctx, &ItemKeys::state_version(id, version)).await?;
+    let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
-    state_texts::fetch_index(ctx, id, &version, tail).await
+    let index = state_texts::fetch_index(ctx, id, &version, tail).await?;
+    Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })
 }
 
 /// One version's record.
@@ -219,6 +246,8 @@ pub struct Outputs {
     pub version: u64,
     /// Names, each with the text of its object (`value`, `type`, `sensitive`); `None` where the client encrypted them.
     pub outputs: Option<Vec<(String, String)>>,
+    /// How each stands to its schema; empty where there are no schemas.
+    pub judged: Vec<Output>,
     /// A state that holds these outputs alone; `None` where there is none to be made.
     pub document: Option<String>,
 }
@@ -229,15 +258,25 @@ pub struct Outputs {
 /// # Errors
 /// As [`states::find`].
 pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Outputs>, Error> {
-    let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
+    match states::find(ctx, caller, place).await? {
+        Some(found) => outputs_of_found(ctx, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The current outputs of a state that was found.
+pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
+    let Located { id, head } = found;
     let StateHead { version, current: Some(kept), .. } = &head.value else {
-        return Ok(Some(Outputs { version: 0, outputs: Some(Vec::new()), document: None }));
+        let nothing = Outputs { version: 0, outputs: Some(Vec::new()), judged: Vec::new(), document: None };
+        return Ok(nothing);
     };
     let version = *version;
     if kept.is_encrypted {
-        return Ok(Some(Outputs { version, outputs: None, document: None }));
+        return Ok(Outputs { version, outputs: None, judged: Vec::new(), document: None });
     }
-    let text = state_texts::fetch(ctx, id, kept).await?;
+    let judged = state_schemas::current_outputs(ctx, id, &head.value);
+    let (text, judged) = futures::try_join!(state_texts::fetch(ctx, id, kept), judged)?;
     in_background(move || {
         let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
         let document = Document::read(&text).map_err(broken)?;
@@ -245,7 +284,7 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Op
         let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));
         let owned = outputs
             .map(|outputs| outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect());
-        Ok(Some(Outputs { version, outputs: owned, document: only }))
+        Ok(Outputs { version, outputs: owned, judged, document: only })
     })
     .await
 }

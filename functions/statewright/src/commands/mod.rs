@@ -6,9 +6,12 @@ mod backup;
 mod check;
 mod completions;
 mod copy;
+mod dep;
 pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
+mod outputs;
+mod policy;
 mod rehome;
 mod stack;
 mod state;
@@ -43,6 +46,12 @@ pub(crate) enum Command {
     Stack(stack::Stack),
     /// Make, look at and change states of OpenTofu and Terraform, at a server.
     State(state::State),
+    /// Say which state reads which output of which other, at a server; and show what is stale.
+    Dep(dep::Dep),
+    /// Show and set what an organization demands of the labels of its states, at a server.
+    Policy(policy::Policy),
+    /// Show the outputs of stacks and states side by side, at a server.
+    Outputs(outputs::Outputs),
     /// Run `tofu` or `terraform` on a state of a server, with the token in its environment.
     Tf(tf::Tf),
     /// Make states name another address of the server. Works beside a running server.
@@ -69,7 +78,13 @@ impl Command {
     /// Whether it works at the store, where no server keeps a record of it.
     pub(crate) fn is_the_operators(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Completions(_) | Self::State(_) | Self::Tf(_) => false,
+            Self::Serve(_)
+            | Self::Completions(_)
+            | Self::State(_)
+            | Self::Dep(_)
+            | Self::Tf(_)
+            | Self::Policy(_)
+            | Self::Outputs(_) => false,
             Self::Token(_)
             | Self::User(_)
             | Self::Org(_)
@@ -102,6 +117,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
+        Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
+        Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
+        Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
         Command::Tf(tf) => Box::pin(tf::run(tf, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,

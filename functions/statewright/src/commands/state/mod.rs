@@ -2,11 +2,13 @@
 
 mod edit;
 mod import;
+mod labels;
 mod list;
 mod locks;
 mod make;
 mod outputs;
 mod past;
+mod schemas;
 mod show;
 pub(super) mod wire;
 
@@ -15,6 +17,8 @@ use statewright_shared::domain::ids::StateId;
 
 use crate::client::{At, Client, Named, StateRef, WhichState};
 use crate::output::Output;
+
+pub(super) use schemas::read_json;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct State {
@@ -49,6 +53,14 @@ enum Command {
     Rejected(past::RejectedWrites),
     /// Show the outputs of a state.
     Outputs(outputs::Outputs),
+    /// Set and remove labels of a state.
+    Set(labels::Set),
+    /// Say what an output may be, by a JSON Schema. Every write is held to it, and none is refused for it.
+    SetSchema(schemas::SetSchema),
+    /// Show the schemas of a state's outputs, and how they stand to them now.
+    GetSchema(schemas::GetSchema),
+    /// Make schemas of the outputs that have none: of what is there now, and of what comes first.
+    Infer(schemas::Infer),
     /// Upload a state's file with its serial and lineage, which clients do not keep.
     Import(import::Import),
     /// Lock a state by hand, as for maintenance: no client gets it until it is unlocked.
@@ -107,6 +119,10 @@ pub(crate) async fn run(state: State, out: Output) -> anyhow::Result<()> {
         Command::Pull(pull) => past::pull(&session, &pull).await,
         Command::Rejected(rejected) => past::rejected(&session, &rejected).await,
         Command::Outputs(outputs) => outputs::run(&session, &outputs).await,
+        Command::Set(set) => labels::set(&session, set).await,
+        Command::SetSchema(set) => schemas::set(&session, &set).await,
+        Command::GetSchema(get) => schemas::get(&session, &get).await,
+        Command::Infer(infer) => schemas::infer(&session, &infer).await,
         Command::Import(import) => import::run(&session, &import).await,
         Command::Lock(lock) => locks::lock(&session, &lock).await,
         Command::Unlock(unlock) => locks::unlock(&session, &unlock).await,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::wire::State;
-use super::{About, Session, make};
+use super::wire::{State, judged};
+use super::{About, Session, labels, make};
 use crate::output::{size, to_the_second};
 
 #[derive(Debug, clap::Args)]
@@ -50,6 +50,14 @@ fn in_words(state: &State, server: &str) -> String {
         ]);
         if text.encrypted {
             lines.push(("encrypted", "by its client: what is in it is not known here".to_owned()));
+        }
+    }
+    if !state.labels.is_empty() {
+        lines.push(("labels", labels::in_words(&state.labels)));
+    }
+    for output in &state.outputs {
+        if let Some(validity) = output.validity.as_ref().filter(|validity| validity.status != "valid") {
+            lines.push(("output", format!("{}: {}", output.name, judged(validity))));
         }
     }
     let policy = policy(&state.policy);

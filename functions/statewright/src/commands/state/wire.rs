@@ -1,5 +1,7 @@
 //! What these commands read of a server's answers. Scripts get the whole of them.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use serde::Deserialize;
 use statewright_shared::domain::ids::StateId;
@@ -21,6 +23,11 @@ pub(in crate::commands) struct State {
     pub(super) last_write: Option<String>,
     pub(super) current: Option<Text>,
     pub(super) policy: serde_json::Value,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, serde_json::Value>,
+    /// With how they stand to their schemas; empty where there are none.
+    #[serde(default)]
+    pub(super) outputs: Vec<Judged>,
     pub(in crate::commands) lock: Option<Lock>,
     /// Of its `address` in a backend's configuration, behind the server's.
     pub(super) path: String,
@@ -38,6 +45,31 @@ impl State {
     pub(in crate::commands) fn identity(&self) -> anyhow::Result<(StateId, StateAddress)> {
         let id = StateId::parse(&self.id).context("the server's answer has no id of a state")?;
         Ok((id, StateAddress::parse(&self.organization, &self.project, Some(&self.state))?))
+    }
+}
+
+/// An output, and how it stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Judged {
+    pub(super) name: String,
+    pub(super) validity: Option<Validity>,
+}
+
+/// How an output stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Validity {
+    pub(super) status: String,
+    pub(super) message: Option<String>,
+    pub(super) path: Option<String>,
+}
+
+/// That for people.
+pub(super) fn judged(validity: &Validity) -> String {
+    let status = validity.status.replace('_', " ");
+    match (&validity.message, validity.path.as_deref()) {
+        (None, _) => status,
+        (Some(message), None | Some("$")) => format!("{status}: {message}"),
+        (Some(message), Some(path)) => format!("{status}: at {path}, {message}"),
     }
 }
 
