@@ -14,8 +14,7 @@ use crate::ports::{BlobKey, Timestamp};
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
 pub(super) struct SentText {
-    /// As it was sent: the schemas of outputs are checked against it.
-    pub(super) text: Bytes,
+    pub(super) bytes: u64,
     pub(super) sha256: String,
     pub(super) document: Document,
     /// Of the outputs that the document names, in its order. They tell what a short secret is: they are not kept.
@@ -25,15 +24,23 @@ pub(super) struct SentText {
 
 /// Reads a state and compresses it at the same time, away from the threads that serve.
 pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
-    let (to_compress, to_read) = (text.clone(), text.clone());
-    let gzip = in_background(move || Ok(gzip(&to_compress)));
+    let same = text.clone();
+    let gzip = in_background(move || Ok(gzip(&same)));
     let read = in_background(move || {
-        let document = Document::read(&to_read).map_err(|error| Error::Invalid(error.to_string()))?;
-        let value_hashes = document.value_hashes(&to_read);
-        Ok((document, value_hashes, store::sha256_hex(&to_read)))
+        let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
+        let value_hashes = document.value_hashes(&text);
+        Ok((document, value_hashes, store::sha256_hex(&text), text.len() as u64))
     });
-    let ((document, value_hashes, sha256), gzip) = futures::try_join!(read, gzip)?;
-    Ok(SentText { text, sha256, document, value_hashes, gzip })
+    let ((document, value_hashes, sha256, bytes), gzip) = futures::try_join!(read, gzip)?;
+    Ok(SentText { bytes, sha256, document, value_hashes, gzip })
+}
+
+impl SentText {
+    /// The text once more, for who has to look into it again: nobody holds it while it is stored.
+    pub(super) async fn text(&self) -> Result<Bytes, Error> {
+        let gzip = self.gzip.clone();
+        in_background(move || Ok(gunzip(&gzip)?.into())).await
+    }
 }
 
 /// Stores a text under a key of its own.
@@ -51,7 +58,7 @@ pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Resu
         blob_sha256,
         blob_bytes,
         sha256: sent.sha256.clone(),
-        bytes: sent.text.len() as u64,
+        bytes: sent.bytes,
         serial: document.serial,
         lineage: document.lineage.clone(),
         terraform_version: document.terraform_version.clone(),

@@ -324,7 +324,7 @@ impl Attempt {
             return Ok((outputs, None));
         };
         let origin = Origin { version, at, by: self.by.login.clone() };
-        let text = self.sent.text.clone();
+        let text = self.sent.text().await?;
         let judged = state_schemas::judge(text, outputs, stored.value.clone(), origin).await?;
         let inferred = (judged.schemas != stored.value).then(|| {
             let key = ItemKeys::state_schemas(id);
