@@ -94,8 +94,9 @@ impl Official {
 
     /// The shape of the body with which a route answers, where the client makes something of one.
     fn answer(&self, route: &Route) -> Option<&Shape> {
-        let answers = self.operations(route).into_iter().filter_map(|operation| operation.answer.as_ref());
-        answers.filter(|shape| route.method != Method::HEAD && shape.kind != Kind::Any).last()
+        let mut answers =
+            self.operations(route).into_iter().filter_map(|operation| operation.answer.as_ref());
+        answers.rfind(|shape| route.method != Method::HEAD && shape.kind != Kind::Any)
     }
 
     /// Says what of a JSON text is not as its shape.
