@@ -10,6 +10,7 @@ mod lists;
 mod process;
 mod replay;
 mod serving;
+mod states;
 mod stub;
 mod table;
 mod up;
@@ -40,6 +41,8 @@ enum Command {
     Large(large::Arguments),
     /// Lists many stacks and a long history, page by page
     Lists(lists::Arguments),
+    /// Writes and reads a large Terraform state beside the store alone, and plans beside a local file
+    States(states::Arguments),
     /// The program's size, its start, and its memory when nobody asks
     Idle(idle::Arguments),
     /// What work costs in DynamoDB, S3 and KMS at public list prices, on a stand-in that counts
@@ -65,6 +68,7 @@ async fn main() -> ExitCode {
         Command::Fold(arguments) => fold::run(&arguments),
         Command::Large(arguments) => large::run(arguments).await,
         Command::Lists(arguments) => lists::run(arguments).await,
+        Command::States(arguments) => states::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
         Command::Bill(arguments) => bill::run(arguments).await,
         Command::Functions(arguments) => functions::run(arguments).await,

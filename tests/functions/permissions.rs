@@ -211,8 +211,30 @@ async fn states(functions: &Functions) {
     post(&format!("{api}/versions/2/restore"), &Value::Null).await;
     post(&format!("{api}/lock"), &json!({ "reason": "we move" })).await;
     ask(Method::DELETE, &format!("{api}/lock"), &json!({}), 204).await;
-    ask(Method::PATCH, &api, &json!({ "project": "network" }), 200).await;
+    let schemas = json!({ "infer": true, "outputs": { "url": true } });
+    ask(Method::PATCH, &format!("{api}/schemas"), &schemas, 200).await;
+    get(&format!("{api}/schemas")).await;
+    let none = json!({ "infer": false, "outputs": { "url": null, "password": null } });
+    ask(Method::PATCH, &format!("{api}/schemas"), &none, 200).await;
+    let policy = format!("/api/orgs/{ORG}/tfstate-policy");
+    ask(Method::PUT, &policy, &json!({ "version": 0, "policy": {} }), 200).await;
+    get(&format!("{policy}/compliance")).await;
+    ask(Method::PATCH, &api, &json!({ "project": "network", "labels": { "env": "dev" } }), 200).await;
+    // The outputs of this stack are too long for an item.
+    post(&format!("/api/stacks/{ORG}/long"), &json!({ "stackName": "dev" })).await;
+    let root = json!({
+        "urn": "urn:pulumi:dev::long::pulumi:pulumi:Stack::long-dev", "custom": false,
+        "type": "pulumi:pulumi:Stack", "outputs": { "long": "x".repeat(20_000) },
+    });
+    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
+    let long = json!({ "version": 3, "deployment": { "manifest": manifest, "resources": [root] } });
+    post(&format!("/api/stacks/{ORG}/long/dev/import"), &long).await;
+    get(&format!("/api/orgs/{ORG}/outputs")).await;
+    get(&format!("/api/orgs/{ORG}/outputs?continuationToken=VEZTVEFURSM")).await;
+    get(&format!("/api/orgs/{ORG}/outputs/stack/long/dev")).await;
+    get(&format!("/api/orgs/{ORG}/outputs/tfstate/network/default")).await;
     ask(Method::DELETE, &format!("{api}?force=true"), &Value::Null, 204).await;
+    get(&format!("/api/orgs/{ORG}/tfstate-removed")).await;
     post(&format!("{api}/undelete"), &Value::Null).await;
 }
 

@@ -18,7 +18,7 @@ use flate2::read::MultiGzDecoder;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use statewright_shared::api::routes::{ROUTES, Route};
+use statewright_shared::api::routes::{Group, ROUTES, Route};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
@@ -150,8 +150,7 @@ impl Official {
 
 /// Routes that are none of Pulumi Cloud's.
 fn is_ours_alone(route: &Route) -> bool {
-    let path = route.path;
-    path.contains("/tfstate") || ["/healthz", "/readyz"].contains(&path)
+    route.group == Group::Tfstate || ["/healthz", "/readyz"].contains(&route.path)
 }
 
 /// Bodies that the document has and the package has not, with the reason.

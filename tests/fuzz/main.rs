@@ -40,3 +40,13 @@ async fn i9_bounded_no_text_makes_a_reader_of_it_panic() {
 async fn i9_bounded_no_text_makes_a_reader_of_states_panic() {
     holds(Target::State, 5_000).await;
 }
+
+#[tokio::test]
+async fn i9_bounded_no_filter_over_labels_panics_and_what_it_finds_holds_together() {
+    holds(Target::Filter, 5_000).await;
+}
+
+#[tokio::test]
+async fn i9_bounded_no_schema_and_no_value_makes_a_check_panic() {
+    holds(Target::Schema, 3_000).await;
+}

@@ -12,6 +12,7 @@ mod calls;
 mod cases;
 mod checking;
 mod keeping;
+mod labels;
 mod life;
 mod limits;
 mod operator;

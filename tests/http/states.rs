@@ -107,7 +107,7 @@ fn verb(name: &str) -> Method {
     Method::from_bytes(name.as_bytes()).unwrap()
 }
 
-async fn with_settings(settings: Settings) -> TestApp {
+pub(crate) async fn with_settings(settings: Settings) -> TestApp {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let keys = MemoryKeys::new(Arc::clone(&ids));
     let ledger = Arc::new(MemoryLedger::new());

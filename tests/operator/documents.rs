@@ -14,7 +14,7 @@ use statewright_shared::layout::records::Name;
 use statewright_shared::ports::{Expect, Ids, Ledger};
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::StandIn;
-use statewright_tests::commands::{document, run, statewright};
+use statewright_tests::commands::{document, of_user, output, run, statewright};
 
 use crate::support::{Run, import, stack, state};
 
@@ -152,7 +152,70 @@ async fn documents_have_the_members_that_the_manual_shows() {
     let copied = parent.path().join("copied");
     let copy = ["copy", "--from", data, "--to", copied.to_str().unwrap(), "--despite-damage"];
     is_as_shown("copy", &ask(&copy).await);
+    users_documents(&mut is_as_shown).await;
     assert!(examples.is_empty(), "not asked for: {examples:?}");
+}
+
+/// Those of a server's users.
+async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
+    let app = TestApp::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let ask = async |arguments: &[&str]| -> Value {
+        let output = output(&mut of_user(&app, folder.path(), &[arguments, &["--json"]].concat())).await;
+        assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
+        serde_json::from_str(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))
+    };
+    let write = |name: &str, serial: u64, resources: &[&str]| {
+        let resource = |name: &&str| {
+            serde_json::json!({
+                "mode": "managed", "type": "terraform_data", "name": name, "provider": "p",
+                "instances": [{ "schema_version": 0, "attributes": { "id": name } }],
+            })
+        };
+        let resources: Vec<Value> = resources.iter().map(resource).collect();
+        let state = serde_json::json!({
+            "version": 4, "terraform_version": "1.12.6", "serial": serial, "lineage": "l", "resources": resources,
+            "outputs": { "address": { "value": "10.0.0.1", "type": "string" } }, "check_results": null,
+        });
+        std::fs::write(folder.path().join(name), state.to_string()).unwrap();
+    };
+    is_as_shown("state create", &ask(&["state", "create", "network", "--label", "env=dev", "--init"]).await);
+    is_as_shown("state init", &ask(&["state", "init"]).await);
+    write("a.tfstate", 6, &[]);
+    write("b.tfstate", 7, &["a"]);
+    ask(&["state", "import", "a.tfstate"]).await;
+    is_as_shown("state import", &ask(&["state", "import", "b.tfstate"]).await);
+    is_as_shown("state diff", &ask(&["state", "diff", "1", "2"]).await);
+    is_as_shown("state outputs", &ask(&["state", "outputs"]).await);
+    is_as_shown("state pull", &ask(&["state", "pull", "--out", "pulled"]).await);
+    is_as_shown("state restore", &ask(&["state", "restore", "--version", "1"]).await);
+    is_as_shown("state list", &ask(&["state", "list"]).await);
+    is_as_shown("state lock", &ask(&["state", "lock", "--reason", "we move"]).await);
+    is_as_shown("state locks", &ask(&["state", "locks"]).await);
+    is_as_shown("state get", &ask(&["state", "get"]).await);
+    // Without the lock that somebody holds.
+    write("c.tfstate", 9, &["a", "b"]);
+    let text = std::fs::read_to_string(folder.path().join("c.tfstate")).unwrap();
+    let refused = app.post(&format!("/tfstate/{ORG}/network"), &serde_json::from_str(&text).unwrap());
+    refused.send().await.refused(423);
+    is_as_shown("state rejected", &ask(&["state", "rejected"]).await);
+    is_as_shown("state unlock", &ask(&["state", "unlock", "--reason", "done", "--yes"]).await);
+    is_as_shown("state versions", &ask(&["state", "versions"]).await);
+    is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
+    is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
+    is_as_shown("state undelete", &ask(&["state", "undelete"]).await);
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    file("schema.json", r#"{ "type": "number" }"#);
+    ask(&["state", "set-schema", "address", "schema.json"]).await;
+    is_as_shown("state get-schema", &ask(&["state", "get-schema"]).await);
+    is_as_shown("outputs", &ask(&["outputs", "net/prod"]).await);
+    file("policy.json", r#"{ "requiredKeys": ["team"], "allowedValues": { "env": ["dev"] } }"#);
+    ask(&["policy", "set", "policy.json"]).await;
+    is_as_shown("policy get", &ask(&["policy", "get"]).await);
+    let report = output(of_user(&app, folder.path(), &["policy", "compliance", "--json"])).await;
+    assert_eq!(report.code, Some(1), "{}", report.stderr);
+    is_as_shown("policy compliance", &serde_json::from_str(&report.stdout).unwrap());
 }
 
 /// Breaks a folder in as many ways as its reports have words for.

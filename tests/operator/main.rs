@@ -8,3 +8,4 @@ mod people;
 mod stacks;
 mod support;
 mod usage;
+mod users;

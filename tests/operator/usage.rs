@@ -37,6 +37,15 @@ async fn what_is_no_command_ends_with_2_and_touches_nothing() {
         &["serve", "--json"],
         &["completions", "bash", "--json"],
         &["completions", "tcsh"],
+        &["state", "create", "a/b/c/d"],
+        &["state", "create", "net", "--label", "env"],
+        &["state", "get", "net", "-s", "other"],
+        &["state", "lock"],
+        &["state", "restore", "net"],
+        &["state", "diff", "1", "newest"],
+        &["state", "list", "--server", "here"],
+        &["tf"],
+        &["tf", "--json", "--", "plan"],
     ] {
         let words = refused(&folder, 2, arguments).await;
         assert!(words.starts_with("error: "), "{arguments:?}: {words}");

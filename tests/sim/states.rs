@@ -10,15 +10,18 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::{Context, StateLimits};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{Login, OrgName, StateAddress, TokenName};
-use statewright_shared::domain::tfstate::{LockInfo, Policy};
+use statewright_shared::domain::tfstate::{LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{StateHead, StateLock, StateVersion, Token, User};
+use statewright_shared::layout::records::{
+    RemovedState, StateEntry, StateHead, StateLock, StateSchemas, StateVersion, StoredLabelPolicy, Token,
+    User,
+};
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::state_versions::{self, Which};
-use statewright_shared::services::states::{self, Edit, Place};
+use statewright_shared::services::states::{self, Beginning, Edit, Place};
 use statewright_shared::services::texts::gunzip;
-use statewright_shared::services::{Error, state_locks, state_writes};
+use statewright_shared::services::{Error, label_policy, state_locks, state_schemas, state_writes};
 
 use super::world::{Delay, World, sha256};
 
@@ -37,6 +40,13 @@ enum Step {
     Remove,
     BringBack,
     Restore,
+    Label,
+    Infer,
+    SetPolicy,
+}
+
+fn label(key: &str) -> LabelKey {
+    LabelKey::parse(key).unwrap()
 }
 
 struct Scene {
@@ -48,7 +58,7 @@ struct Scene {
 
 fn text(serial: u64) -> Bytes {
     format!(
-        r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{}},"resources":[
+        r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{"o":{{"value":"x","type":"string"}}}},"resources":[
             {{"type":"t","name":"n{serial}","instances":[{{"attributes":{{"text":"{}"}}}}]}}]}}"#,
         // Long enough to be no part of an item.
         sha256(&serial.to_be_bytes()).repeat(4)
@@ -75,8 +85,8 @@ impl Scene {
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {
             Step::Create => {
-                let made =
-                    states::create(ctx, caller, &self.address, Some(self.id), Policy::default()).await?;
+                let beginning = Beginning { id: Some(self.id), ..Beginning::default() };
+                let made = states::create(ctx, caller, &self.address, &beginning).await?;
                 assert_eq!(made.id, self.id);
             }
             Step::Lock => drop(state_locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
@@ -95,12 +105,24 @@ impl Scene {
             Step::Break => drop(state_locks::unlock(ctx, caller, place, None).await?),
             Step::Rename => {
                 let address = StateAddress::parse("acme", "net", Some("prod")).ok();
-                drop(states::edit(ctx, caller, place, &Edit { address, policy: None }).await?);
+                drop(states::edit(ctx, caller, place, &Edit { address, ..Edit::default() }).await?);
             }
             Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
             Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
             Step::Restore => {
                 drop(state_writes::restore(ctx, caller, place, &Which::Version(1)).await?);
+            }
+            Step::Label => {
+                let labels = [(label("env"), Some(LabelValue::Bool(true)))].into();
+                drop(states::edit(ctx, caller, place, &Edit { labels, ..Edit::default() }).await?);
+            }
+            Step::Infer => {
+                let edit = state_schemas::Edit { infer: Some(true), ..state_schemas::Edit::default() };
+                drop(state_schemas::edit(ctx, caller, place, &edit).await?);
+            }
+            Step::SetPolicy => {
+                let policy = LabelPolicy { max_keys: 3, ..LabelPolicy::default() };
+                drop(label_policy::replace(ctx, caller, &self.address.org, 0, policy).await?);
             }
         }
         Ok(())
@@ -136,15 +158,20 @@ impl Scene {
             );
             if version == head.version {
                 assert_eq!(Some(record.kept), head.current, "the head shows the newest");
+                let are_judged = record.outputs.iter().all(|output| output.validity.is_some());
+                assert_eq!(are_judged, head.has_schemas, "the newest is held to what schemas there are");
             }
         }
         let above: Option<StateVersion> =
             self.world.read(&ItemKeys::state_version(self.id, head.version + 1)).await;
         assert_eq!(above, None, "I2: no version is above the head");
         let name = self.world.read(&ItemKeys::state_name(&head.address)).await;
-        let leads_here =
-            name.map(|entry: statewright_shared::layout::records::StateEntry| (entry.id, entry.version));
-        assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version)));
+        let leads_here = name.map(|entry: StateEntry| (entry.id, entry.version, entry.labels));
+        assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version, head.labels)));
+        let removed = self.world.read(&ItemKeys::removed_state(&head.address, self.id)).await;
+        assert_eq!(removed.map(|it: RemovedState| it.at), head.deleted, "it is listed among the removed");
+        let schemas: Option<StateSchemas> = self.world.read(&ItemKeys::state_schemas(self.id)).await;
+        assert_eq!(schemas.is_some(), head.has_schemas);
     }
 
     /// What is true when a step was done after these.
@@ -175,6 +202,16 @@ impl Scene {
             Step::Rename => assert_eq!(head.address.state.as_str(), "prod"),
             Step::Remove => assert!(head.deleted.is_some()),
             Step::Restore => assert!(head.version > before),
+            Step::Label => assert!(head.labels.contains_key(&label("env"))),
+            Step::Infer => {
+                let schemas: StateSchemas = self.world.read(&ItemKeys::state_schemas(self.id)).await.unwrap();
+                assert_eq!(schemas.outputs.len(), usize::from(head.version > 0));
+            }
+            Step::SetPolicy => {
+                let key = ItemKeys::label_policy(&self.address.org);
+                let stored: StoredLabelPolicy = self.world.read(&key).await.unwrap();
+                assert_eq!((stored.version, stored.policy.max_keys), (1, 3), "I5: it is replaced once");
+            }
         }
     }
 }
@@ -211,7 +248,7 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
 
 const HELD: [Step; 3] = [Step::Create, Step::Lock, Step::Write(1)];
 
-const CASES: [(&[Step], Step); 12] = [
+const CASES: [(&[Step], Step); 17] = [
     (&[], Step::Create),
     (&[Step::Create], Step::Lock),
     (&[Step::Create, Step::Lock], Step::Write(1)),
@@ -224,6 +261,11 @@ const CASES: [(&[Step], Step); 12] = [
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Remove),
     (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::BringBack),
     (&[Step::Create, Step::WriteUnlocked(1), Step::WriteUnlocked(2)], Step::Restore),
+    (&HELD, Step::Label),
+    (&HELD, Step::Infer),
+    (&[Step::Create], Step::SetPolicy),
+    (&[Step::Create, Step::Infer, Step::Lock], Step::Write(1)),
+    (&[Step::Create, Step::Label, Step::WriteUnlocked(1)], Step::Infer),
 ];
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The operator's commands, as a person or a script runs them.
+//! The commands, as a person or a script runs them.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::app::TestApp;
 use crate::tools;
 
 /// How long a command may take.
@@ -17,6 +18,14 @@ pub fn statewright(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(tools::statewright());
     command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
     command.kill_on_drop(true);
+    command
+}
+
+/// A command of a user of this server, in this folder, which is their home too, with nothing of the caller's environment.
+pub fn of_user(app: &TestApp, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tools::statewright());
+    command.args(arguments).env_clear().current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
+    command.env("HOME", folder).env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_TOKEN", &app.token);
     command
 }
 
@@ -36,7 +45,15 @@ pub struct Output {
 /// # Panics
 /// If it cannot be run, or does not end.
 pub async fn run(folder: &Path, arguments: &[&str]) -> Output {
-    let output = tokio::time::timeout(PATIENCE, statewright(folder, arguments).output()).await;
+    output(&mut statewright(folder, arguments)).await
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+/// If it cannot be run, or does not end.
+pub async fn output(command: &mut Command) -> Output {
+    let output = tokio::time::timeout(PATIENCE, command.output()).await;
     let output = output.expect("the command ends in time").expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command prints UTF-8");
     Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }

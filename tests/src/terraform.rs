@@ -62,6 +62,8 @@ impl Client {
 pub struct TerraformCli {
     client: Client,
     home: Arc<Home>,
+    /// The folder that commands run in, below the home.
+    folder: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -90,7 +92,38 @@ impl TerraformCli {
         ]
         .map(|(name, value)| (name.into(), value.to_owned()))
         .into();
-        Self { client, home: Arc::new(home), environment }
+        Self { client, home: Arc::new(home), folder: "project".into(), environment }
+    }
+
+    /// A client that knows no token, and whose user has the commands of `statewright`, which do.
+    ///
+    /// # Panics
+    /// As [`TerraformCli::new`].
+    pub fn beside_commands(client: Client, token: &str) -> Self {
+        let mut cli = Self::new(client, token);
+        cli.environment.retain(|(name, _)| !name.to_string_lossy().starts_with("TF_HTTP_"));
+        let mut path =
+            client.program().parent().map_or_else(OsString::new, |folder| folder.as_os_str().to_owned());
+        path.push(":/usr/bin:/bin");
+        cli.env("PATH", path).env("STATEWRIGHT_TOKEN", token)
+    }
+
+    /// This client in a folder below the one that it runs in, which is made.
+    ///
+    /// # Panics
+    /// If the file system refuses.
+    #[must_use]
+    pub fn below(mut self, name: &str) -> Self {
+        self.folder.push(name);
+        let folder = self.project_dir();
+        fs::create_dir_all(&folder)
+            .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
+        self
+    }
+
+    /// Everything of this client: its home, with the folders that it works in.
+    pub fn home(&self) -> &Path {
+        self.home.folder()
     }
 
     /// This client with one more environment variable; a later value of the same name wins.
@@ -102,7 +135,7 @@ impl TerraformCli {
 
     /// The folder that commands run in.
     pub fn project_dir(&self) -> PathBuf {
-        self.home.path("project")
+        self.home.folder().join(&self.folder)
     }
 
     /// Writes a file below the project folder, in place of what was there.
@@ -147,7 +180,7 @@ impl TerraformCli {
     /// # Panics
     /// If it cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let (command, shown) = self.command(arguments);
+        let (command, shown) = self.command(self.client.program(), arguments);
         Running::start(command, shown, PATIENCE, Arc::clone(&self.home))
     }
 
@@ -156,19 +189,52 @@ impl TerraformCli {
     /// # Panics
     /// If there is no terminal to be had or it cannot be started.
     pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
-        let (command, shown) = self.command(arguments);
+        let (command, shown) = self.command(self.client.program(), arguments);
         Running::start_at_terminal(command, shown, PATIENCE, Arc::clone(&self.home))
     }
 
-    fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
+    /// Runs a command of `statewright` in the client's place, to its end.
+    ///
+    /// # Panics
+    /// If it does not end in time.
+    pub async fn statewright<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
+        self.spawn_statewright(arguments).wait().await
+    }
+
+    /// Starts a command of `statewright` in the client's place.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn spawn_statewright<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
+        let (command, shown) = self.command(tools::statewright(), arguments);
+        Running::start(command, shown, PATIENCE, Arc::clone(&self.home))
+    }
+
+    /// Starts a command of `statewright` in the client's place, as at a terminal.
+    ///
+    /// # Panics
+    /// If there is no terminal to be had or it cannot be started.
+    pub fn spawn_statewright_at_terminal<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Running {
+        let (command, shown) = self.command(tools::statewright(), arguments);
+        Running::start_at_terminal(command, shown, PATIENCE, Arc::clone(&self.home))
+    }
+
+    fn command<A: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> (Command, String) {
         let arguments: Vec<OsString> =
             arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
-        let mut shown = self.client.name().to_owned();
+        let mut shown = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for argument in &arguments {
             shown.push(' ');
             shown.push_str(&argument.to_string_lossy());
         }
-        let mut command = Command::new(self.client.program());
+        let mut command = Command::new(program);
         command
             .args(&arguments)
             .current_dir(self.project_dir())

@@ -15,8 +15,10 @@ macro_rules! journeys {
 }
 
 mod aws;
+mod commands;
 mod edits;
 mod functions;
+mod labels;
 mod life;
 mod locks;
 mod runs;

@@ -1,10 +1,13 @@
-//! Statewright as one binary: `serve` mounts every group of routes on the embedded store, and the operator's commands
-//! work on the same data beside it.
+//! Statewright as one binary: `serve` mounts every group of routes on the embedded store, the operator's commands work on
+//! the same data beside it, and its users' commands ask a server.
 
 mod args;
 mod audit;
+mod client;
 mod commands;
 mod data;
+mod hcl;
+mod managed;
 mod output;
 mod serve;
 
@@ -19,7 +22,7 @@ use tokio::runtime::Builder;
 
 use crate::args::Args;
 use crate::audit::AuditFile;
-use crate::commands::Command;
+use crate::commands::EndsWith;
 use crate::output::Output;
 
 /// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
@@ -42,16 +45,20 @@ fn main() -> ExitCode {
             if let Some(usage) = error.downcast_ref::<clap::Error>() {
                 usage.exit();
             }
-            out.complain(&error, commands::next_step(&error));
+            if let Some(EndsWith(code)) = error.downcast_ref() {
+                return ExitCode::from(*code);
+            }
+            out.complain(&error, commands::next_step(&error).as_deref());
             ExitCode::FAILURE
         }
     }
 }
 
-/// Does what was asked, and keeps a record of it where one is wanted. A server keeps those of its requests.
+/// Does what was asked, and keeps a record of it where one is wanted. A server keeps those of its requests, its users' commands
+/// among them.
 async fn run(args: Args, out: Output) -> anyhow::Result<()> {
     let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
-    let is_an_act = !matches!(args.command, Command::Serve(_) | Command::Completions(_));
+    let is_an_act = args.command.is_the_operators();
     let result = commands::run(args.command, audit.clone(), out).await;
     if let Some(audit) = audit.filter(|_| is_an_act) {
         audit.keep(&audit::of_command(std::env::args().skip(1), &result));

@@ -92,11 +92,19 @@ impl Output {
     /// # Errors
     /// When the answer is no, or nobody can be asked.
     pub(crate) fn confirm(self, question: &str, yes: bool) -> anyhow::Result<()> {
+        self.confirm_or(question, yes, "--yes")
+    }
+
+    /// As [`Output::confirm`], where another option gives the answer.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn confirm_or(self, question: &str, yes: bool, option: &str) -> anyhow::Result<()> {
         if yes {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            bail!("{question} Nobody can be asked here: add --yes if that is meant");
+            bail!("{question} Nobody can be asked here: add {option} if that is meant");
         }
         let mut stderr = io::stderr();
         write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).context("cannot ask")?;
@@ -135,6 +143,33 @@ impl fmt::Display for Rfc3339 {
 impl Serialize for Rfc3339 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_rfc3339())
+    }
+}
+
+/// An instant of a server's answer for people, to the second.
+pub(crate) fn to_the_second(rfc3339: &str) -> String {
+    match rfc3339.split_once('.') {
+        Some((second, _)) => format!("{second}Z"),
+        None => rfc3339.to_owned(),
+    }
+}
+
+/// How long something lasts, in its largest unit that says enough.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A length for people.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} B"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
     }
 }
 

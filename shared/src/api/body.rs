@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_ENCODING;
 use bytes::{Bytes, BytesMut};
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use futures::StreamExt;
 use http_body::Body as _;
 use serde::de::DeserializeOwned;

@@ -147,7 +147,8 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
-        Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_) => {
+        Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)
+        | Error::LabelPolicyMoved { .. } => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),

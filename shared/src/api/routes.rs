@@ -227,11 +227,20 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/orgs/{org}/tfstates" Token SMALL_BYTES_MAX, Tfstate states::create, "state.create";
     GET "/api/orgs/{org}/tfstates/{project}/{state}" Token 0, Tfstate states::get;
     GET "/api/orgs/{org}/tfstate-locks" Token 0, Tfstate states::locks;
+    GET "/api/orgs/{org}/tfstate-removed" Token 0, Tfstate states::removed;
+    GET "/api/orgs/{org}/tfstate-policy" Token 0, Tfstate states::label_policy;
+    PUT "/api/orgs/{org}/tfstate-policy" Token SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
+    GET "/api/orgs/{org}/tfstate-policy/compliance" Token 0, Tfstate states::compliance;
+    GET "/api/orgs/{org}/outputs" Token 0, Tfstate states::all_outputs;
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token 0, Tfstate states::stack_outputs;
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token 0, Tfstate states::state_outputs;
     GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
     PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
     DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";
     POST "/api/tfstates/{guid}/undelete" Token 0, Tfstate states::bring_back, "state.undelete";
     GET "/api/tfstates/{guid}/outputs" Token 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/schemas" Token 0, Tfstate states::schemas;
+    PATCH "/api/tfstates/{guid}/schemas" Token SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
     GET "/api/tfstates/{guid}/lock" Token 0, Tfstate states::lock;
     POST "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
     DELETE "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
@@ -258,10 +267,7 @@ pub fn router(app: impl Into<App>, groups: &[Group]) -> Router {
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
     // Around the table: what it changes is what the table is asked.
-    Router::new()
-        .fallback_service(table)
-        .layer(middleware::from_fn(spelling::spell))
-        .layer(middleware::from_fn_with_state(app, watch::observe))
+    Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, watch::observe))
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.

@@ -17,7 +17,6 @@ use axum::extract::Request;
 use axum::http::header::ALLOW;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
-use axum::middleware::Next;
 use axum::response::Response;
 
 use super::error::refusal;
@@ -25,8 +24,8 @@ use super::error::refusal;
 /// Where states are.
 pub(super) const ROOT: &str = "/tfstate/";
 
-/// Changes a request into the table's own words.
-pub(super) async fn spell(mut request: Request, next: Next) -> Response {
+/// A request in the table's own words, or why there is none.
+pub(super) fn spell(mut request: Request) -> Result<Request, Box<Response>> {
     match read(request.method(), request.uri().path()) {
         Spelled::Otherwise => {}
         Spelled::As(method, path) => {
@@ -45,10 +44,10 @@ pub(super) async fn spell(mut request: Request, next: Next) -> Response {
             let words = format!("Method Not Allowed: {} is none of {allowed}", request.method());
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-            return response;
+            return Err(Box::new(response));
         }
     }
-    next.run(request).await
+    Ok(request)
 }
 
 #[derive(Debug, PartialEq, Eq)]

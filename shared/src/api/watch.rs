@@ -13,13 +13,16 @@ use super::audit::{Record, Result as Outcome};
 use super::error::{CountedAs, OperatorNote};
 use super::metrics::Seen;
 use super::trail::{Story, Trail};
-use super::{App, Peer, RequestId};
+use super::{App, Peer, RequestId, spelling};
 use crate::ports::Timestamp;
 
-/// Gives a request its ID and its trail, and tells what became of it.
+/// Gives a request its ID and its trail, has it in the words of the table that it is passed on to, and tells what became of it.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(app, &mut request);
-    let mut response = next.run(request).await;
+    let mut response = match spelling::spell(request) {
+        Ok(request) => next.run(request).await,
+        Err(refused) => *refused,
+    };
     if response.status() == StatusCode::REQUEST_TIMEOUT && watched.version <= Version::HTTP_11 {
         // The rest of the body may still come, and is not another request.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

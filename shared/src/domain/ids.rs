@@ -46,6 +46,13 @@ id!(
     StateId
 );
 
+impl StateId {
+    /// A UUID of version 7: so many milliseconds after 1970, and these random bytes. Such ids sort by when they were made.
+    pub fn made_at(millis: u64, random: &[u8; 10]) -> Self {
+        Self(uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid())
+    }
+}
+
 /// Whose data keys they are. What a client chooses for a state can so never be the id of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyOwner {

@@ -18,6 +18,24 @@ pub fn holds_plaintext(text: &[u8]) -> bool {
     serde_json::from_slice::<Value>(text).map_or(true, |value| any_plaintext(&value))
 }
 
+/// Whether JSON text holds a secret, encrypted or not; text that is nested too deeply to be looked at counts as holding one.
+pub fn holds_secret(text: &str) -> bool {
+    contains(text.as_bytes(), SECRET.as_bytes())
+        && serde_json::from_str::<Value>(text).map_or(true, |value| any_secret(&value))
+}
+
+fn is_secret(members: &serde_json::Map<String, Value>) -> bool {
+    members.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET)
+}
+
+fn any_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => is_secret(members) || members.values().any(any_secret),
+        Value::Array(items) => items.iter().any(any_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 fn contains(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
 }
@@ -25,8 +43,7 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 fn any_plaintext(value: &Value) -> bool {
     match value {
         Value::Object(members) => {
-            let is_secret = members.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET);
-            (is_secret && members.contains_key("plaintext")) || members.values().any(any_plaintext)
+            (is_secret(members) && members.contains_key("plaintext")) || members.values().any(any_plaintext)
         }
         Value::Array(items) => items.iter().any(any_plaintext),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
@@ -49,6 +66,8 @@ mod tests {
         let sealed = format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"AAAA"}}"#);
         let text = format!(r#"{{"resources":[{{"outputs":{{"a":{sealed},"plaintext":"just a name"}}}}]}}"#);
         assert!(!holds_plaintext(text.as_bytes()));
+        assert!(holds_secret(&text));
+        assert!(!holds_secret(&text.replace(SIGNATURE, "another")));
     }
 
     #[test]

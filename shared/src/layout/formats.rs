@@ -11,14 +11,18 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, Outputs, Payload, Preview, RejectedState, Removed, Role, Signer, Snapshot, StateEntry,
-    StateHead, StateHolder, StateLock, StateSource, StateVersion, Summary, Token, TokenEntry, Unfinished,
-    UpdateEntry, User, VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
+    Name, Org, OutputSchema, Outputs, Payload, Preview, RejectedState, Removed, RemovedState, Role, Signer,
+    Snapshot, StateEntry, StateHead, StateHolder, StateLock, StateSchemas, StateSource, StateVersion,
+    StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord,
+    Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
-use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
+use crate::domain::tfstate::{
+    Changes, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Output, Policy, Refused,
+    Standing, Validity,
+};
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
 use crate::ports::Timestamp;
 
@@ -181,6 +185,61 @@ fn state_holder(by_hand: bool) -> StateHolder {
     StateHolder { info, by: requester(), since: CREATED, by_hand }
 }
 
+fn labels() -> Labels {
+    let value = |text: &str| LabelValue::Text(text.to_owned());
+    let labels = [
+        ("critical", LabelValue::Bool(true)),
+        ("env", value("prod")),
+        ("ratio", LabelValue::Number(LabelNumber::new(-0.5).unwrap())),
+        ("team/size", LabelValue::Number(LabelNumber::new(3.0).unwrap())),
+    ];
+    labels.map(|(key, value)| (label_key(key), value)).into()
+}
+
+fn label_key(key: &str) -> LabelKey {
+    LabelKey::parse(key).unwrap()
+}
+
+fn label_policy() -> LabelPolicy {
+    let keys = |keys: &[&str]| keys.iter().map(|key| label_key(key)).collect();
+    let values = labels().into_values().collect();
+    LabelPolicy {
+        allowed_keys: Some(keys(&["env", "team"])),
+        allowed_values: [(label_key("env"), values)].into(),
+        reserved_prefixes: ["sys/".to_owned()].into(),
+        required_keys: keys(&["env"]),
+        immutable_keys: keys(&["team"]),
+        max_keys: 8,
+        max_value_length: 64,
+    }
+}
+
+fn schemas() -> StateSchemas {
+    let schema = |text: &str, inferred_from| OutputSchema {
+        schema: serde_json::from_str(text).unwrap(),
+        inferred_from,
+        at: LATER,
+        by: login("alice"),
+    };
+    let set = schema(r#"{"type":"string","pattern":"^https:"}"#, None);
+    let inferred = schema(r#"{"type":"number"}"#, Some(3));
+    StateSchemas { infer: true, outputs: [("count".to_owned(), inferred), ("url".to_owned(), set)].into() }
+}
+
+fn judged_outputs() -> Vec<Output> {
+    let told = |status, message: Option<&str>, path: Option<&str>| {
+        let validity =
+            Validity { status, message: message.map(str::to_owned), path: path.map(str::to_owned) };
+        Output { name: format!("{status:?}"), sensitive: false, validity: Some(validity) }
+    };
+    vec![
+        told(Standing::Valid, None, None),
+        told(Standing::Invalid, Some("it is not of type string"), Some("$.a[0]")),
+        told(Standing::Error, Some("it takes too many steps to check"), None),
+        told(Standing::NotValidated, None, None),
+    ]
+}
+
 fn read_states(read: &mut Read) {
     let address = StateAddress::parse("acme", "net", Some("prod")).unwrap();
     let id = state_id();
@@ -191,8 +250,15 @@ fn read_states(read: &mut Read) {
         serial: Some(7),
         resource_count: Some(2),
         bytes: 1374,
+        labels: Labels::new(),
     };
     read.is("state-entry.v1", &full, b"");
+    let labelled = StateEntry { labels: labels(), ..full };
+    read.is("state-entry-labelled.v1", &labelled, b"");
+    let removed = RemovedState { at: LATER, by: requester(), entry: labelled };
+    read.is("removed-state.v1", &removed, b"");
+    let policy = StoredLabelPolicy { version: 2, at: LATER, by: requester(), policy: label_policy() };
+    read.is("label-policy.v1", &policy, b"");
     let new = StateHead {
         address,
         created: CREATED,
@@ -202,10 +268,15 @@ fn read_states(read: &mut Read) {
         last_write: None,
         under: None,
         policy: Policy::default(),
+        labels: Labels::new(),
+        has_schemas: false,
         deleted: None,
         erasing: false,
     };
     read.is("state-head-new.v1", &new, b"");
+    read.is("state-head-labelled.v1", &StateHead { labels: labels(), ..new.clone() }, b"");
+    read.is("state-head-with-schemas.v1", &StateHead { has_schemas: true, ..new.clone() }, b"");
+    read.is("state-schemas.v1", &schemas(), b"");
     let lock = || "1873bea7-f204-3479-5274-067339737120".to_owned();
     let written = StateHead {
         version: 3,
@@ -242,13 +313,17 @@ fn read_states(read: &mut Read) {
             version: "1.12.6".to_owned(),
         }),
         kept: kept(),
-        outputs: outputs.map(|(name, sensitive)| Output { name: name.to_owned(), sensitive }).to_vec(),
+        outputs: outputs
+            .map(|(name, sensitive)| Output { name: name.to_owned(), sensitive, validity: None })
+            .to_vec(),
         index: Some(Payload::Inline),
         changes: Some(changes),
         serial_fell: true,
         lineage_changed: true,
     };
     read.is("state-version.v1", &version, b"\x01sealed");
+    let judged = StateVersion { outputs: judged_outputs(), ..version.clone() };
+    read.is("state-version-judged.v1", &judged, b"\x01sealed");
     let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
     let restored = StateVersion {
         source: StateSource::Restored(1),

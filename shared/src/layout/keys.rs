@@ -188,6 +188,31 @@ impl ItemKeys {
         Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
     }
 
+    /// A state that was removed under this name.
+    pub fn removed_state(address: &StateAddress, state: StateId) -> ItemKey {
+        ItemKey::new(
+            format!("ORG#{}", address.org),
+            format!("TFREMOVED#{}/{}#{state}", address.project, address.state),
+        )
+    }
+
+    /// The partition and the sort prefix of an organization's removed states.
+    pub fn removed_states(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "TFREMOVED#".to_owned())
+    }
+
+    /// The project and the state in a removed state's sort key.
+    pub fn parse_removed_state_sort(sort: &str) -> Option<(ProjectName, StateName)> {
+        let (name, _) = sort.strip_prefix("TFREMOVED#")?.split_once('#')?;
+        let (project, state) = name.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// What an organization demands of the labels of its states.
+    pub fn label_policy(org: &OrgName) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), "TFLABELS")
+    }
+
     /// A Terraform state's head.
     pub fn state_head(state: StateId) -> ItemKey {
         ItemKey::new(format!("TFSTATE#{state}"), "HEAD")
@@ -196,6 +221,11 @@ impl ItemKeys {
     /// The lock of a state.
     pub fn state_lock(state: StateId) -> ItemKey {
         ItemKey::new(format!("TFSTATE#{state}"), "LOCK")
+    }
+
+    /// The schemas of a state's outputs.
+    pub fn state_schemas(state: StateId) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), "SCHEMAS")
     }
 
     /// One version of a state.

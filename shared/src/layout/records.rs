@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::record::Record;
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
-use crate::domain::tfstate::{Changes, LockInfo, Output, Policy, Refused};
+use crate::domain::tfstate::{Changes, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
 use crate::ports::{BlobKey, Timestamp};
 
@@ -454,10 +455,45 @@ pub struct StateEntry {
     pub resource_count: Option<u64>,
     /// Its length in bytes.
     pub bytes: u64,
+    /// The state's labels: lists are filtered by them.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 impl Record for StateEntry {
     const NAME: &'static str = "state name";
+}
+
+/// A Terraform state that was removed and can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedState {
+    /// When it was removed.
+    pub at: Timestamp,
+    /// Who removed it.
+    pub by: Requester,
+    /// Its name's item as it was.
+    pub entry: StateEntry,
+}
+
+impl Record for RemovedState {
+    const NAME: &'static str = "removed state";
+}
+
+/// What an organization demands of the labels of its states.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredLabelPolicy {
+    /// How often it was written.
+    pub version: u64,
+    /// When it was written last.
+    pub at: Timestamp,
+    /// Who did.
+    pub by: Requester,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+impl Record for StoredLabelPolicy {
+    const NAME: &'static str = "label policy";
 }
 
 /// A text of a Terraform state as it is kept: its gzip, sealed with the state's data key, in a blob.
@@ -517,6 +553,12 @@ pub struct StateHead {
     /// What its owner demands of writers.
     #[serde(default)]
     pub policy: Policy,
+    /// What people say of it.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// Whether its outputs have schemas: without, no write looks for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_schemas: bool,
     /// When it was removed. Its name is free from then on.
     pub deleted: Option<Timestamp>,
     /// Whether it is being erased: nothing of it can come back.
@@ -526,6 +568,34 @@ pub struct StateHead {
 
 impl Record for StateHead {
     const NAME: &'static str = "state head";
+}
+
+/// What an output of a state may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputSchema {
+    /// A JSON Schema.
+    pub schema: Value,
+    /// The version that it was inferred from; `None` for one that somebody wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inferred_from: Option<u64>,
+    /// Since when it holds.
+    pub at: Timestamp,
+    /// Who wrote it, or the version that it was inferred from.
+    pub by: Login,
+}
+
+/// The schemas of a state's outputs. Whoever writes them moves the head too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateSchemas {
+    /// Whether an output that comes without one gets one that fits it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub infer: bool,
+    /// The schemas by the names of outputs.
+    pub outputs: BTreeMap<String, OutputSchema>,
+}
+
+impl Record for StateSchemas {
+    const NAME: &'static str = "output schemas";
 }
 
 /// Who holds the lock of a state.

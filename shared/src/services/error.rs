@@ -134,6 +134,14 @@ pub enum Error {
         /// The longest request.
         bytes_max: usize,
     },
+    /// The label policy is not at the version that was to be replaced.
+    #[error("the label policy is at version {version}{}: read it, and put your change on that", changed_by(.changed.as_ref()))]
+    LabelPolicyMoved {
+        /// The version that it is at; 0 before the first.
+        version: u64,
+        /// Who wrote that, and when.
+        changed: Option<(Login, Timestamp)>,
+    },
     /// The update is not in the state for this; a user asked.
     #[error(transparent)]
     NotNow(NotNow),
@@ -177,6 +185,10 @@ impl From<KeysError> for Error {
             KeysError::Port(port) => Self::Port(port),
         }
     }
+}
+
+fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {
+    changed.map_or_else(String::new, |(by, at)| format!(", which {by} wrote at {}", at.to_rfc3339()))
 }
 
 impl std::fmt::Display for StateHolder {

@@ -6,7 +6,7 @@
 use futures::StreamExt;
 
 use super::caller::Caller;
-use super::states::{self, Listed, Place, WithLock};
+use super::states::{self, ListFilter, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, StateLimits};
 use crate::domain::names::{OrgName, StateAddress};
@@ -198,7 +198,7 @@ pub async fn list(
     org: &OrgName,
     after: Option<String>,
 ) -> Result<(Vec<Held>, Option<String>), Error> {
-    let (listed, next) = states::list(ctx, caller, org, None, after).await?;
+    let (listed, next) = states::list(ctx, caller, org, &ListFilter::default(), after).await?;
     let read = |state: Listed| async move {
         let place = Place::Id(state.entry.id);
         // One that was removed meanwhile holds nothing.

@@ -90,8 +90,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
         }
         // From here on nobody can bring it back, so nothing has to be whole any more.
         let erasing = StateHead { erasing: true, ..head.value.clone() };
-        let write = put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode());
-        if store::commit(ctx, vec![write]).await?.is_err() {
+        let writes = vec![
+            put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode()),
+            delete(ItemKeys::removed_state(&head.value.address, state), Expect::Any),
+        ];
+        if store::commit(ctx, writes).await?.is_err() {
             return Ok(Next::AsItIs);
         }
     }
@@ -114,7 +117,11 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }
-    let writes = vec![delete(ItemKeys::state_lock(state), Expect::Any), delete(head_key, Expect::Any)];
+    let writes = vec![
+        delete(ItemKeys::state_lock(state), Expect::Any),
+        delete(ItemKeys::state_schemas(state), Expect::Any),
+        delete(head_key, Expect::Any),
+    ];
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;
     swept.erased += 1;

@@ -14,26 +14,27 @@ use crate::ports::BlobKey;
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
 pub(super) struct SentText {
-    pub(super) text: Bytes,
+    pub(super) bytes: u64,
     pub(super) sha256: String,
     pub(super) document: Document,
+    gzip: Bytes,
 }
 
-/// Reads a state, away from the threads that serve.
+/// Reads a state and compresses it at the same time, away from the threads that serve.
 pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
-    in_background(move || {
+    let same = text.clone();
+    let gzip = in_background(move || Ok(gzip(&same)));
+    let read = in_background(move || {
         let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
-        let sha256 = store::sha256_hex(&text);
-        Ok(SentText { text, sha256, document })
-    })
-    .await
+        Ok((document, store::sha256_hex(&text), text.len() as u64))
+    });
+    let ((document, sha256, bytes), gzip) = futures::try_join!(read, gzip)?;
+    Ok(SentText { bytes, sha256, document, gzip })
 }
 
 /// Stores a text under a key of its own.
 pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Result<KeptState, Error> {
-    let text = sent.text.clone();
-    let gzip = in_background(move || Ok(gzip(&text))).await?;
-    let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
+    let sealed = secrets::seal(ctx, state.into(), sent.gzip.to_vec()).await?;
     let sealed = Bytes::from(sealed);
     let hashed = sealed.clone();
     let blob_sha256 = in_background(move || Ok(store::sha256_hex(&hashed))).await?;
@@ -46,7 +47,7 @@ pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Resu
         blob_sha256,
         blob_bytes,
         sha256: sent.sha256.clone(),
-        bytes: sent.text.len() as u64,
+        bytes: sent.bytes,
         serial: document.serial,
         lineage: document.lineage.clone(),
         terraform_version: document.terraform_version.clone(),

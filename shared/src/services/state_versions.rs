@@ -7,11 +7,11 @@ use bytes::Bytes;
 use super::caller::Caller;
 use super::states::{self, Located, Place};
 use super::texts::in_background;
-use super::{Error, state_texts, store};
+use super::{Error, state_schemas, state_texts, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Changes, Document, Index, outputs_document, outputs_of};
+use crate::domain::tfstate::{Changes, Document, Index, Output, outputs_document, outputs_of};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
@@ -219,6 +219,8 @@ pub struct Outputs {
     pub version: u64,
     /// Names, each with the text of its object (`value`, `type`, `sensitive`); `None` where the client encrypted them.
     pub outputs: Option<Vec<(String, String)>>,
+    /// How each stands to its schema; empty where there are no schemas.
+    pub judged: Vec<Output>,
     /// A state that holds these outputs alone; `None` where there is none to be made.
     pub document: Option<String>,
 }
@@ -229,15 +231,25 @@ pub struct Outputs {
 /// # Errors
 /// As [`states::find`].
 pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Outputs>, Error> {
-    let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
+    match states::find(ctx, caller, place).await? {
+        Some(found) => outputs_of_found(ctx, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The current outputs of a state that was found.
+pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
+    let Located { id, head } = found;
     let StateHead { version, current: Some(kept), .. } = &head.value else {
-        return Ok(Some(Outputs { version: 0, outputs: Some(Vec::new()), document: None }));
+        let nothing = Outputs { version: 0, outputs: Some(Vec::new()), judged: Vec::new(), document: None };
+        return Ok(nothing);
     };
     let version = *version;
     if kept.is_encrypted {
-        return Ok(Some(Outputs { version, outputs: None, document: None }));
+        return Ok(Outputs { version, outputs: None, judged: Vec::new(), document: None });
     }
-    let text = state_texts::fetch(ctx, id, kept).await?;
+    let judged = state_schemas::current_outputs(ctx, id, &head.value);
+    let (text, judged) = futures::try_join!(state_texts::fetch(ctx, id, kept), judged)?;
     in_background(move || {
         let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
         let document = Document::read(&text).map_err(broken)?;
@@ -245,7 +257,7 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Op
         let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));
         let owned = outputs
             .map(|outputs| outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect());
-        Ok(Some(Outputs { version, outputs: owned, document: only }))
+        Ok(Outputs { version, outputs: owned, judged, document: only })
     })
     .await
 }

@@ -7,21 +7,22 @@ use bytes::Bytes;
 
 use super::caller::Caller;
 use super::due::due_write;
+use super::state_schemas::Origin;
 use super::state_texts::{self, SentText};
 use super::states::{self, Place, WithLock};
-use super::{Error, RACES_MAX, state_versions, store};
+use super::{Error, RACES_MAX, state_schemas, state_versions, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Current, Index, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::tfstate::{Current, Index, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, put};
 use crate::layout::records::{
-    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSource,
-    StateVersion, WrittenUnder,
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, WrittenUnder,
 };
-use crate::ports::{Expect, Timestamp};
+use crate::ports::{Expect, Timestamp, Write};
 
 /// Whoever holds a lock may write and give it back for so long after the token has ended with which it was taken: the lock
 /// is the proof that the run began in time.
@@ -248,13 +249,16 @@ impl Attempt {
                 version => state_versions::index(ctx, id, version).await,
             }
         };
-        let ((kept, index), before) = futures::try_join!(self.store(ctx, id), before)?;
+        let schemas =
+            async { if head.value.has_schemas { state_schemas::read(ctx, id).await } else { Ok(None) } };
+        let ((kept, index), before, schemas) = futures::try_join!(self.store(ctx, id), before, schemas)?;
         let at = ctx.now();
         let holder = lock.and_then(|lock| lock.value.holder.as_ref());
         let document = &self.sent.document;
         let changes =
             document.index.as_ref().zip(before.as_ref()).map(|(now, before)| now.changes_since(before));
         let version = head.value.version + 1;
+        let (outputs, inferred) = self.judge_outputs(ctx, id, schemas, version, at).await?;
         let (payload, tail) = index.map_or((None, Bytes::new()), |(payload, tail)| (Some(payload), tail));
         let record = StateVersion {
             version,
@@ -263,7 +267,7 @@ impl Attempt {
             source: self.source.clone(),
             lock: holder.map(lock_of),
             kept: kept.clone(),
-            outputs: document.outputs.clone(),
+            outputs,
             index: payload,
             changes,
             serial_fell: taken.serial_fell,
@@ -289,10 +293,34 @@ impl Attempt {
             check(ItemKeys::state_lock(id), unmoved),
             states::entry_write(ctx, id, &next),
         ];
+        writes.extend(inferred);
         if ctx.settings.retention.state_versions.is_some_and(|kept| version > kept.get()) {
             writes.push(due_write(ctx, &Due::StateVersions(id), at));
         }
         Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
+    }
+
+    /// The outputs, each with how it stands to its schema, and the write of the schemas that were inferred for some.
+    async fn judge_outputs(
+        &self,
+        ctx: &Context,
+        id: StateId,
+        schemas: Option<Stored<StateSchemas>>,
+        version: u64,
+        at: Timestamp,
+    ) -> Result<(Vec<Output>, Option<Write>), Error> {
+        let outputs = self.sent.document.outputs.clone();
+        let Some(stored) = schemas.filter(|_| !self.sent.document.is_encrypted) else {
+            return Ok((outputs, None));
+        };
+        let origin = Origin { version, at, by: self.by.login.clone() };
+        let text = self.sent.text.clone();
+        let judged = state_schemas::judge(text, outputs, stored.value.clone(), origin).await?;
+        let inferred = (judged.schemas != stored.value).then(|| {
+            let key = ItemKeys::state_schemas(id);
+            put(key, stored.unchanged(), ctx.ids.revision(), judged.schemas.encode())
+        });
+        Ok((judged.outputs, inferred))
     }
 
     /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.

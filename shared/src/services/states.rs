@@ -2,15 +2,15 @@
 
 use super::caller::Caller;
 use super::due::due_write;
-use super::{Error, RACES_MAX, store};
+use super::{Error, RACES_MAX, label_policy, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::StateId;
 use crate::domain::names::{OrgName, ProjectName, StateAddress};
-use crate::domain::tfstate::Policy;
+use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{Due, StateEntry, StateHead, StateLock};
-use crate::ports::{Expect, Order, Query, Revision, Write};
+use crate::layout::records::{Due, RemovedState, StateEntry, StateHead, StateLock};
+use crate::ports::{Expect, Order, Query, Revision, Timestamp, Write};
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -151,25 +151,41 @@ pub fn new_id(ctx: &Context) -> StateId {
     let mut random = [0; 10];
     ctx.ids.fill(&mut random);
     let millis = u64::try_from(ctx.now().0 / 1_000_000).unwrap_or(0);
-    StateId::new(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    StateId::made_at(millis, &random)
 }
 
-/// Makes a state. `id` is that of the client, if it brings one. Repeated with the same id and name by who made it, it is
-/// the same state.
+/// What a state begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// The id that its client made for it, if it made one.
+    pub id: Option<StateId>,
+    /// What its owner demands of writers.
+    pub policy: Policy,
+    /// Its labels.
+    pub labels: LabelChanges,
+}
+
+/// Makes a state. Repeated with the same id and name by who made it, it is the same state.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::StateExists`].
+/// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
     address: &StateAddress,
-    id: Option<StateId>,
-    policy: Policy,
+    beginning: &Beginning,
 ) -> Result<Located, Error> {
     caller.check_org(&address.org)?;
+    let labels =
+        merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
+    label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
+    let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
+    make(ctx, beginning.id, head).await
+}
+
+async fn make(ctx: &Context, id: Option<StateId>, head: StateHead) -> Result<Located, Error> {
     let brought = id.is_some();
     let id = id.unwrap_or_else(|| new_id(ctx));
-    let head = new_head(ctx, caller, address, policy);
     let (revision, writes) = create_writes(ctx, id, &head);
     if store::commit(ctx, writes).await?.is_ok() {
         return Ok(Located { id, head: Stored { value: head, revision } });
@@ -179,7 +195,7 @@ pub async fn create(
         Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
         // Whose it is, is not for everybody to know: the id alone is taken.
         Some(_) => Err(Error::StateExists(id.to_string())),
-        None => Err(Error::StateExists(address.to_string())),
+        None => Err(Error::StateExists(head.address.to_string())),
     }
 }
 
@@ -201,6 +217,8 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
         last_write: None,
         under: None,
         policy,
+        labels: Labels::new(),
+        has_schemas: false,
         deleted: None,
         erasing: false,
     }
@@ -216,7 +234,8 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead) -> (Revision, Vec
     (revision, writes)
 }
 
-/// Finds a state, or makes one of that name: what a client's first lock or first write asks for.
+/// Finds a state, or makes one of that name: what a client's first lock or first write asks for. It has no labels, whatever
+/// the organization demands: a client cannot send any, and what it writes must not be lost for that.
 ///
 /// # Errors
 /// As [`find`].
@@ -226,7 +245,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Re
             return Ok(found);
         }
         let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
-        match create(ctx, caller, address, None, Policy::default()).await {
+        match make(ctx, None, new_head(ctx, caller, address, Policy::default())).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
             Err(Error::StateExists(_)) => {}
@@ -246,6 +265,7 @@ pub(super) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
         serial: current.and_then(|kept| kept.serial),
         resource_count: current.and_then(|kept| kept.resource_count),
         bytes: current.map_or(0, |kept| kept.bytes),
+        labels: head.labels.clone(),
     }
 }
 
@@ -265,8 +285,28 @@ pub struct Listed {
     pub entry: StateEntry,
 }
 
-/// One page of an organization's states, of one project or of all, by project and name; with where the next one begins.
-/// One query.
+/// Which states a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// Those of one project.
+    pub project: Option<ProjectName>,
+    /// Those whose labels it finds.
+    pub filter: Option<Filter>,
+    /// Those that have these labels, each as people write its value, whatever its type.
+    pub labels: Vec<(LabelKey, String)>,
+}
+
+impl ListFilter {
+    fn shows(&self, labels: &Labels) -> bool {
+        let has = |(key, text): &(LabelKey, String)| {
+            labels.get(key).is_some_and(|value| value.to_string() == *text)
+        };
+        self.filter.as_ref().is_none_or(|filter| filter.finds(labels)) && self.labels.iter().all(has)
+    }
+}
+
+/// One page of an organization's states, by project and name; with where the next one begins. One query: of a page the
+/// filter may leave nothing, and others follow.
 ///
 /// # Errors
 /// [`Error::NoOrg`].
@@ -274,11 +314,50 @@ pub async fn list(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
-    project: Option<&ProjectName>,
+    filter: &ListFilter,
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::state_names(org, project);
+    let (partition, prefix) = ItemKeys::state_names(org, filter.project.as_ref());
+    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let last = page.items.last().map(|item| item.key.sort.clone());
+    let mut listed = Vec::new();
+    for item in &page.items {
+        let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
+            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+        let entry = StateEntry::decode(&item.value)?;
+        if filter.shows(&entry.labels) {
+            listed.push(Listed { address: StateAddress { org: org.clone(), project, state }, entry });
+        }
+    }
+    Ok((listed, last.filter(|_| page.more)))
+}
+
+/// A state that was removed and can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRemoved {
+    /// The address that it had.
+    pub address: StateAddress,
+    /// What is kept of it.
+    pub removed: RemovedState,
+    /// Until when it can be brought back, at least.
+    pub until: Timestamp,
+}
+
+/// One page of the states of an organization that were removed and can be brought back, by the names that they had; with
+/// where the next one begins. One query.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list_removed(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    after: Option<String>,
+) -> Result<(Vec<ListedRemoved>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::removed_states(org);
     let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
@@ -286,11 +365,13 @@ pub async fn list(
         .items
         .iter()
         .map(|item| {
-            let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort))
+            let (project, state) = ItemKeys::parse_removed_state_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of a removed state", item.key.sort))
             })?;
             let address = StateAddress { org: org.clone(), project, state };
-            Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
+            let removed = RemovedState::decode(&item.value)?;
+            let until = removed.at.plus(ctx.settings.retention.removed_stacks);
+            Ok(ListedRemoved { address, removed, until })
         })
         .collect::<Result<_, Error>>()?;
     Ok((listed, last.filter(|_| page.more)))
@@ -303,12 +384,16 @@ pub struct Edit {
     pub address: Option<StateAddress>,
     /// Another policy.
     pub policy: Option<Policy>,
+    /// What becomes of its labels.
+    pub labels: LabelChanges,
 }
 
-/// Renames a state, or changes what its owner demands of writers. Its id stays, and so does whoever holds its lock.
+/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays, and so does whoever holds its
+/// lock.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization.
+/// [`Error::NoState`], [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
+/// labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = locate(ctx, caller, place).await?;
@@ -320,6 +405,11 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
             }
             next.address = address.clone();
         }
+        if !edit.labels.is_empty() {
+            next.labels = merged(&head.value.labels, &edit.labels)
+                .map_err(|error| Error::Invalid(error.to_string()))?;
+            label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
+        }
         let revision = ctx.ids.revision();
         let mut writes = vec![put(ItemKeys::state_head(id), head.unchanged(), revision, next.encode())];
         let is_renamed = next.address != head.value.address;
@@ -328,6 +418,8 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
             let key = ItemKeys::state_name(&next.address);
             writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
             writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+        } else if next.labels != head.value.labels {
+            writes.push(entry_write(ctx, id, &next));
         }
         match store::commit(ctx, writes).await? {
             Ok(()) => {
@@ -367,8 +459,11 @@ pub async fn remove(
         let at = ctx.now();
         let deleted = StateHead { deleted: Some(at), ..head.value.clone() };
         let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
+        let removed = RemovedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
+        let removed_key = ItemKeys::removed_state(&head.value.address, id);
         let writes = vec![
             put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), deleted.encode()),
+            put(removed_key, Expect::Any, ctx.ids.revision(), removed.encode()),
             check(ItemKeys::state_lock(id), unlocked),
             delete(ItemKeys::state_name(&head.value.address), Expect::Any),
             due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
@@ -401,6 +496,8 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
         let writes = vec![
             put(ItemKeys::state_head(id), head.unchanged(), revision, back.encode()),
             put(ItemKeys::state_name(&back.address), Expect::Absent, ctx.ids.revision(), entry),
+            // Not there, where an older program removed it.
+            delete(ItemKeys::removed_state(&back.address, id), Expect::Any),
         ];
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(Located { id, head: Stored { value: back, revision } }),

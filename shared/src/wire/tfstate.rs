@@ -3,11 +3,19 @@
 //! Sources: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/remote-state/http/client.go` and
 //! `internal/states/statemgr/locker.go`.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-use crate::domain::tfstate::{Changes, LockInfo as DomainLockInfo, Output, Policy, Refused};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::few;
+use crate::domain::tfstate::{
+    Changes, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused, Validity, Violation,
+};
 use crate::layout::records::{
-    KeptState, LockOf, RejectedState, StateHead, StateHolder, StateSource, StateVersion,
+    KeptState, LockOf, OutputSchema, RejectedState, RemovedState, StateHead, StateHolder, StateSchemas,
+    StateSource, StateVersion, StoredLabelPolicy,
 };
 use crate::ports::Timestamp;
 
@@ -163,14 +171,152 @@ pub struct StateSummary {
     pub resource_count: Option<u64>,
     /// When it was written, RFC 3339.
     pub last_write: Option<String>,
+    /// Its labels.
+    pub labels: Labels,
 }
 
-/// A page of states.
+/// A page of states. A page of a filtered list may be empty and others follow.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct States {
     /// The states, by project and name.
     pub states: Vec<StateSummary>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A state that was removed and can be brought back.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedRemoved {
+    /// The id.
+    pub id: String,
+    /// The project that it had.
+    pub project: String,
+    /// The name that it had.
+    pub state: String,
+    /// Its last version; 0 if it had none.
+    pub version: u64,
+    /// Its instances; null where that is not known.
+    pub resource_count: Option<u64>,
+    /// Its labels.
+    pub labels: Labels,
+    /// When it was removed, RFC 3339.
+    pub removed: String,
+    /// Who removed it.
+    pub removed_by: String,
+    /// Until when it can be brought back, RFC 3339.
+    pub until: String,
+}
+
+impl ListedRemoved {
+    /// A removed state as it is shown.
+    pub fn of(project: String, state: String, removed: RemovedState, until: Timestamp) -> Self {
+        let RemovedState { at, by, entry } = removed;
+        Self {
+            id: entry.id.to_string(),
+            project,
+            state,
+            version: entry.version,
+            resource_count: entry.resource_count,
+            labels: entry.labels,
+            removed: at.to_rfc3339(),
+            removed_by: by.login.to_string(),
+            until: until.to_rfc3339(),
+        }
+    }
+}
+
+/// A page of states that were removed.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedStates {
+    /// The states, by the names that they had.
+    pub states: Vec<ListedRemoved>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// The label policy of an organization.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownLabelPolicy {
+    /// How often it was written; 0 before the first, when it demands nothing.
+    pub version: u64,
+    /// When it was written last, RFC 3339.
+    pub changed: Option<String>,
+    /// Who did.
+    pub changed_by: Option<String>,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+impl From<Option<StoredLabelPolicy>> for ShownLabelPolicy {
+    fn from(stored: Option<StoredLabelPolicy>) -> Self {
+        let Some(StoredLabelPolicy { version, at, by, policy }) = stored else {
+            return Self { version: 0, changed: None, changed_by: None, policy: LabelPolicy::default() };
+        };
+        let (changed, changed_by) = (Some(at.to_rfc3339()), Some(by.login.to_string()));
+        Self { version, changed, changed_by, policy }
+    }
+}
+
+/// What replaces a label policy.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewLabelPolicy {
+    /// The version that it replaces; 0 for the first.
+    pub version: u64,
+    /// It.
+    pub policy: LabelPolicy,
+}
+
+/// What breaks a rule of a label policy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Broken {
+    /// The rule, by the name of its member in the policy.
+    pub rule: &'static str,
+    /// The key that it is about.
+    pub key: Option<String>,
+    /// In words.
+    pub message: String,
+}
+
+impl From<Violation> for Broken {
+    fn from(Violation { rule, key, words }: Violation) -> Self {
+        Self { rule: rule.as_str(), key: key.map(Into::into), message: words }
+    }
+}
+
+/// A state that does not keep to the label policy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotCompliant {
+    /// The id.
+    pub id: String,
+    /// The project.
+    pub project: String,
+    /// The state.
+    pub state: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// What is wrong.
+    pub violations: Vec<Broken>,
+}
+
+/// A page of a report on the label policy. A page may name no state and others follow.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compliance {
+    /// The version of the policy; 0 where there is none.
+    pub policy_version: u64,
+    /// States of this page.
+    pub checked: usize,
+    /// Those of them that do not comply.
+    pub states: Vec<NotCompliant>,
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
@@ -191,6 +337,9 @@ pub struct NewState {
     /// What its owner demands of writers.
     #[serde(default)]
     pub policy: Policy,
+    /// Its labels.
+    #[serde(default, deserialize_with = "few::members")]
+    pub labels: Option<BTreeMap<String, Value>>,
 }
 
 /// What changes a state.
@@ -206,6 +355,9 @@ pub struct StateEdit {
     /// Another policy.
     #[serde(default)]
     pub policy: Option<Policy>,
+    /// Labels that are set, and with `null`, removed. The others stay.
+    #[serde(default, deserialize_with = "few::members")]
+    pub labels: Option<BTreeMap<String, Value>>,
 }
 
 /// A reason, for whoever reads the audit log.
@@ -280,6 +432,11 @@ pub struct State {
     pub current: Option<Text>,
     /// What its owner demands of writers.
     pub policy: Policy,
+    /// Its labels.
+    pub labels: Labels,
+    /// The outputs of the current version and how they stand to their schemas; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<Output>,
     /// Who holds its lock.
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
@@ -301,6 +458,8 @@ impl State {
             last_write: head.last_write.map(Timestamp::to_rfc3339),
             current: head.current.map(Text::from),
             policy: head.policy,
+            labels: head.labels,
+            outputs: Vec::new(),
             lock,
         }
     }
@@ -457,8 +616,67 @@ pub struct Outputs {
     pub version: u64,
     /// Whether the client encrypted the state: then they are not known.
     pub encrypted: bool,
+    /// How each stands to its schema; absent where there are no schemas.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub validity: BTreeMap<String, Validity>,
     /// Name to value, type and mark, as in the state; null where they are not known.
-    pub outputs: Option<std::collections::BTreeMap<String, Box<serde_json::value::RawValue>>>,
+    pub outputs: Option<BTreeMap<String, Box<RawValue>>>,
+}
+
+/// What becomes of the schemas of a state.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SchemasEdit {
+    /// Schemas that are set, and with `null`, removed. The others stay.
+    #[serde(deserialize_with = "few::members")]
+    pub outputs: Option<BTreeMap<String, Value>>,
+    /// Whether an output that comes without one gets one that fits it.
+    pub infer: Option<bool>,
+}
+
+/// The schema of an output.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownSchema {
+    /// The output.
+    pub name: String,
+    /// Its schema.
+    pub schema: Value,
+    /// The version that it was inferred from; null for one that somebody wrote.
+    pub inferred_from: Option<u64>,
+    /// Since when it holds, RFC 3339.
+    pub changed: String,
+    /// Who wrote it, or the version that it was inferred from.
+    pub changed_by: String,
+    /// How the output of the current version stands to it; null where there is no such output.
+    pub validity: Option<Validity>,
+}
+
+/// The schemas of a state.
+#[derive(Debug, Clone, Serialize)]
+pub struct Schemas {
+    /// Whether an output that comes without one gets one that fits it.
+    pub infer: bool,
+    /// Them, by the names of outputs.
+    pub outputs: Vec<ShownSchema>,
+}
+
+impl Schemas {
+    /// Schemas as they are shown, beside the outputs of the current version.
+    pub fn of(schemas: StateSchemas, outputs: &[Output]) -> Self {
+        let shown = |(name, schema): (String, OutputSchema)| {
+            let output = outputs.iter().find(|output| output.name == name);
+            ShownSchema {
+                validity: output.and_then(|output| output.validity.clone()),
+                name,
+                schema: schema.schema,
+                inferred_from: schema.inferred_from,
+                changed: schema.at.to_rfc3339(),
+                changed_by: schema.by.to_string(),
+            }
+        };
+        Self { infer: schemas.infer, outputs: schemas.outputs.into_iter().map(shown).collect() }
+    }
 }
 
 /// What became of a restore.
@@ -466,4 +684,53 @@ pub struct Outputs {
 pub struct Restored {
     /// The new version.
     pub version: u64,
+}
+
+/// A stack or a state with what it puts out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputsOf<T> {
+    /// `stack` or `tfstate`.
+    pub kind: &'static str,
+    /// Its id.
+    pub id: String,
+    /// Its project.
+    pub project: String,
+    /// Its name in the project.
+    pub name: String,
+    /// The version that they are of; 0 where there is none yet.
+    pub version: u64,
+    /// Its outputs; null where they are not to be seen: a client encrypted the state.
+    pub outputs: Option<Vec<T>>,
+}
+
+/// An output.
+#[derive(Debug, Serialize)]
+pub struct NamedOutput {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a secret, or holds one.
+    pub secret: bool,
+}
+
+/// An output with its value.
+#[derive(Debug, Serialize)]
+pub struct ValuedOutput {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a secret, or holds one.
+    pub secret: bool,
+    /// Its value. A secret of a stack is its ciphertext.
+    pub value: Box<RawValue>,
+}
+
+/// A page of stacks and states with the names of their outputs: the stacks first. A page may be empty and others follow.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AllOutputs {
+    /// Them.
+    pub sources: Vec<OutputsOf<NamedOutput>>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
 }

@@ -4,6 +4,7 @@
 //! tries functions alone, [`wire`] a server in this process, request by request.
 
 mod corpus;
+mod labels;
 mod mutate;
 mod pure;
 mod wire;
@@ -36,6 +37,10 @@ pub enum Target {
     Json,
     /// Whatever reads Terraform states and their locks.
     State,
+    /// Filters over labels.
+    Filter,
+    /// Schemas, with values that are held to them.
+    Schema,
 }
 
 /// Bytes that are JSON more often than not.
@@ -59,6 +64,8 @@ impl<'de> Deserialize<'de> for Blob {
 enum Case {
     Text(Blob),
     State(Blob),
+    Filter(Blob),
+    Schema { schema: Blob, value: Blob },
     Journal { base: Option<Blob>, batches: Vec<Blob> },
     Delta { base: Blob, delta: Blob },
     Calls(Vec<wire::Call>),
@@ -137,6 +144,8 @@ pub async fn run(target: Target, seed: u64, bound: Bound) -> Result<u64, Box<Fin
             Target::Delta => pure::delta(&corpus, &mut dice),
             Target::Json => pure::text(&corpus, &mut dice),
             Target::State => pure::state(&corpus, &mut dice),
+            Target::Filter => labels::filter(&mut dice),
+            Target::Schema => labels::schema(&corpus, &mut dice),
         };
         if let Err(broken) = attempt(target, &mut bench, &case).await {
             return Err(Box::new(Finding { target, seed, number, broken, case }));
@@ -149,6 +158,8 @@ async fn attempt(target: Target, bench: &mut wire::Bench, case: &Case) -> Result
     match case {
         Case::Text(text) => pure::try_text(&text.0),
         Case::State(text) => pure::try_state(&text.0),
+        Case::Filter(text) => labels::try_filter(&text.0),
+        Case::Schema { schema, value } => labels::try_schema(&schema.0, &value.0),
         Case::Journal { base, batches } => pure::try_journal(base.as_ref(), batches),
         Case::Delta { base, delta } => pure::try_delta(&base.0, &delta.0),
         Case::Calls(calls) => bench.try_calls(target, calls).await,

@@ -19,13 +19,13 @@ use super::{Blob, Case, mutate};
 use crate::app::START;
 
 /// What is checked, or else why it is not so.
-type Checked = Result<(), String>;
+pub(super) type Checked = Result<(), String>;
 
-fn holds(what: &str, is_so: bool) -> Checked {
+pub(super) fn holds(what: &str, is_so: bool) -> Checked {
     if is_so { Ok(()) } else { Err(format!("it does not hold that {what}")) }
 }
 
-fn without_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(super) fn without_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or_else(|| panic.downcast_ref::<&str>().copied());

@@ -1,4 +1,5 @@
-//! The operator's commands, a file for each noun: its arguments, its use cases, what it answers.
+//! The commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
+//! those of users (`state`, `tf`) ask a server through [`crate::client`].
 
 mod aws;
 mod backup;
@@ -8,11 +9,16 @@ mod copy;
 pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
+mod outputs;
+mod policy;
 mod rehome;
 mod stack;
+mod state;
+mod tf;
 mod token;
 mod user;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
@@ -21,6 +27,7 @@ use statewright_shared::services::Error;
 
 use crate::args::Args;
 use crate::audit::AuditFile;
+use crate::client::Failure;
 use crate::output::Output;
 use crate::serve::{self, Serve};
 
@@ -36,6 +43,14 @@ pub(crate) enum Command {
     Org(org::Org),
     /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
     Stack(stack::Stack),
+    /// Make, look at and change states of OpenTofu and Terraform, at a server.
+    State(state::State),
+    /// Show and set what an organization demands of the labels of its states, at a server.
+    Policy(policy::Policy),
+    /// Show the outputs of stacks and states side by side, at a server.
+    Outputs(outputs::Outputs),
+    /// Run `tofu` or `terraform` on a state of a server, with the token in its environment.
+    Tf(tf::Tf),
     /// Make states name another address of the server. Works beside a running server.
     Rehome(rehome::Rehome),
     /// Copy everything to another folder, while the server runs.
@@ -56,9 +71,38 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
+impl Command {
+    /// Whether it works at the store, where no server keeps a record of it.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        match self {
+            Self::Serve(_)
+            | Self::Completions(_)
+            | Self::State(_)
+            | Self::Tf(_)
+            | Self::Policy(_)
+            | Self::Outputs(_) => false,
+            Self::Token(_)
+            | Self::User(_)
+            | Self::Org(_)
+            | Self::Stack(_)
+            | Self::Rehome(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
+            | Self::Copy(_)
+            | Self::Check(_)
+            | Self::Doctor(_)
+            | Self::Key(_)
+            | Self::Aws(_) => true,
+        }
+    }
+}
+
 /// Does what was asked, and says what came of it.
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
+        Command::Tf(_) if out.is_json() => {
+            Err(misused("--json is for commands that answer; the client has its own: `tf -- plan -json`"))
+        }
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
@@ -68,6 +112,10 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
+        Command::State(state) => Box::pin(state::run(state, out)).await,
+        Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
+        Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
+        Command::Tf(tf) => Box::pin(tf::run(tf, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
         Command::Backup(backup) => backup::backup(backup, out).await,
         Command::Restore(restore) => backup::restore(restore, out).await,
@@ -80,14 +128,26 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
     }
 }
 
+/// The end of a command that ends as another program did, which has said why.
+#[derive(Debug, thiserror::Error)]
+#[error("the program that was run ended with {0}")]
+pub(crate) struct EndsWith(pub(crate) u8);
+
 /// An error of usage: the process ends with 2, as after any other.
 pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
     Args::command().error(ErrorKind::ArgumentConflict, why).into()
 }
 
 /// What to do about an error whose words do not say it.
-pub(crate) fn next_step(error: &anyhow::Error) -> Option<&'static str> {
-    match error.downcast_ref::<Error>()? {
+pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.next_step().map(Cow::Owned),
+        None => next_step_of_operator(error.downcast_ref()?).map(Cow::Borrowed),
+    }
+}
+
+fn next_step_of_operator(error: &Error) -> Option<&'static str> {
+    match error {
         Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
         Error::NoVersion { .. } | Error::Pruned { .. } => {
             Some("`statewright stack versions STACK` shows which there are")

@@ -17,9 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::disk::create_private_file;
@@ -74,7 +72,7 @@ const READERS_MAX: usize = 8;
 
 /// The log is carried over to the database when this many bytes were written since the last time, or as soon as
 /// nobody has committed anything for [`IDLE`]. SQLite's own way would do it inside of some caller's commit.
-const CHECKPOINT_AFTER_BYTES: usize = 4_000_000;
+const CHECKPOINT_AFTER_BYTES: usize = 12_000_000;
 
 /// See [`CHECKPOINT_AFTER_BYTES`].
 const IDLE: Duration = Duration::from_millis(500);
@@ -598,8 +596,8 @@ impl Writer {
             _ => None,
         };
         let sent = match free {
-            Some(mut connection) => {
-                let was_quiet = self.shared.write(&mut connection, vec![job]) == 0;
+            Some(connection) => {
+                let was_quiet = self.shared.write(&connection, vec![job]) == 0;
                 drop(connection);
                 if was_quiet { jobs.send(Message::Written) } else { Ok(()) }
             }
@@ -627,7 +625,7 @@ impl Drop for Writer {
 
 impl Writing {
     /// Writes a group, and returns how many bytes were to be carried over before.
-    fn write(&self, connection: &mut Connection, group: Vec<Job>) -> usize {
+    fn write(&self, connection: &Connection, group: Vec<Job>) -> usize {
         let bytes = group.iter().map(bytes_of).sum();
         write_group(connection, group);
         self.bytes_since_checkpoint.fetch_add(bytes, Ordering::Relaxed)
@@ -670,7 +668,7 @@ fn write_groups(writing: &Writing, queue: &mpsc::Receiver<Message>) {
 
 /// Writes what has queued up by the time that the connection is free.
 fn write_queued(writing: &Writing, queue: &mpsc::Receiver<Message>, first: Job) {
-    let mut connection = writing.lock();
+    let connection = writing.lock();
     let mut group_bytes = bytes_of(&first);
     let mut group = vec![first];
     while group_bytes < GROUP_BYTES_MAX
@@ -682,7 +680,7 @@ fn write_queued(writing: &Writing, queue: &mpsc::Receiver<Message>, first: Job) 
         }
     }
     writing.queued.fetch_sub(group.len(), Ordering::Relaxed);
-    writing.write(&mut connection, group);
+    writing.write(&connection, group);
 }
 
 /// Roughly what a job adds to the log: the pages of its values, and one for each write.
@@ -704,7 +702,7 @@ fn checkpoint(connection: &Connection) {
 }
 
 /// Applies the commits of a group in one transaction and then answers all of them.
-fn write_group(connection: &mut Connection, group: Vec<Job>) {
+fn write_group(connection: &Connection, group: Vec<Job>) {
     let outcome = transact(connection, &group);
     for (position, job) in group.into_iter().enumerate() {
         // A caller who has gone away misses the answer only.
@@ -737,15 +735,14 @@ impl GroupFailure {
 }
 
 /// What refused each member, after the transaction is on disk.
-fn transact(connection: &mut Connection, group: &[Job]) -> Result<Vec<Option<Refusal>>, GroupFailure> {
+fn transact(connection: &Connection, group: &[Job]) -> Result<Vec<Option<Refusal>>, GroupFailure> {
     let undone = |error| GroupFailure { error: Arc::new(error), undone: true };
-    // Takes the write lock at once. Beginning as a reader could find the lock taken when it is too late to wait.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(undone)?;
+    let transaction = Open::begin(connection).map_err(undone)?;
     // An error in the middle drops the transaction, which rolls it back: nothing of the group has reached the log's end
     // mark, so nothing of it can come back.
     let refusals = group
         .iter()
-        .map(|job| apply(&transaction, &job.writes))
+        .map(|job| apply(connection, &job.writes))
         .collect::<rusqlite::Result<Vec<_>>>()
         .map_err(undone)?;
     transaction.commit().map_err(|error| {
@@ -756,31 +753,57 @@ fn transact(connection: &mut Connection, group: &[Job]) -> Result<Vec<Option<Ref
     Ok(refusals)
 }
 
+/// A transaction, rolled back when it is dropped without a commit. As that of `rusqlite`, but of statements that are parsed
+/// once: parsing them was a twentieth of a small commit.
+struct Open<'a>(&'a Connection);
+
+impl<'a> Open<'a> {
+    /// Takes the write lock at once. Beginning as a reader could find the lock taken when it is too late to wait.
+    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self(connection))
+    }
+
+    fn commit(self) -> rusqlite::Result<()> {
+        self.0.prepare_cached("COMMIT")?.execute([]).map(drop)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit()
+            && let Err(error) = self.0.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "a transaction of the ledger could not be rolled back");
+        }
+    }
+}
+
 /// Applies one commit, or nothing of it and tells what refused it.
-fn apply(transaction: &Transaction<'_>, writes: &[Write]) -> rusqlite::Result<Option<Refusal>> {
+fn apply(transaction: &Connection, writes: &[Write]) -> rusqlite::Result<Option<Refusal>> {
+    // Most commits are one new item, and need not ask first.
+    if let [Write { key, expect: Expect::Absent, action: WriteAction::Put { revision, expires, value } }] =
+        writes
+    {
+        return Ok(match insert(transaction, NEW, key, *revision, *expires, value)? {
+            0 => Some(Refusal { index: 0, current: find(transaction, key)? }),
+            _ => None,
+        });
+    }
     for (index, write) in writes.iter().enumerate() {
         if !holds(transaction, write)? {
             return Ok(Some(Refusal { index, current: find(transaction, &write.key)? }));
         }
     }
     for Write { key, action, .. } in writes {
-        let (partition, sort) = (key.partition.as_bytes(), key.sort.as_bytes());
         match action {
             WriteAction::Put { revision, expires, value } => {
-                transaction.prepare_cached("REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
-                    params![
-                        partition,
-                        sort,
-                        revision.0.cast_signed(),
-                        expires.map(|instant| instant.0),
-                        value.as_ref()
-                    ],
-                )?;
+                insert(transaction, OVER, key, *revision, *expires, value)?;
             }
             WriteAction::Delete => {
                 transaction
                     .prepare_cached("DELETE FROM items WHERE partition = ?1 AND sort = ?2")?
-                    .execute(params![partition, sort])?;
+                    .execute(params![key.partition.as_bytes(), key.sort.as_bytes()])?;
             }
             WriteAction::Check => {}
         }
@@ -788,8 +811,32 @@ fn apply(transaction: &Transaction<'_>, writes: &[Write]) -> rusqlite::Result<Op
     Ok(None)
 }
 
+/// Writes an item that is not there.
+const NEW: &str = "INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+
+/// Writes an item over whatever is there.
+const OVER: &str = "REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)";
+
+/// Writes one item in this way, and returns how many were written.
+fn insert(
+    transaction: &Connection,
+    way: &'static str,
+    key: &ItemKey,
+    revision: Revision,
+    expires: Option<Timestamp>,
+    value: &[u8],
+) -> rusqlite::Result<usize> {
+    transaction.prepare_cached(way)?.execute(params![
+        key.partition.as_bytes(),
+        key.sort.as_bytes(),
+        revision.0.cast_signed(),
+        expires.map(|instant| instant.0),
+        value
+    ])
+}
+
 /// Whether the write's expectation holds.
-fn holds(transaction: &Transaction<'_>, write: &Write) -> rusqlite::Result<bool> {
+fn holds(transaction: &Connection, write: &Write) -> rusqlite::Result<bool> {
     if write.expect == Expect::Any {
         return Ok(true);
     }
@@ -853,7 +900,7 @@ mod tests {
             vec![put("a", Expect::Revision(Revision(1)), 3), put("c", Expect::Absent, 3)],
             vec![put("a", Expect::Revision(Revision(1)), 4)],
         ]);
-        write_group(&mut writer(&path), jobs);
+        write_group(&writer(&path), jobs);
 
         let revision_in_the_way = |answer: Answer| match answer {
             Err(CommitError::Refused(refusal)) => (refusal.index, refusal.current.unwrap().revision),
@@ -879,11 +926,11 @@ mod tests {
         drop(SqliteLedger::open_or_create(&path).unwrap());
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let mut writer = writer(&path);
+        let writer = writer(&path);
         let commits = || vec![vec![put("a", Expect::Absent, 1)], vec![put("a", Expect::Absent, 2)]];
 
         let (jobs, answers) = group(commits());
-        write_group(&mut writer, jobs);
+        write_group(&writer, jobs);
         for mut answer in answers {
             let answer = answer.try_recv().unwrap();
             assert!(matches!(answer, Err(CommitError::Port(PortError::NotDone { .. }))), "{answer:?}");
@@ -892,7 +939,7 @@ mod tests {
 
         other.execute_batch("ROLLBACK").unwrap();
         let (jobs, mut answers) = group(commits());
-        write_group(&mut writer, jobs);
+        write_group(&writer, jobs);
         assert!(answers.iter_mut().next().unwrap().try_recv().unwrap().is_ok());
         assert_eq!(sorts(&path), ["a"]);
     }
@@ -902,7 +949,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
-        let mut writer = writer(&path);
+        let writer = writer(&path);
         // Stands for a full disk at the second member.
         writer
             .execute_batch(
@@ -912,7 +959,7 @@ mod tests {
             .unwrap();
         let (jobs, answers) =
             group(vec![vec![put("a", Expect::Absent, 1)], vec![put("b", Expect::Absent, 2)]]);
-        write_group(&mut writer, jobs);
+        write_group(&writer, jobs);
         for mut answer in answers {
             let answer = answer.try_recv().unwrap();
             assert!(matches!(answer, Err(CommitError::Port(PortError::NotDone { .. }))), "{answer:?}");
@@ -925,7 +972,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
-        let mut writer = writer(&path);
+        let writer = writer(&path);
         // A deferred constraint is checked by COMMIT, so it stands for any failure there.
         writer
             .execute_batch(
@@ -938,7 +985,7 @@ mod tests {
             .unwrap();
         let (jobs, answers) =
             group(vec![vec![put("a", Expect::Absent, 1)], vec![put("a", Expect::Absent, 2)]]);
-        write_group(&mut writer, jobs);
+        write_group(&writer, jobs);
         for mut answer in answers {
             let answer = answer.try_recv().unwrap();
             assert!(matches!(answer, Err(CommitError::Port(PortError::Unknown { .. }))), "{answer:?}");
@@ -959,7 +1006,7 @@ mod tests {
             ledger.commit(vec![write]).await.unwrap();
         }
         let log = std::fs::metadata(folder.path().join("ledger.sqlite-wal")).unwrap().len();
-        assert!(log < 10_000_000, "30 MB were written, and the log has {log} bytes");
+        assert!(log < 20_000_000, "30 MB were written, and the log has {log} bytes");
     }
 
     #[tokio::test]

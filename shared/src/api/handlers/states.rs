@@ -1,44 +1,53 @@
 //! Terraform states for consoles and commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::read::Parameters;
 use super::{Answer, json, json_gzip, nothing, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::path::{OrgPath, OtherPath, StatePath, WhichPath};
+use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
 use crate::api::trail::Trail;
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress};
+use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Violation, read_changes};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
+use crate::services::outputs::{Kind, Named, Source, Valued, With};
 use crate::services::state_locks::{self, Held};
 use crate::services::state_versions::Which;
-use crate::services::states::{self, Edit, Located, Place, WithLock};
-use crate::services::{Error, state_versions, state_writes};
+use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, WithLock};
+use crate::services::{
+    Error, label_compliance, label_policy, outputs, state_schemas, state_versions, state_writes,
+};
 use crate::wire::tfstate::{
-    AllRejected, Difference, ListedLock, Lock, Locks, NewState, Outputs, Rejected, Restored,
-    State as WireState, StateEdit, StateSummary, States, Version, Versions, WithReason,
+    AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
+    NewLabelPolicy, NewState, NotCompliant, Outputs, OutputsOf, Rejected, RemovedStates, Restored, Schemas,
+    SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States, ValuedOutput,
+    Version, Versions, WithReason,
 };
 
-/// A page of an organization's states, of one project or of all.
+/// What follows `?` where a name may stand more than once.
+type Pairs = Query<Vec<(String, String)>>;
+
+/// A page of an organization's states: of one project or of all, those that a filter finds.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(mut query): Parameters,
+    Query(query): Pairs,
 ) -> Answer {
     caller.check_org(&org)?;
-    let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
-    let project = query.remove("project").map(|project| ProjectName::parse(&project)).transpose()?;
-    let (listed, next) = states::list(&app, &caller, &org, project.as_ref(), after).await?;
+    let (filter, after) = list_filter(query)?;
+    let (listed, next) = states::list(&app, &caller, &org, &filter, after).await?;
     let summary = |states::Listed { address, entry }| StateSummary {
         id: entry.id.to_string(),
         project: address.project.into(),
@@ -48,17 +57,118 @@ pub(crate) async fn list(
         bytes: entry.bytes,
         resource_count: entry.resource_count,
         last_write: entry.last_write.map(Timestamp::to_rfc3339),
+        labels: entry.labels,
     };
     json(&States {
         states: listed.into_iter().map(summary).collect(),
-        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+        continuation_token: write_position(next),
     })
+}
+
+/// Labels in one query.
+const LABELS_ASKED_MAX: usize = 32;
+
+fn list_filter(query: Vec<(String, String)>) -> Result<(ListFilter, Option<String>), Error> {
+    let (mut filter, mut after) = (ListFilter::default(), None);
+    for (name, value) in query {
+        match name.as_str() {
+            "continuationToken" => after = Some(parse_position(&value)?),
+            "project" => filter.project = Some(ProjectName::parse(&value)?),
+            "filter" => {
+                let parsed = Filter::parse(&value).map_err(|error| Error::Invalid(error.to_string()))?;
+                filter.filter = Some(parsed);
+            }
+            "label" => {
+                let (key, value) = value.split_once('=').ok_or_else(|| {
+                    Error::Invalid("a label to be listed by is written key=value".to_owned())
+                })?;
+                let key = LabelKey::parse(key).map_err(|error| Error::Invalid(error.to_string()))?;
+                if filter.labels.len() == LABELS_ASKED_MAX {
+                    return Err(Error::Invalid(format!("{LABELS_ASKED_MAX} labels at most")));
+                }
+                filter.labels.push((key, value.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    Ok((filter, after))
+}
+
+/// Where a page of a list begins, as the one before it said.
+fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {
+    query.get("continuationToken").map(|token| parse_position(token)).transpose()
 }
 
 fn parse_position(token: &str) -> Result<String, Error> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.filter(|after| after.len() <= 256).ok_or_else(|| {
+    decoded.filter(|after| after.len() <= 512).ok_or_else(|| {
         Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })
+}
+
+/// A token is safe in a URL without being escaped.
+fn write_position(next: Option<String>) -> Option<String> {
+    next.map(|next| URL_SAFE_NO_PAD.encode(next))
+}
+
+/// A page of the states of an organization that were removed and can be brought back.
+pub(crate) async fn removed(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let (listed, next) = states::list_removed(&app, &caller, &org, position(&query)?).await?;
+    let shown = |states::ListedRemoved { address, removed, until }| {
+        ListedRemoved::of(address.project.into(), address.state.into(), removed, until)
+    };
+    let states = listed.into_iter().map(shown).collect();
+    json(&RemovedStates { states, continuation_token: write_position(next) })
+}
+
+/// What an organization demands of the labels of its states.
+pub(crate) async fn label_policy(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    json(&ShownLabelPolicy::from(label_policy::get(&app, &caller, &org).await?))
+}
+
+/// Replaces that. Sent again after a lost answer, it is done.
+pub(crate) async fn set_label_policy(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    trail: Trail,
+    body: Body,
+) -> Answer {
+    caller.check_org(&org)?;
+    let NewLabelPolicy { version, policy } = body.parse()?;
+    let stored = label_policy::replace(&app, &caller, &org, version, policy).await?;
+    trail.detail(format!("version {}", stored.version));
+    json(&ShownLabelPolicy::from(Some(stored)))
+}
+
+/// Which states of a page do not keep to it.
+pub(crate) async fn compliance(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Pairs,
+) -> Answer {
+    caller.check_org(&org)?;
+    let (filter, after) = list_filter(query)?;
+    let report = label_compliance::report(&app, &caller, &org, &filter, after).await?;
+    let shown = |(states::Listed { address, entry }, violations): (_, Vec<Violation>)| NotCompliant {
+        id: entry.id.to_string(),
+        project: address.project.into(),
+        state: address.state.into(),
+        labels: entry.labels,
+        violations: violations.into_iter().map(Into::into).collect(),
+    };
+    json(&Compliance {
+        policy_version: report.policy_version,
+        checked: report.checked,
+        states: report.found.into_iter().map(shown).collect(),
+        continuation_token: write_position(report.next),
     })
 }
 
@@ -75,8 +185,13 @@ pub(crate) async fn create(
     let address = StateAddress::parse(org.as_str(), &new.project, new.state.as_deref())?;
     trail.state(&Place::Name(address.clone()));
     let id = new.id.as_deref().map(parse_id).transpose()?;
-    let Located { id, head } = states::create(&app, &caller, &address, id, new.policy).await?;
+    let beginning = Beginning { id, policy: new.policy, labels: parse_labels(new.labels)? };
+    let Located { id, head } = states::create(&app, &caller, &address, &beginning).await?;
     json(&WireState::of(id.to_string(), head.value, None))
+}
+
+fn parse_labels(sent: Option<BTreeMap<String, Value>>) -> Result<LabelChanges, Error> {
+    read_changes(&sent.unwrap_or_default()).map_err(|error| Error::Invalid(error.to_string()))
 }
 
 fn parse_id(id: &str) -> Result<StateId, Error> {
@@ -91,7 +206,8 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place)
     }
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
-    json(&WireState::of(found.id.to_string(), found.head.value, lock))
+    let outputs = state_schemas::outputs(&app, &found).await?;
+    json(&WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) })
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
@@ -100,7 +216,7 @@ fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
     Some(Lock::of(holder, expired, app.now()))
 }
 
-/// Renames a state, or changes its policy.
+/// Renames a state, or changes its labels or its policy.
 pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
@@ -122,7 +238,11 @@ pub(crate) async fn edit(
     if let Some(address) = &address {
         trail.detail(format!("to {}/{}", address.project, address.state));
     }
-    let edit = Edit { address, policy: edit.policy };
+    let labels = parse_labels(edit.labels)?;
+    if !labels.is_empty() {
+        trail.detail(format!("labels {}", labels.keys().map(LabelKey::as_str).collect::<Vec<_>>().join(" ")));
+    }
+    let edit = Edit { address, policy: edit.policy, labels };
     let Located { head, .. } = states::edit(&app, &caller, &Place::Id(id), &edit).await?;
     json(&WireState::of(id.to_string(), head.value, None))
 }
@@ -158,11 +278,10 @@ pub(crate) async fn locks(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(mut query): Parameters,
+    Query(query): Parameters,
 ) -> Answer {
     caller.check_org(&org)?;
-    let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
-    let (held, next) = state_locks::list(&app, &caller, &org, after).await?;
+    let (held, next) = state_locks::list(&app, &caller, &org, position(&query)?).await?;
     let now = app.now();
     let listed = |Held { state, holder, has_expired }| ListedLock {
         state_id: state.entry.id.to_string(),
@@ -170,10 +289,7 @@ pub(crate) async fn locks(
         state: state.address.state.into(),
         lock: Lock::of(holder, has_expired, now),
     };
-    json(&Locks {
-        locks: held.into_iter().map(listed).collect(),
-        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
-    })
+    json(&Locks { locks: held.into_iter().map(listed).collect(), continuation_token: write_position(next) })
 }
 
 /// Who holds a state's lock; `null` if nobody does.
@@ -311,7 +427,7 @@ pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(p
 /// The current outputs with their values.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let found = state_versions::outputs(&app, &caller, &place).await?;
-    let state_versions::Outputs { version, outputs, .. } =
+    let state_versions::Outputs { version, outputs, judged, .. } =
         found.ok_or_else(|| Error::NoState(place.to_string()))?;
     let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
     let parse = |outputs: Vec<(String, String)>| {
@@ -320,5 +436,84 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
             .map(|(name, text)| Ok((name, RawValue::from_string(text).map_err(broken)?)))
             .collect::<Result<BTreeMap<_, _>, Error>>()
     };
-    json(&Outputs { version, encrypted: outputs.is_none(), outputs: outputs.map(parse).transpose()? })
+    let validity = judged.into_iter().filter_map(|output| Some((output.name, output.validity?))).collect();
+    let encrypted = outputs.is_none();
+    json(&Outputs { version, encrypted, validity, outputs: outputs.map(parse).transpose()? })
+}
+
+/// What the outputs may be.
+pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+    let state_schemas::Schemas { schemas, outputs, .. } = state_schemas::get(&app, &caller, &place).await?;
+    json(&Schemas::of(schemas, &outputs))
+}
+
+/// Changes that. Nothing that was written is refused for it later, or now.
+pub(crate) async fn set_schemas(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+    JsonBody(edit): JsonBody<SchemasEdit>,
+) -> Answer {
+    let sent = edit.outputs.unwrap_or_default().into_iter();
+    let outputs =
+        sent.map(|(name, schema)| (name, Some(schema).filter(|schema| !schema.is_null()))).collect();
+    let edit = state_schemas::Edit { outputs, infer: edit.infer };
+    let edited = state_schemas::edit(&app, &caller, &place, &edit).await?;
+    trail.state_named(&edited.address);
+    json(&Schemas::of(edited.schemas, &edited.outputs))
+}
+
+/// A page of an organization's stacks and states, each with the names of its outputs.
+pub(crate) async fn all_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
+    let (listed, next) = outputs::list(&app, &caller, &org, project.as_ref(), position(&query)?).await?;
+    let named = |Named { name, is_secret }| NamedOutput { name, secret: is_secret };
+    let shown = |listed| with_outputs(listed, |output| Ok(named(output)));
+    let sources = listed.into_iter().map(shown).collect::<Result<_, Error>>()?;
+    json(&AllOutputs { sources, continuation_token: write_position(next) })
+}
+
+fn with_outputs<T, U>(
+    (source, outputs): With<T>,
+    shown: impl Fn(T) -> Result<U, Error>,
+) -> Result<OutputsOf<U>, Error> {
+    let Source { kind, id, project, name, version } = source;
+    let kind = match kind {
+        Kind::Stack => "stack",
+        Kind::State => "tfstate",
+    };
+    let outputs = outputs.map(|outputs| outputs.into_iter().map(shown).collect()).transpose()?;
+    Ok(OutputsOf { kind, id, project: project.into(), name, version, outputs })
+}
+
+fn valued(Valued { named: Named { name, is_secret }, value }: Valued) -> Result<ValuedOutput, Error> {
+    let value = RawValue::from_string(value)
+        .map_err(|error| Error::Broken(format!("an output does not read back: {error}")))?;
+    Ok(ValuedOutput { name, secret: is_secret, value })
+}
+
+/// The outputs of a stack with their values.
+pub(crate) async fn stack_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    json(&with_outputs(outputs::of_stack(&app, &caller, &address).await?, valued)?)
+}
+
+/// The outputs of a state with their values, in the same shape.
+pub(crate) async fn state_outputs(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+) -> Answer {
+    let Place::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    json(&with_outputs(outputs::of_state(&app, &caller, &address).await?, valued)?)
 }

@@ -92,6 +92,29 @@ pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
     })
 }
 
+/// The outputs of a stack, each with its JSON text, from the text `{"outputs":{…}}` that is kept of them.
+///
+/// # Errors
+/// If it is none.
+pub fn read_outputs(text: &[u8]) -> Result<Vec<(String, &str)>, DeploymentError> {
+    let mut outputs = Vec::new();
+    let mut reader = Reader::from_bytes(text)?;
+    reader.object(|reader, key| {
+        if key.name != "outputs" {
+            return reader.raw().map(drop);
+        }
+        reader
+            .optional(|reader| {
+                reader.object(|reader, key| {
+                    outputs.push((key.name.into_owned(), reader.raw()?.trim_ascii_end()));
+                    Ok(())
+                })
+            })
+            .map(drop)
+    })?;
+    Ok(outputs)
+}
+
 /// Do two untyped deployments hold the same state, text for text: version and features, resources, pending
 /// operations, secrets provider, metadata, snippets and extensions? The manifest and members that we do not know do
 /// not count.

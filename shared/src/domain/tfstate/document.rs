@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::{self, Malformed, Reader};
 use super::index::Index;
+use super::schema::Validity;
 
 /// Why a body is no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +27,9 @@ pub struct Output {
     /// Whether its configuration calls it sensitive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
+    /// How it stands to its schema; `None` where its state has no schemas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<Validity>,
 }
 
 /// What a server reads of a state.
@@ -125,7 +129,7 @@ fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
             count += 1;
             if outputs.len() < OUTPUTS_MAX {
                 let name = key.name.chars().take(TEXT_BYTES_MAX).collect();
-                outputs.push(Output { name, sensitive: is_sensitive(output) });
+                outputs.push(Output { name, sensitive: is_sensitive(output), validity: None });
             }
             Ok(())
         })

@@ -4,11 +4,24 @@
 //! a write be judged; nothing of it is ever repaired.
 
 mod document;
+mod filter;
 mod index;
 mod judge;
+mod label_policy;
+mod labels;
 mod lock;
+mod schema;
 
 pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
+pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use index::{Changes, Index, NAMED_MAX};
 pub use judge::{Current, Policy, Refused, Sent, Taken, Verdict, judge};
+pub use label_policy::{InvalidPolicy, LabelPolicy, Rule, Violation};
+pub use labels::{
+    InvalidLabel, LABEL_BYTES_MAX, LABELS_MAX, LabelChanges, LabelKey, LabelNumber, LabelValue, Labels,
+    merged, read_changes,
+};
 pub use lock::{InvalidLock, LockInfo};
+pub use schema::{
+    Checked, InvalidSchema, SCHEMA_BYTES_MAX, Schema, Standing, Steps, Validity, infer, judge_outputs,
+};

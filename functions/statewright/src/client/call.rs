@@ -1,0 +1,99 @@
+//! What is asked of a server.
+
+use axum::http::Method;
+use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// What stands for itself in a path or a query (RFC 3986, section 2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A request before it is one: of which server and as whom, its client knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(super) method: Method,
+    /// Behind the server's address, with its query.
+    pub(super) target: String,
+    pub(super) body: Bytes,
+    repeatable: bool,
+}
+
+impl Call {
+    /// `GET` of the path with these parts. May be repeated.
+    pub(crate) fn get<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(Method::GET, path).repeatable()
+    }
+
+    /// `POST` to the path with these parts.
+    pub(crate) fn post<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    /// `PATCH` of the path with these parts. May be repeated.
+    pub(crate) fn patch<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(Method::PATCH, path).repeatable()
+    }
+
+    /// `PUT` to the path with these parts. May be repeated.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no command puts anything yet"))]
+    pub(crate) fn put<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(Method::PUT, path).repeatable()
+    }
+
+    /// `DELETE` of the path with these parts.
+    pub(crate) fn delete<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    fn new<'a>(method: Method, path: impl IntoIterator<Item = &'a str>) -> Self {
+        let parts = path.into_iter().map(|part| format!("/{}", utf8_percent_encode(part, ESCAPED)));
+        Self { method, target: parts.collect(), body: Bytes::new(), repeatable: false }
+    }
+
+    /// With a parameter in its query.
+    #[must_use]
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        let before = if self.target.contains('?') { '&' } else { '?' };
+        let (name, value) = (utf8_percent_encode(name, ESCAPED), utf8_percent_encode(value, ESCAPED));
+        self.target.push_str(&format!("{before}{name}={value}"));
+        self
+    }
+
+    /// With this JSON as its body.
+    #[must_use]
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.text(body.to_string())
+    }
+
+    /// With this text, which is JSON, as its body.
+    #[must_use]
+    pub(crate) fn text(mut self, text: impl Into<Bytes>) -> Self {
+        self.body = text.into();
+        self
+    }
+
+    /// A second delivery of it changes nothing, so it is sent again where its answer is lost.
+    #[must_use]
+    pub(crate) fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.repeatable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_or_a_parameter_stays_one_whatever_is_in_it() {
+        let call =
+            Call::get(["api", "orgs", "a/../b?c"]).query("filter", "env == \"dev\" && x=1#").query("a", "b");
+        let expected = "/api/orgs/a%2F..%2Fb%3Fc?filter=env%20%3D%3D%20%22dev%22%20%26%26%20x%3D1%23&a=b";
+        assert_eq!(call.target, expected);
+        assert!(Call::put(["x"]).is_repeatable() && !Call::post(["x"]).is_repeatable());
+    }
+}

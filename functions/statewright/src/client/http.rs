@@ -1,0 +1,171 @@
+//! The connection: HTTP/1.1, with TLS by the platform's roots (or those of `SSL_CERT_FILE`), through the proxy that the
+//! environment names for HTTPS, as it is for `tofu` and `pulumi`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use axum::body::{Body, to_bytes};
+use axum::http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT,
+};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::TokioExecutor;
+use rustls::ClientConfig;
+use rustls::crypto::ring;
+use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::services::texts;
+
+use super::call::Call;
+use super::failure::Failure;
+use super::settings::Settings;
+
+/// For a connection to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// For an answer to begin, beside what the body takes to be sent.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// The slowest that a body may be sent or read at.
+const BYTES_PER_SECOND: u64 = 32 * 1024;
+
+/// The longest answer that is read: above the longest state that a server takes, whichever way it is set up.
+const ANSWER_BYTES_MAX: usize = 600 << 20;
+
+/// Redirects lose bodies and methods, so none is followed.
+const AGENT: &str = concat!("statewright/", env!("CARGO_PKG_VERSION"));
+
+/// The way to one server.
+pub(super) struct Http(Way);
+
+enum Way {
+    Straight(Client<HttpsConnector<HttpConnector>, Body>),
+    ByProxy(Client<HttpsConnector<Tunnel<HttpConnector>>, Body>),
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Http")
+    }
+}
+
+impl Http {
+    /// A way to this server; nothing is opened yet.
+    ///
+    /// # Errors
+    /// If the platform has no certificates to trust, for HTTPS.
+    pub(super) fn to(server: &ServerUrl) -> anyhow::Result<Self> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_connect_timeout(Some(CONNECT));
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let uri: Uri = server.as_str().parse().context("the server's address is no URI")?;
+        let is_secure = uri.scheme_str() == Some("https");
+        let proxy = is_secure.then(|| Matcher::from_env().intercept(&uri)).flatten();
+        let builder = || {
+            let builder = HttpsConnectorBuilder::new();
+            if is_secure {
+                builder
+                    .with_provider_and_native_roots(ring::default_provider())
+                    .context("no certificate authority is known here; SSL_CERT_FILE may name a file of them")
+            } else {
+                // Never asked for: no host is reached by it.
+                let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+                    .with_safe_default_protocol_versions()
+                    .context("the TLS library knows no version")?
+                    .with_root_certificates(rustls::RootCertStore::empty())
+                    .with_no_client_auth();
+                Ok(builder.with_tls_config(config))
+            }
+        };
+        let client = Client::builder(TokioExecutor::new());
+        Ok(Self(match proxy {
+            Some(proxy) => {
+                let tunnel = Tunnel::new(proxy.uri().clone(), tcp);
+                let tunnel = match proxy.basic_auth() {
+                    Some(auth) => tunnel.with_auth(auth.clone()),
+                    None => tunnel,
+                };
+                let connector = builder()?.https_or_http().enable_http1().wrap_connector(tunnel);
+                Way::ByProxy(client.clone().build(connector))
+            }
+            None => {
+                let connector = builder()?.https_or_http().enable_http1().wrap_connector(tcp);
+                Way::Straight(client.clone().build(connector))
+            }
+        }))
+    }
+
+    /// Sends a call once.
+    pub(super) async fn send(&self, call: &Call, settings: &Settings) -> Result<Bytes, Failure> {
+        let server = &settings.server;
+        let no_answer = |source: anyhow::Error| Failure::NoAnswer { server: server.clone(), source };
+        let request = request(call, settings)
+            .map_err(|source| Failure::Unreachable { server: server.clone(), source })?;
+        let length = u64::try_from(call.body.len()).unwrap_or(u64::MAX);
+        let patience = ANSWER + Duration::from_secs(length / BYTES_PER_SECOND);
+        let answered = match &self.0 {
+            Way::Straight(client) => tokio::time::timeout(patience, client.request(request)).await,
+            Way::ByProxy(client) => tokio::time::timeout(patience, client.request(request)).await,
+        };
+        let response = answered
+            .map_err(|_| no_answer(anyhow!("nothing came within {} s", patience.as_secs())))?
+            .map_err(|error| match error.is_connect() {
+                true => Failure::Unreachable { server: server.clone(), source: error.into() },
+                false => no_answer(error.into()),
+            })?;
+        let (status, headers, body) = read(response).await.map_err(no_answer)?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        if status.is_redirection() {
+            let to = headers.get("location").and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
+            return Err(Failure::strange(server, format_args!("it sends its clients to {to}")));
+        }
+        let text = |name: &str| headers.get(name)?.to_str().ok();
+        let pause = text(RETRY_AFTER.as_str()).and_then(|after| after.parse().ok()).map(Duration::from_secs);
+        let request = text("x-pulumi-request-id");
+        Err(Failure::refused(server, settings.token_from, status, pause, request, &body))
+    }
+}
+
+fn request(call: &Call, settings: &Settings) -> anyhow::Result<Request<Body>> {
+    let uri = format!("{}{}", settings.server, call.target);
+    let mut token = HeaderValue::try_from(format!("token {}", settings.token.as_str()))
+        .context("the token has characters that no token has")?;
+    token.set_sensitive(true);
+    let mut request =
+        Request::builder().method(call.method.clone()).uri(uri).body(Body::from(call.body.clone()))?;
+    let headers = request.headers_mut();
+    headers.insert(AUTHORIZATION, token);
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    if !call.body.is_empty() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    Ok(request)
+}
+
+async fn read(response: Response<Incoming>) -> anyhow::Result<(StatusCode, HeaderMap, Bytes)> {
+    let (parts, body) = response.into_parts();
+    let length = u64::try_from(ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    let patience = Duration::from_secs(length / BYTES_PER_SECOND);
+    let body = tokio::time::timeout(patience, to_bytes(Body::new(body), ANSWER_BYTES_MAX))
+        .await
+        .context("its answer came too slowly")?
+        .context("its answer broke off")?;
+    let body = match parts.headers.get(CONTENT_ENCODING) {
+        Some(coding) if coding == "gzip" => texts::gunzip(&body).context("its answer is no gzip")?.into(),
+        _ => body,
+    };
+    Ok((parts.status, parts.headers, body))
+}

@@ -1,0 +1,199 @@
+//! The link of a folder: the file that says which state of which server a configuration belongs to, so that commands in that
+//! folder, and in those below it, need no name. It holds no token and may be committed.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use serde::{Deserialize, Serialize};
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::StateAddress;
+use statewright_shared::domain::server_url::ServerUrl;
+
+use crate::managed;
+
+/// The file's name.
+pub(crate) const FILE: &str = ".statewright.json";
+
+/// The format that this program writes. It reads those up to it.
+const FORMAT: u32 = 1;
+
+/// More is no link.
+const BYTES_MAX: u64 = 64 * 1024;
+
+/// Which state of which server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The server.
+    pub(crate) server: ServerUrl,
+    /// The state's name when the link was made: what people are told.
+    pub(crate) address: StateAddress,
+    /// The state.
+    pub(crate) id: StateId,
+}
+
+/// A link that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Linked {
+    /// What it says.
+    pub(crate) link: Link,
+    /// The folder that it lies in.
+    pub(crate) folder: PathBuf,
+}
+
+/// The file's text.
+#[derive(Serialize, Deserialize)]
+struct Text {
+    format: u32,
+    server: String,
+    organization: String,
+    project: String,
+    state: String,
+    id: String,
+}
+
+impl Link {
+    fn parse(text: &[u8]) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        // First, since a newer one may have other members.
+        let Format { format } = serde_json::from_slice(text).context("it is not the JSON of a link")?;
+        ensure!(format <= FORMAT, "it has format {format}, which a newer statewright wrote; use that one");
+        let text: Text = serde_json::from_slice(text).context("it is not the JSON of a link")?;
+        let id = StateId::parse(&text.id).with_context(|| format!("{:?} is no id of a state", text.id))?;
+        let address = StateAddress::parse(&text.organization, &text.project, Some(&text.state))?;
+        Ok(Self { server: ServerUrl::parse(&text.server)?, address, id })
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        let StateAddress { org, project, state } = &self.address;
+        let text = Text {
+            format: FORMAT,
+            server: self.server.to_string(),
+            organization: org.to_string(),
+            project: project.to_string(),
+            state: state.to_string(),
+            id: self.id.to_string(),
+        };
+        Ok(serde_json::to_string_pretty(&text).context("a link cannot be written as JSON")? + "\n")
+    }
+
+    /// Writes the link into this folder, in the place of another one.
+    ///
+    /// # Errors
+    /// If the folder cannot be written to.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<PathBuf> {
+        let file = folder.join(FILE);
+        managed::replace(&file, &self.text()?)?;
+        Ok(file)
+    }
+}
+
+impl Linked {
+    /// Finds the link of this folder, or of the nearest one above it that has one.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read, or that belongs to another user, who may want to know the token.
+    pub(crate) fn find(folder: &Path) -> anyhow::Result<Option<Self>> {
+        for folder in folder.ancestors() {
+            let file = folder.join(FILE);
+            let opened = match fs::File::open(&file) {
+                Ok(opened) => opened,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    continue;
+                }
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+            };
+            let link = read(opened).with_context(|| {
+                format!(
+                    "{} is no link to a state; `statewright state init --force STATE` writes a new one",
+                    file.display()
+                )
+            })?;
+            return Ok(Some(Self { link, folder: folder.to_owned() }));
+        }
+        Ok(None)
+    }
+}
+
+fn read(file: fs::File) -> anyhow::Result<Link> {
+    let owner = file.metadata().context("it cannot be looked at")?.uid();
+    let is_trusted = owner == 0 || owner == rustix::process::geteuid().as_raw();
+    if !is_trusted {
+        bail!("it belongs to another user, and would have your token sent to the server that it names");
+    }
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text).context("it cannot be read")?;
+    Link::parse(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "019b7c3a-0000-7000-8000-000000000001";
+
+    fn link() -> Link {
+        Link {
+            server: ServerUrl::parse("https://state.example.com/base").unwrap(),
+            address: StateAddress::parse("acme", "net", Some("prod")).unwrap(),
+            id: StateId::parse(ID).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_link_is_found_from_below_and_the_nearest_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let below = home.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        assert_eq!(Linked::find(&below).unwrap(), None);
+        link().write(home.path()).unwrap();
+        assert_eq!(
+            Linked::find(&below).unwrap().unwrap(),
+            Linked { link: link(), folder: home.path().into() }
+        );
+        let nearer = Link { server: ServerUrl::parse("http://127.0.0.1:1").unwrap(), ..link() };
+        nearer.write(&home.path().join("a")).unwrap();
+        assert_eq!(Linked::find(&below).unwrap().unwrap().link, nearer);
+        let left: Vec<_> =
+            fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2, "nothing else is left: {left:?}");
+    }
+
+    #[test]
+    fn a_link_reads_as_it_is_documented() {
+        let text = link().text().unwrap();
+        let expected = format!(
+            "{{\n  \"format\": 1,\n  \"server\": \"https://state.example.com/base\",\n  \"organization\": \"acme\",\n  \
+             \"project\": \"net\",\n  \"state\": \"prod\",\n  \"id\": \"{ID}\"\n}}\n"
+        );
+        assert_eq!(text, expected);
+        assert_eq!(Link::parse(text.as_bytes()).unwrap(), link());
+    }
+
+    #[test]
+    fn what_is_no_link_is_refused_with_its_place_and_a_way_out() {
+        let home = tempfile::tempdir().unwrap();
+        let good = link().text().unwrap();
+        for (bad, why) in [
+            ("", "not the JSON of a link"),
+            ("[]", "not the JSON of a link"),
+            ("{\"format\":1}", "not the JSON of a link"),
+            (&good.replace(ID, "1"), "no id of a state"),
+            (&good.replace("acme", "a"), "organization name"),
+            (&good.replace("https://", "ftp://"), "server address"),
+            ("{\"format\":2,\"of\":\"the future\"}", "a newer statewright"),
+        ] {
+            fs::write(home.path().join(FILE), bad).unwrap();
+            let refused = format!("{:#}", Linked::find(home.path()).unwrap_err());
+            assert!(
+                refused.contains(why) && refused.contains(FILE) && refused.contains("state init"),
+                "{refused}"
+            );
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Which server is asked, as whom, and for which organization.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use directories::BaseDirs;
+use serde::Deserialize;
+use statewright_shared::domain::names::OrgName;
+use statewright_shared::domain::server_url::ServerUrl;
+
+use crate::args;
+
+/// Which server, and for whom. Variables are read apart from options, so that an empty one counts as none.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct At {
+    /// The server [env: STATEWRIGHT_URL] [default: that of the folder's .statewright.json, else of PULUMI_BACKEND_URL, else
+    /// that of `pulumi login`].
+    #[arg(long, value_name = "URL", value_parser = args::server_url, global = true, help_heading = "Server")]
+    pub(crate) server: Option<ServerUrl>,
+    /// The organization [env: STATEWRIGHT_ORG] [default: that of the folder's .statewright.json, else your own].
+    #[arg(long, value_name = "NAME", value_parser = args::organization, global = true, help_heading = "Server")]
+    pub(crate) org: Option<OrgName>,
+    /// Talk to a server on another machine without TLS, so that whoever is between can read the token and the states [env:
+    /// STATEWRIGHT_ALLOW_HTTP=true].
+    #[arg(long, global = true, help_heading = "Server")]
+    pub(crate) allow_http: bool,
+}
+
+/// An access token. Shown to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Token(String);
+
+impl Token {
+    /// What is sent.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// What a client works with.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) server: ServerUrl,
+    pub(super) token: Token,
+    /// Where the token was found.
+    pub(super) token_from: &'static str,
+    /// The organization, if one was named.
+    pub(super) org: Option<OrgName>,
+}
+
+/// What the environment says.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Environment {
+    variables: BTreeMap<&'static str, String>,
+    /// What `pulumi login` left.
+    credentials: Credentials,
+}
+
+/// The file in which Pulumi's CLI keeps its logins (pulumi v3.274.1, `sdk/go/common/workspace/creds.go`).
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Credentials {
+    current: String,
+    access_tokens: BTreeMap<String, String>,
+}
+
+const URL: &str = "STATEWRIGHT_URL";
+const ORG: &str = "STATEWRIGHT_ORG";
+const ALLOW_HTTP: &str = "STATEWRIGHT_ALLOW_HTTP";
+const TOKEN: &str = "STATEWRIGHT_TOKEN";
+const PULUMI_URL: &str = "PULUMI_BACKEND_URL";
+const PULUMI_TOKEN: &str = "PULUMI_ACCESS_TOKEN";
+const PULUMI_LOGIN: &str = "`pulumi login`";
+
+impl Environment {
+    /// That of this process, and the file that it leads to.
+    pub(super) fn of_this_process() -> Self {
+        let variable = |name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?));
+        let variables = [URL, ORG, ALLOW_HTTP, TOKEN, PULUMI_URL, PULUMI_TOKEN]
+            .into_iter()
+            .filter_map(variable)
+            .collect();
+        Self { variables, credentials: credentials().unwrap_or_default() }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+}
+
+/// A file that is missing or that cannot be read is as one without logins: whoever needs one is told to log in.
+fn credentials() -> Option<Credentials> {
+    let folder = |name| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = folder("PULUMI_CREDENTIALS_PATH")
+        .or_else(|| folder("PULUMI_HOME"))
+        .or_else(|| Some(BaseDirs::new()?.home_dir().join(".pulumi")))?;
+    match fs::read(folder.join("credentials.json")) {
+        Ok(text) => serde_json::from_slice(&text).ok(),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(_) => None,
+    }
+}
+
+/// Finds out the server, which the folder may name, then the token for it, then the organization if one is named.
+pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment) -> anyhow::Result<Settings> {
+    let of_pulumi = |url: &str| {
+        // It may log in to a bucket or a folder, which is nothing of ours.
+        (url.starts_with("http://") || url.starts_with("https://"))
+            .then(|| ServerUrl::parse(url))
+            .and_then(Result::ok)
+    };
+    let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
+    let server = (at.server.clone())
+        .or(of_us)
+        .or_else(|| of_folder.cloned())
+        .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
+        .or_else(|| of_pulumi(&env.credentials.current))
+        .context(
+            "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
+             with `pulumi login`",
+        )?;
+    let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
+    if !is_allowed && !is_private(&server) {
+        bail!(
+            "{server} is on another machine and without TLS, so that whoever is between could read the token and the states: \
+             use https://, or say --allow-http if that network is yours"
+        );
+    }
+    let (token, token_from) = token(&server, env).with_context(|| {
+        format!(
+            "no access token for {server} is known: set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN, or `pulumi login {server}`; \
+             `statewright token create` makes one at the server"
+        )
+    })?;
+    let token = Token(token.trim().to_owned());
+    let org = match &at.org {
+        Some(org) => Some(org.clone()),
+        None => env.get(ORG).map(OrgName::parse).transpose().context(ORG)?,
+    };
+    Ok(Settings { server, token, token_from, org })
+}
+
+fn token(server: &ServerUrl, env: &Environment) -> Option<(String, &'static str)> {
+    if let Some(token) = env.get(TOKEN) {
+        return Some((token.to_owned(), TOKEN));
+    }
+    // The one of Pulumi is for the server of Pulumi: a folder's file must not have it sent to another one.
+    let is_for_it = env.get(PULUMI_URL).is_none_or(|url| server.is(url));
+    if let Some(token) = env.get(PULUMI_TOKEN).filter(|_| is_for_it) {
+        return Some((token.to_owned(), PULUMI_TOKEN));
+    }
+    let of_it = env.credentials.access_tokens.iter().find(|(url, _)| server.is(url));
+    of_it.map(|(_, token)| (token.clone(), PULUMI_LOGIN))
+}
+
+/// Whether nobody on the way can read along: it is TLS, or the way does not leave this machine.
+fn is_private(server: &ServerUrl) -> bool {
+    let Some(rest) = server.as_str().strip_prefix("http://") else { return true };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    let is_loopback = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_loopback || host == "localhost" || host.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "http://127.0.0.1:8080";
+
+    fn url(text: &str) -> ServerUrl {
+        ServerUrl::parse(text).unwrap()
+    }
+
+    fn env(variables: &[(&'static str, &str)]) -> Environment {
+        let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let credentials =
+            format!(r#"{{"current":"{HERE}","accessTokens":{{"{HERE}":"stored","https://b":"of-b"}}}}"#);
+        Environment { variables, credentials: serde_json::from_str(&credentials).unwrap() }
+    }
+
+    fn at(server: Option<&str>) -> At {
+        At { server: server.map(url), ..At::default() }
+    }
+
+    fn found(at: &At, env: &Environment) -> (String, String, &'static str) {
+        let settings = resolve(at, None, env).unwrap();
+        (settings.server.to_string(), settings.token.as_str().to_owned(), settings.token_from)
+    }
+
+    #[test]
+    fn what_pulumi_is_logged_in_to_is_enough() {
+        let stored = (HERE.to_owned(), "stored".to_owned(), PULUMI_LOGIN);
+        assert_eq!(found(&at(None), &env(&[])), stored);
+        assert_eq!(found(&at(Some("https://b")), &env(&[])).1, "of-b");
+        assert_eq!(found(&at(None), &env(&[(PULUMI_URL, "s3://bucket")])), stored);
+    }
+
+    #[test]
+    fn what_is_said_nearer_wins() {
+        let both = env(&[(TOKEN, "own"), (PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c")]);
+        assert_eq!(found(&at(None), &both), ("https://c".to_owned(), "own".to_owned(), TOKEN));
+        let pulumis = env(&[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c/")]);
+        assert_eq!(found(&at(None), &pulumis), ("https://c".to_owned(), "pulumis".to_owned(), PULUMI_TOKEN));
+        let ours = env(&[(TOKEN, "own"), (URL, "https://d"), (PULUMI_URL, "https://c")]);
+        assert_eq!(found(&at(None), &ours).0, "https://d");
+        assert_eq!(found(&at(Some("https://e")), &ours).0, "https://e");
+        let wrong = format!("{:#}", resolve(&at(None), None, &env(&[(URL, "here")])).unwrap_err());
+        assert!(wrong.starts_with("STATEWRIGHT_URL: "), "{wrong}");
+    }
+
+    #[test]
+    fn the_token_of_one_server_is_not_sent_to_another() {
+        let pulumis = env(&[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c")]);
+        let refused = resolve(&at(Some("https://d")), None, &pulumis).unwrap_err().to_string();
+        assert!(refused.starts_with("no access token for https://d is known"), "{refused}");
+        assert_eq!(found(&at(Some("https://b")), &pulumis).1, "of-b");
+    }
+
+    #[test]
+    fn without_tls_nothing_leaves_this_machine_unasked() {
+        for private in ["https://a", HERE, "http://[::1]:80", "http://localhost", "http://a.localhost:1/base"]
+        {
+            assert!(is_private(&url(private)), "{private}");
+        }
+        for open in
+            ["http://a", "http://10.0.0.1:8080", "http://localhost.example.com", "http://[2001:db8::1]:80"]
+        {
+            assert!(!is_private(&url(open)), "{open}");
+        }
+        let by_variable = env(&[(TOKEN, "t"), (URL, "http://a"), (ALLOW_HTTP, "true")]);
+        assert_eq!(found(&at(None), &by_variable).0, "http://a");
+        let allowed = At { allow_http: true, ..at(Some("http://a")) };
+        assert_eq!(found(&allowed, &env(&[(TOKEN, "t")])).0, "http://a");
+        assert!(resolve(&at(Some("http://a")), None, &env(&[(TOKEN, "t")])).is_err());
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        assert_eq!(format!("{:?}", Token("swt_secret".to_owned())), "Token");
+    }
+}

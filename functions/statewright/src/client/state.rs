@@ -1,0 +1,172 @@
+//! How people name a state.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::{OrgName, ProjectName, StateAddress};
+
+use super::{Call, Client, Document};
+
+/// A state as people name it: `PROJECT`, `PROJECT/STATE`, `ORGANIZATION/PROJECT/STATE`, or its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StateRef {
+    /// By its id.
+    Id(StateId),
+    /// By its name, in an organization that may be told otherwise.
+    Name {
+        /// The organization.
+        org: Option<OrgName>,
+        /// The project.
+        project: String,
+        /// The state in it.
+        state: Option<String>,
+    },
+}
+
+impl StateRef {
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// With what a name is.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        if let Some(id) = StateId::parse(text) {
+            return Ok(Self::Id(id));
+        }
+        let parts: Vec<&str> = text.split('/').collect();
+        let (org, project, state) = match parts[..] {
+            [project] => (None, project, None),
+            [project, state] => (None, project, Some(state)),
+            [org, project, state] => (Some(OrgName::parse(org)?), project, Some(state)),
+            _ => {
+                bail!("a state is named as PROJECT, PROJECT/STATE, ORGANIZATION/PROJECT/STATE, or by its id")
+            }
+        };
+        // Judged without the organization, which is not known yet: any that is valid does.
+        ProjectName::parse(project)?;
+        StateAddress::parse("any", project, state)?;
+        Ok(Self::Name { org, project: project.to_owned(), state: state.map(str::to_owned) })
+    }
+}
+
+/// Which state a command is about: one that is named, or that of the folder.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct WhichState {
+    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json].
+    #[arg(short = 's', long = "state", value_name = "STATE", value_parser = StateRef::parse, global = true)]
+    pub(crate) state: Option<StateRef>,
+}
+
+/// A state that is known by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The id, which stays.
+    pub(crate) id: StateId,
+    /// Its name, or its id where that is all that was said.
+    pub(crate) name: String,
+}
+
+impl Named {
+    /// The path of its API, with these parts behind it.
+    pub(crate) fn path<'a>(id: &'a str, behind: &[&'a str]) -> Vec<&'a str> {
+        [&["api", "tfstates", id], behind].concat()
+    }
+}
+
+impl Client {
+    /// The address of a state that is named: its organization is asked for where nobody named one.
+    ///
+    /// # Errors
+    /// As [`Client::organization`]; or if it was named by its id.
+    pub(crate) async fn address(&self, named: &StateRef) -> anyhow::Result<StateAddress> {
+        match named {
+            StateRef::Id(id) => bail!("name the state, as PROJECT/STATE: {id} is an id"),
+            StateRef::Name { org, project, state } => {
+                let org = match org {
+                    Some(org) => org.clone(),
+                    None => self.organization().await?,
+                };
+                Ok(StateAddress::parse(org.as_str(), project, state.as_deref())?)
+            }
+        }
+    }
+
+    /// The state that a command is about, as the server shows it: the one that is named, or that of the folder.
+    ///
+    /// # Errors
+    /// If none is named and the folder has none; [`super::Failure`], as where the server has no such state.
+    pub(crate) async fn state<T: serde::de::DeserializeOwned>(
+        &self,
+        named: Option<&StateRef>,
+    ) -> anyhow::Result<Document<T>> {
+        match named {
+            Some(StateRef::Id(id)) => self.document(Call::get(["api", "tfstates", &id.to_string()])).await,
+            Some(named) => {
+                let StateAddress { org, project, state } = self.address(named).await?;
+                let path = ["api", "orgs", org.as_str(), "tfstates", project.as_str(), state.as_str()];
+                self.document(Call::get(path)).await
+            }
+            None => {
+                let linked = self.linked_or_refuse()?;
+                let call = Call::get(["api", "tfstates", &linked.link.id.to_string()]);
+                self.document(call).await.with_context(|| of_folder(&linked.folder))
+            }
+        }
+    }
+
+    /// The id of the state that a command is about. Asks the server only where it was named.
+    ///
+    /// # Errors
+    /// As [`Client::state`].
+    pub(crate) async fn named(&self, named: Option<&StateRef>) -> anyhow::Result<Named> {
+        #[derive(Deserialize)]
+        struct State {
+            id: StateId,
+            organization: String,
+            project: String,
+            state: String,
+        }
+        match (named, self.linked()) {
+            (Some(StateRef::Id(id)), _) => Ok(Named { id: *id, name: id.to_string() }),
+            (None, Some(linked)) => Ok(Named { id: linked.link.id, name: linked.link.address.to_string() }),
+            (named, _) => {
+                let State { id, organization, project, state } = self.state(named).await?.read;
+                Ok(Named { id, name: format!("{organization}/{project}/{state}") })
+            }
+        }
+    }
+}
+
+fn of_folder(folder: &Path) -> String {
+    format!("the state that {} names", folder.join(super::LINK_FILE).display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(org: Option<&str>, project: &str, state: Option<&str>) -> StateRef {
+        let org = org.map(|org| OrgName::parse(org).unwrap());
+        StateRef::Name { org, project: project.to_owned(), state: state.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_state_has_a_name_of_up_to_three_parts_or_an_id() {
+        assert_eq!(StateRef::parse("net").unwrap(), name(None, "net", None));
+        assert_eq!(StateRef::parse("net/prod").unwrap(), name(None, "net", Some("prod")));
+        assert_eq!(StateRef::parse("acme/net/prod").unwrap(), name(Some("acme"), "net", Some("prod")));
+        let id = "019b7c3a-0000-7000-8000-000000000001";
+        assert_eq!(StateRef::parse(id).unwrap(), StateRef::Id(StateId::parse(id).unwrap()));
+    }
+
+    #[test]
+    fn what_is_no_name_says_what_one_is() {
+        for bad in
+            ["", "/", "net/", "/prod", "a b", "net/lock", "lock", "a/b/c/d", "../x", "net/ü", "x/net/prod"]
+        {
+            let refused = StateRef::parse(bad).unwrap_err().to_string();
+            assert!(refused.contains("use ") || refused.contains("PROJECT"), "{bad}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `statewright state import`.
+//!
+//! Clients push a file into an empty state under a serial and a lineage of their own, so that those of the file are lost. This
+//! sends it as it is, under a lock, after it has looked whether it follows what is there.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::ports::{Clock as _, Ids as _};
+
+use super::Session;
+use super::wire::{State, Text};
+use crate::client::{Call, Failure};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Import {
+    /// The file, such as terraform.tfstate or errored.tfstate; `-` reads stdin.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Though it does not follow what is there. That stays a version.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What tells whether a text follows another one.
+#[derive(Debug, Deserialize)]
+struct Sent {
+    serial: Option<u64>,
+    lineage: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Imported {
+    state: String,
+    version: u64,
+    serial: Option<u64>,
+    lineage: Option<String>,
+    changed: bool,
+}
+
+pub(super) async fn run(session: &Session, import: &Import) -> anyhow::Result<()> {
+    let text = read(&import.file)?;
+    let sent: Sent = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no state: it is not the JSON of one", import.file.display()))?;
+    let state = session.client.state::<State>(session.state.as_ref()).await?.read;
+    let lock = SystemIds.uuid().to_string();
+    take_lock(session, &state.id, &lock).await?;
+    let done = send(session, &state.id, &lock, text, &sent, import.force).await;
+    // Whatever came of it: nobody else would give it back.
+    let unlock = Call::delete(["tfstate", &state.id, "lock"]).json(&json!({ "ID": lock })).repeatable();
+    let unlocked = session.client.send(unlock).await;
+    let changed = done?;
+    unlocked.with_context(|| format!("it was imported, but the lock {lock} was not given back"))?;
+    let State { version, current, .. } =
+        session.client.document::<State>(Call::get(["api", "tfstates", &state.id])).await?.read;
+    let (serial, lineage) = current.map_or((None, None), |text| (text.serial, text.lineage));
+    let imported = Imported { state: state.name(), version, serial, lineage, changed };
+    session.out.answer(&imported, |imported| {
+        let serial = imported.serial.map_or_else(String::new, |serial| format!(", serial {serial}"));
+        match imported.changed {
+            true => format!("{} is at version {}{serial}", imported.state, imported.version),
+            false => {
+                format!("{} has this text already, as version {}{serial}", imported.state, imported.version)
+            }
+        }
+    })
+}
+
+fn read(file: &Path) -> anyhow::Result<Bytes> {
+    if file == Path::new("-") {
+        let mut text = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut text).context("cannot read stdin")?;
+        return Ok(text.into());
+    }
+    fs::read(file).map(Bytes::from).with_context(|| format!("cannot read {}", file.display()))
+}
+
+async fn take_lock(session: &Session, state: &str, lock: &str) -> Result<(), Failure> {
+    let info = json!({
+        "ID": lock, "Operation": "state-import", "Info": "", "Who": std::env::var("USER").unwrap_or_default(),
+        "Version": env!("CARGO_PKG_VERSION"), "Created": SystemClock.now().to_rfc3339(), "Path": "",
+    });
+    // Taken twice under the same id, it is one lock.
+    session.client.send(Call::post(["tfstate", state, "lock"]).json(&info).repeatable()).await?;
+    Ok(())
+}
+
+/// Sends the text under a lock, unless it is there already; says whether it was sent.
+async fn send(
+    session: &Session,
+    state: &str,
+    lock: &str,
+    text: Bytes,
+    sent: &Sent,
+    force: bool,
+) -> anyhow::Result<bool> {
+    // Under the lock, so that it stays true.
+    let current = session.client.document::<State>(Call::get(["api", "tfstates", state])).await?.read;
+    if let Some(there) = &current.current {
+        let is_same_length = usize::try_from(there.bytes).is_ok_and(|bytes| bytes == text.len());
+        if is_same_length && session.client.send(Call::get(["tfstate", state])).await? == text {
+            return Ok(false);
+        }
+        if let (false, Some(why)) = (force, why_not(there, sent)) {
+            bail!("{why}; --force sends it all the same, and what is there stays a version");
+        }
+    }
+    session.client.send(Call::post(["tfstate", state]).query("ID", lock).text(text).repeatable()).await?;
+    Ok(true)
+}
+
+/// Why a text does not follow what is there.
+fn why_not(there: &Text, sent: &Sent) -> Option<String> {
+    let (old, new) = (there.lineage.as_deref().unwrap_or(""), sent.lineage.as_deref().unwrap_or(""));
+    if old != new {
+        return Some(format!(
+            "the state is another one: its lineage is {old:?}, and that of the file {new:?}"
+        ));
+    }
+    match (there.serial, sent.serial) {
+        (Some(old), Some(new)) if new > old => None,
+        (Some(old), Some(new)) => Some(format!("the state went on: it has serial {old}, and the file {new}")),
+        (None, _) | (_, None) => {
+            Some("serials are missing, so nothing tells which of the two is newer".to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there(serial: u64, lineage: &str) -> Text {
+        serde_json::from_value(
+            json!({ "serial": serial, "lineage": lineage, "bytes": 1, "encrypted": false }),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_text_follows_one_of_its_lineage_and_a_lower_serial() {
+        let sent = |serial, lineage: &str| Sent { serial, lineage: Some(lineage.to_owned()) };
+        assert_eq!(why_not(&there(3, "a"), &sent(Some(4), "a")), None);
+        for (serial, lineage, why) in [
+            (Some(3), "a", "went on"),
+            (Some(2), "a", "went on"),
+            (Some(9), "b", "lineage"),
+            (None, "a", "missing"),
+        ] {
+            let found = why_not(&there(3, "a"), &sent(serial, lineage)).unwrap();
+            assert!(found.contains(why), "{found}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `statewright state list`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use statewright_shared::domain::names::ProjectName;
+
+use super::{Session, labels};
+use crate::args;
+use crate::client::Call;
+use crate::output::{size, table, to_the_second};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// Of this project only.
+    #[arg(long, value_name = "NAME", value_parser = args::project)]
+    project: Option<ProjectName>,
+    /// Those that an expression over labels finds, such as 'env == "prod" and tier > 1'; see the README.
+    #[arg(long, value_name = "EXPRESSION")]
+    filter: Option<String>,
+    /// Those that have this label; may be repeated.
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Those that were removed and can be brought back.
+    #[arg(long, conflicts_with_all = ["project", "filter", "labels"])]
+    deleted: bool,
+    /// No more than so many.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    id: String,
+    project: String,
+    state: String,
+    version: u64,
+    serial: Option<u64>,
+    bytes: u64,
+    resource_count: Option<u64>,
+    last_write: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, Value>,
+}
+
+impl Line {
+    fn row(&self) -> Vec<String> {
+        let or_none = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+        vec![
+            format!("{}/{}", self.project, self.state),
+            self.id.clone(),
+            self.version.to_string(),
+            or_none(self.serial),
+            or_none(self.resource_count),
+            size(self.bytes),
+            self.last_write.as_deref().map_or_else(|| "-".to_owned(), to_the_second),
+            labels::in_words(&self.labels),
+        ]
+    }
+}
+
+pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
+    let org = session.client.organization().await?;
+    if list.deleted {
+        return run_deleted(session, org.as_str(), list.limit).await;
+    }
+    let mut call = Call::get(["api", "orgs", org.as_str(), "tfstates"]);
+    if let Some(project) = &list.project {
+        call = call.query("project", project.as_str());
+    }
+    if let Some(filter) = &list.filter {
+        call = call.query("filter", filter);
+    }
+    for label in &list.labels {
+        call = call.query("label", label);
+    }
+    let listed = session.client.pages::<Line>(call, "states", list.limit).await?;
+    session.out.answer(&listed.whole, |_| {
+        let headings = ["STATE", "ID", "VERSION", "SERIAL", "RESOURCES", "SIZE", "LAST WRITE", "LABELS"];
+        table(&headings, listed.read.iter().map(Line::row))
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed {
+    id: String,
+    project: String,
+    state: String,
+    version: u64,
+    resource_count: Option<u64>,
+    removed: String,
+    removed_by: String,
+    until: String,
+}
+
+impl Removed {
+    fn row(&self) -> Vec<String> {
+        vec![
+            format!("{}/{}", self.project, self.state),
+            self.id.clone(),
+            self.version.to_string(),
+            self.resource_count.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            to_the_second(&self.removed),
+            self.removed_by.clone(),
+            to_the_second(&self.until),
+        ]
+    }
+}
+
+async fn run_deleted(session: &Session, org: &str, limit: Option<usize>) -> anyhow::Result<()> {
+    let call = Call::get(["api", "orgs", org, "tfstate-removed"]);
+    let listed = session.client.pages::<Removed>(call, "states", limit).await?;
+    session.out.answer(&listed.whole, |_| {
+        let headings = ["STATE", "ID", "VERSION", "RESOURCES", "REMOVED", "BY", "KEPT UNTIL"];
+        table(&headings, listed.read.iter().map(Removed::row))
+    })
+}

@@ -1,0 +1,207 @@
+//! `statewright state create`, `init`, and what ties a folder to a state.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value, json};
+use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::ports::{Clock as _, Ids as _};
+
+use super::wire::State;
+use super::{About, Session};
+use crate::client::{Call, Document, LINK_FILE, Link, Linked, StateRef};
+use crate::hcl::{self, BACKEND_FILE, PASSING_FILE};
+use crate::managed::{self, Found};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Create {
+    /// The state, as PROJECT[/STATE] or ORGANIZATION/PROJECT/STATE [default: the name of this folder].
+    #[arg(value_name = "STATE", value_parser = StateRef::parse, conflicts_with = "state")]
+    named: Option<StateRef>,
+    /// A label, as KEY=VALUE; may be repeated. true, false and numbers are what they are, unless they stand in quotes.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, Value)>,
+    /// Write backend.tf as well, for `statewright tf -- init`.
+    #[arg(long)]
+    init: bool,
+    /// Replace a link to another state, and a backend.tf that somebody else wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Init {
+    #[command(flatten)]
+    about: About,
+    /// Replace a link to another state, and a backend.tf that somebody else wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+/// A label's key and value. What is no boolean, no number and in no quotes is a text.
+pub(super) fn label(text: &str) -> anyhow::Result<(String, Value)> {
+    let (key, value) =
+        text.split_once('=').filter(|(key, _)| !key.is_empty()).context("a label is KEY=VALUE")?;
+    let value = match serde_json::from_str(value) {
+        Ok(value @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) => value,
+        Ok(_) | Err(_) => Value::String(value.to_owned()),
+    };
+    Ok((key.to_owned(), value))
+}
+
+pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<()> {
+    let folder = here()?;
+    let named = match create.named.as_ref().or(session.state.as_ref()) {
+        Some(named) => named.clone(),
+        None => of_folder(&folder)?,
+    };
+    let address = session.client.address(&named).await?;
+    // What would be in the way is found before anything is made.
+    let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
+    if linked_here(session, &folder).is_some() {
+        session.out.confirm_or(&question, create.force, "--force")?;
+    }
+    if create.init {
+        check_backend(&folder, create.force)?;
+    }
+    let mut random = [0; 10];
+    SystemIds.fill(&mut random);
+    let millis = u64::try_from(SystemClock.now().0 / 1_000_000).unwrap_or(0);
+    let id = StateId::made_at(millis, &random).to_string();
+    let mut new = json!({ "id": id, "project": address.project, "state": address.state });
+    if !create.labels.is_empty() {
+        new["labels"] = Value::Object(create.labels.into_iter().collect::<Map<_, _>>());
+    }
+    // It has its id, so that sent again it is the same.
+    let call = Call::post(["api", "orgs", address.org.as_str(), "tfstates"]).json(&new).repeatable();
+    let made = session.client.document::<State>(call).await?;
+    let files = tie(session, &folder, &made.read, create.init, true)?;
+    tell(session, made, "made", &files)
+}
+
+pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
+    let folder = here()?;
+    let found = session.client.state::<State>(session.or(&init.about)).await?;
+    check_backend(&folder, init.force)?;
+    let files = tie(session, &folder, &found.read, true, init.force)?;
+    tell(session, found, "used", &files)
+}
+
+fn tell(session: &Session, mut state: Document<State>, what: &str, files: &[PathBuf]) -> anyhow::Result<()> {
+    let names: Vec<String> =
+        files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect();
+    if let Some(members) = state.whole.as_object_mut() {
+        members.insert("files".to_owned(), names.clone().into());
+    }
+    session.out.answer(&state.whole, |_| {
+        let has_backend = names.iter().any(|name| name == BACKEND_FILE);
+        let next = if has_backend {
+            "\nnext: statewright tf -- init"
+        } else {
+            "\nnext: `statewright tf -- init` works as it is, and `statewright state init` writes a backend.tf"
+        };
+        format!("{} is {what}, and written into {}{next}", state.read.name(), names.join(" and "))
+    })
+}
+
+/// Links a folder to a state, and writes its backend where that is wanted.
+pub(super) fn tie(
+    session: &Session,
+    folder: &Path,
+    state: &State,
+    with_backend: bool,
+    force: bool,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let (id, address) = state.identity()?;
+    let server = session.client.server().clone();
+    let mut files = Vec::new();
+    let is_another = linked_here(session, folder).is_some_and(|linked| linked.link.id != id);
+    if is_another {
+        let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
+        session.out.confirm_or(&question, force, "--force")?;
+    }
+    if with_backend {
+        let (file, text) = (folder.join(BACKEND_FILE), hcl::backend(&server, id, &address));
+        let is_another = matches!(managed::look(&file)?, Found::Ours(found) if !found.contains(&state.id));
+        if is_another && !force {
+            let question = format!("{BACKEND_FILE} is that of another state. Write that of {address}?");
+            session.out.confirm_or(&question, force, "--force")?;
+        }
+        managed::write(&file, &text, force)?;
+        files.push(file);
+    }
+    files.insert(0, Link { server, address, id }.write(folder)?);
+    Ok(files)
+}
+
+/// The link in this very folder.
+fn linked_here<'a>(session: &'a Session, folder: &Path) -> Option<&'a Linked> {
+    session.client.linked().filter(|linked| linked.folder == folder)
+}
+
+/// Refuses where a backend would stand beside another one, which no client takes.
+fn check_backend(folder: &Path, force: bool) -> anyhow::Result<()> {
+    let file = folder.join(BACKEND_FILE);
+    if !force && managed::look(&file)? == Found::Theirs {
+        bail!(
+            "{BACKEND_FILE} is there and was not written by statewright: move it away, or say --force to have it replaced"
+        );
+    }
+    // Left by a `tf` that was killed.
+    let passing = folder.join(PASSING_FILE);
+    if matches!(managed::look(&passing)?, Found::Ours(_)) {
+        std::fs::remove_file(&passing).with_context(|| format!("cannot remove {}", passing.display()))?;
+    }
+    if let Some(other) = hcl::backends(folder)?.into_iter().find(|backend| backend.file != file) {
+        bail!(
+            "{} has a backend ({}) already, and a configuration has one: take it out, then run this again; \
+             `statewright tf -- init -migrate-state` moves a state that is there",
+            other.file.file_name().unwrap_or_default().display(),
+            other.kind
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn here() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("the folder that this runs in is gone")
+}
+
+/// A state that is called as its folder.
+fn of_folder(folder: &Path) -> anyhow::Result<StateRef> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    StateRef::parse(&name).context("name the state, as PROJECT or PROJECT/STATE: this folder's name is none")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_what_it_looks_like_unless_it_is_in_quotes() {
+        for (text, expected) in [
+            ("env=dev", json!("dev")),
+            ("active=true", json!(true)),
+            ("cost=1.5", json!(1.5)),
+            ("zip=\"00123\"", json!("00123")),
+            ("zip=00123", json!("00123")),
+            ("empty=", json!("")),
+            ("a=b=c", json!("b=c")),
+            ("list=[1]", json!("[1]")),
+            ("none=null", json!("null")),
+        ] {
+            assert_eq!(label(text).unwrap().1, expected, "{text}");
+        }
+        for bad in ["", "env", "=dev"] {
+            assert!(label(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_may_be_called_as_its_folder() {
+        assert_eq!(of_folder(Path::new("/x/net")).unwrap(), StateRef::parse("net").unwrap());
+        assert!(of_folder(Path::new("/x/my net")).is_err());
+        assert!(of_folder(Path::new("/")).is_err());
+    }
+}

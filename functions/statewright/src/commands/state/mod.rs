@@ -1,0 +1,134 @@
+//! `statewright state`: states of OpenTofu and Terraform, at a server.
+
+mod edit;
+mod import;
+mod labels;
+mod list;
+mod locks;
+mod make;
+mod outputs;
+mod past;
+mod schemas;
+mod show;
+pub(super) mod wire;
+
+use clap::Subcommand;
+use statewright_shared::domain::ids::StateId;
+
+use crate::client::{At, Client, Named, StateRef, WhichState};
+use crate::output::Output;
+
+pub(super) use schemas::read_json;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct State {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    which: WhichState,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a state, and link this folder to it, so that commands here need no name.
+    Create(make::Create),
+    /// Make this folder's configuration use a state: link the folder to it and write backend.tf.
+    Init(make::Init),
+    /// List states.
+    List(list::List),
+    /// Show a state: its current version, its lock, its policy.
+    Get(show::Get),
+    /// List the versions of a state, the newest first.
+    Versions(past::Versions),
+    /// Show what differs between two versions of a state, by address and name of output. No value is shown.
+    Diff(past::Diff),
+    /// Make an old version, or a write that was refused, the next one. Nothing in the cloud changes.
+    Restore(past::Restore),
+    /// Print a state as its client wrote it.
+    Pull(past::Pull),
+    /// List the writes that were refused, each with why and what to do. Nothing of them is lost.
+    #[command(visible_alias = "why")]
+    Rejected(past::RejectedWrites),
+    /// Show the outputs of a state.
+    Outputs(outputs::Outputs),
+    /// Set and remove labels of a state.
+    Set(labels::Set),
+    /// Say what an output may be, by a JSON Schema. Every write is held to it, and none is refused for it.
+    SetSchema(schemas::SetSchema),
+    /// Show the schemas of a state's outputs, and how they stand to them now.
+    GetSchema(schemas::GetSchema),
+    /// Make schemas of the outputs that have none: of what is there now, and of what comes first.
+    Infer(schemas::Infer),
+    /// Upload a state's file with its serial and lineage, which clients do not keep.
+    Import(import::Import),
+    /// Lock a state by hand, as for maintenance: no client gets it until it is unlocked.
+    Lock(locks::Lock),
+    /// Unlock a state, whoever holds it.
+    Unlock(locks::Unlock),
+    /// List the locks that are held in an organization: who, since when, for what.
+    Locks,
+    /// Give a state another name. Its id stays, and so do backends that were written for it.
+    Rename(edit::Rename),
+    /// Remove a state. It can be brought back for some time.
+    Delete(edit::Delete),
+    /// Bring back a state that was removed.
+    Undelete(edit::Undelete),
+}
+
+/// The state that a command is about, behind it: the same as `-s`.
+#[derive(Debug, clap::Args)]
+struct About {
+    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json].
+    #[arg(value_name = "STATE", value_parser = StateRef::parse, conflicts_with = "state")]
+    named: Option<StateRef>,
+}
+
+/// What all of these commands work with.
+struct Session {
+    client: Client,
+    /// What `-s` says.
+    state: Option<StateRef>,
+    out: Output,
+}
+
+impl Session {
+    /// What was named behind the command, or by `-s`.
+    fn or<'a>(&'a self, about: &'a About) -> Option<&'a StateRef> {
+        about.named.as_ref().or(self.state.as_ref())
+    }
+
+    /// The id of the state that a command is about, as paths have it.
+    async fn id(&self, named: Option<&StateRef>) -> anyhow::Result<(StateId, String)> {
+        let Named { id, name } = self.client.named(named).await?;
+        Ok((id, name))
+    }
+}
+
+pub(crate) async fn run(state: State, out: Output) -> anyhow::Result<()> {
+    let session = Session { client: Client::open(&state.at)?, state: state.which.state, out };
+    match state.command {
+        Command::Create(create) => make::create(&session, create).await,
+        Command::Init(init) => make::init(&session, &init).await,
+        Command::List(list) => list::run(&session, list).await,
+        Command::Get(get) => show::get(&session, &get).await,
+        Command::Versions(versions) => past::versions(&session, &versions).await,
+        Command::Diff(diff) => past::diff(&session, &diff).await,
+        Command::Restore(restore) => past::restore(&session, &restore).await,
+        Command::Pull(pull) => past::pull(&session, &pull).await,
+        Command::Rejected(rejected) => past::rejected(&session, &rejected).await,
+        Command::Outputs(outputs) => outputs::run(&session, &outputs).await,
+        Command::Set(set) => labels::set(&session, set).await,
+        Command::SetSchema(set) => schemas::set(&session, &set).await,
+        Command::GetSchema(get) => schemas::get(&session, &get).await,
+        Command::Infer(infer) => schemas::infer(&session, &infer).await,
+        Command::Import(import) => import::run(&session, &import).await,
+        Command::Lock(lock) => locks::lock(&session, &lock).await,
+        Command::Unlock(unlock) => locks::unlock(&session, &unlock).await,
+        Command::Locks => locks::list(&session).await,
+        Command::Rename(rename) => edit::rename(&session, &rename).await,
+        Command::Delete(delete) => edit::delete(&session, &delete).await,
+        Command::Undelete(undelete) => edit::undelete(&session, &undelete).await,
+    }
+}

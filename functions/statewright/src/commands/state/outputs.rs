@@ -1,0 +1,97 @@
+//! `statewright state outputs`.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Session;
+use crate::client::{Call, Named};
+use crate::output::table;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Outputs {
+    /// Only this one: a text is printed without quotes, also one that is sensitive.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Show the values of sensitive ones too.
+    #[arg(long)]
+    show_sensitive: bool,
+}
+
+/// Of one version. Values stay as they were written, since a number may be one that would lose digits.
+#[derive(Debug, Deserialize)]
+struct Known {
+    version: u64,
+    encrypted: bool,
+    outputs: Option<BTreeMap<String, Output>>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Output {
+    value: Option<Box<RawValue>>,
+    #[serde(rename = "type", default)]
+    kind: Option<Box<RawValue>>,
+    #[serde(default)]
+    sensitive: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    state: String,
+    version: u64,
+    outputs: BTreeMap<String, Output>,
+}
+
+impl Output {
+    /// As people and shells want it.
+    fn plain(&self) -> String {
+        let Some(value) = &self.value else { return "(sensitive)".to_owned() };
+        serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
+    }
+
+    /// In a table: on one line, and in quotes where that would not tell it from something else.
+    fn short(&self) -> String {
+        match &self.value {
+            None => "(sensitive)".to_owned(),
+            Some(value) => value.get().to_owned(),
+        }
+    }
+}
+
+pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<()> {
+    let (id, name) = session.id(session.state.as_ref()).await?;
+    let body = session.client.send(Call::get(Named::path(&id.to_string(), &["outputs"]))).await?;
+    let Known { version, encrypted, outputs: known } =
+        serde_json::from_slice(&body).context("the server's answer lacks what this program looks for")?;
+    anyhow::ensure!(
+        !encrypted,
+        "the outputs of {name} are not known to the server, since its client encrypted the state"
+    );
+    let mut known = known.unwrap_or_default();
+    if let Some(wanted) = &outputs.name {
+        let found = known.remove(wanted).with_context(|| missing(wanted, &name, known.keys()))?;
+        return match session.out.is_json() {
+            true => session.out.answer(&found, |_| String::new()),
+            false => session.out.text(&found.plain()),
+        };
+    }
+    if !outputs.show_sensitive {
+        for output in known.values_mut().filter(|output| output.sensitive) {
+            output.value = None;
+        }
+    }
+    session.out.answer(&Answer { state: name, version, outputs: known }, |answer| {
+        let rows = answer.outputs.iter().map(|(name, output)| vec![name.clone(), output.short()]);
+        table(&["OUTPUT", "VALUE"], rows)
+    })
+}
+
+fn missing<'a>(wanted: &str, state: &str, there: impl Iterator<Item = &'a String>) -> String {
+    let there: Vec<&str> = there.map(String::as_str).collect();
+    match there.is_empty() {
+        true => format!("{state} has no output {wanted}, and no other one"),
+        false => format!("{state} has no output {wanted}; it has {}", there.join(", ")),
+    }
+}

@@ -1,0 +1,306 @@
+//! `statewright state versions`, `diff`, `restore`, `pull`, `rejected`: what a state was.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::wire::{Changes, Difference, Rejected, State, Version, operation};
+use super::{About, Session};
+use crate::client::{Call, Named, StateRef};
+use crate::managed;
+use crate::output::{size, table, to_the_second};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Versions {
+    #[command(flatten)]
+    about: About,
+    /// Only so many of the newest.
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Diff {
+    /// A version, or the id of a write that was refused.
+    #[arg(value_name = "A", value_parser = which)]
+    from: String,
+    /// Another one [default: the current version].
+    #[arg(value_name = "B", value_parser = which)]
+    to: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Restore {
+    #[command(flatten)]
+    about: About,
+    /// The version, or the id of a write that was refused.
+    #[arg(long, value_name = "VERSION", value_parser = which)]
+    version: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Pull {
+    #[command(flatten)]
+    about: About,
+    /// The version, or the id of a write that was refused [default: the current version].
+    #[arg(long, value_name = "VERSION", value_parser = which)]
+    version: Option<String>,
+    /// Write it to this file, for its owner's eyes, in the place of what is there, and not to stdout.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RejectedWrites {
+    #[command(flatten)]
+    about: About,
+}
+
+/// A version, or an id in hex.
+fn which(text: &str) -> anyhow::Result<String> {
+    let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    anyhow::ensure!(
+        is_one,
+        "this is the number of a version, or the id of a write that `state rejected` lists"
+    );
+    Ok(text.to_owned())
+}
+
+fn or_none(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+impl Version {
+    fn row(&self) -> Vec<String> {
+        let what = match (self.source.as_str(), &self.of, &self.lock) {
+            ("restored", Some(of), _) => format!("restore of {of}"),
+            ("promoted", Some(of), _) => format!("restore of {}", of.get(..8).unwrap_or(of)),
+            (_, _, Some(lock)) => operation(&lock.operation),
+            (_, _, None) => "without a lock".to_owned(),
+        };
+        let mut changes = match &self.changes {
+            Some(Changes { added_count, changed_count, removed_count, .. }) => {
+                format!("+{added_count} ~{changed_count} -{removed_count}")
+            }
+            None => "unknown".to_owned(),
+        };
+        if self.serial_fell {
+            changes.push_str(", serial fell");
+        }
+        if self.lineage_changed {
+            changes.push_str(", other lineage");
+        }
+        vec![
+            self.version.to_string(),
+            to_the_second(&self.at),
+            format!("{} ({})", self.by, self.token),
+            what,
+            or_none(self.text.serial),
+            or_none(self.text.resource_count),
+            size(self.text.bytes),
+            changes,
+        ]
+    }
+}
+
+pub(super) async fn versions(session: &Session, versions: &Versions) -> anyhow::Result<()> {
+    let (id, _) = session.id(session.or(&versions.about)).await?;
+    let call = Call::get(Named::path(&id.to_string(), &["versions"]));
+    let listed = session.client.pages::<Version>(call, "versions", versions.last).await?;
+    session.out.answer(&listed.whole, |_| {
+        let headings = ["VERSION", "WRITTEN", "BY", "OPERATION", "SERIAL", "RESOURCES", "SIZE", "CHANGES"];
+        table(&headings, listed.read.iter().map(Version::row))
+    })
+}
+
+/// The current version of a state.
+async fn current(session: &Session, named: Option<&StateRef>) -> anyhow::Result<State> {
+    let state = session.client.state::<State>(named).await?.read;
+    anyhow::ensure!(state.version > 0, "nothing was written to {} yet", state.name());
+    Ok(state)
+}
+
+pub(super) async fn diff(session: &Session, diff: &Diff) -> anyhow::Result<()> {
+    let state = session.state.as_ref();
+    let (id, to) = match &diff.to {
+        Some(to) => (session.id(state).await?.0.to_string(), to.clone()),
+        None => {
+            let current = current(session, state).await?;
+            (current.id, current.version.to_string())
+        }
+    };
+    let call = Call::get(Named::path(&id, &["versions", &diff.from, "diff", &to]));
+    let difference = session.client.document::<Difference>(call).await?;
+    session.out.answer(&difference.whole, |_| difference.read.in_words())
+}
+
+impl Difference {
+    fn in_words(&self) -> String {
+        let mut lines = Vec::new();
+        let mut say = |sign: &str, what: &str, names: &[String], count: Option<u64>| {
+            lines.extend(names.iter().map(|name| format!("{sign} {what}{name}")));
+            let named = u64::try_from(names.len()).unwrap_or(u64::MAX);
+            if let Some(more) = count.and_then(|count| count.checked_sub(named)).filter(|more| *more > 0) {
+                lines.push(format!("{sign} and {more} more"));
+            }
+        };
+        if let Some(resources) = &self.resources {
+            say("+", "", &resources.added, Some(resources.added_count));
+            say("~", "", &resources.changed, Some(resources.changed_count));
+            say("-", "", &resources.removed, Some(resources.removed_count));
+        }
+        say("+", "output ", &self.outputs_added, None);
+        say("~", "output ", &self.outputs_changed, None);
+        say("-", "output ", &self.outputs_removed, None);
+        match (lines.is_empty(), &self.resources) {
+            (_, None) => "what is in them is not known here, as a client encrypted one of them".to_owned(),
+            (true, Some(_)) => "no instance and no output differs".to_owned(),
+            (false, Some(_)) => lines.join("\n"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Restored {
+    state: String,
+    restored: String,
+    version: u64,
+}
+
+pub(super) async fn restore(session: &Session, restore: &Restore) -> anyhow::Result<()> {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        version: u64,
+    }
+    let (id, name) = session.id(session.or(&restore.about)).await?;
+    let call = Call::post(Named::path(&id.to_string(), &["versions", &restore.version, "restore"]));
+    let Answer { version } = session.client.json(call).await?;
+    let restored = Restored { state: name, restored: restore.version.clone(), version };
+    session.out.answer(&restored, |restored| {
+        format!(
+            "{} is at version {}, which is {} again, under a serial of its own; `statewright tf -- plan` says what that \
+             means for the infrastructure",
+            restored.state, restored.version, restored.restored
+        )
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pulled {
+    state: String,
+    version: String,
+    file: String,
+    bytes: usize,
+}
+
+pub(super) async fn pull(session: &Session, pull: &Pull) -> anyhow::Result<()> {
+    let named = session.or(&pull.about);
+    let (id, name, version) = match &pull.version {
+        Some(version) => {
+            let (id, name) = session.id(named).await?;
+            (id.to_string(), name, version.clone())
+        }
+        None => {
+            let current = current(session, named).await?;
+            let (name, version) = (current.name(), current.version.to_string());
+            (current.id, name, version)
+        }
+    };
+    let text = session.client.send(Call::get(Named::path(&id, &["versions", &version, "text"]))).await?;
+    let text = std::str::from_utf8(&text).context("the state is no text")?;
+    let Some(file) = &pull.out else { return session.out.text(text) };
+    managed::replace_with(file, text, 0o600)?;
+    let pulled = Pulled { state: name, version, file: file.display().to_string(), bytes: text.len() };
+    session.out.answer(&pulled, |pulled| {
+        format!("version {} of {} is in {}; it may hold secrets", pulled.version, pulled.state, pulled.file)
+    })
+}
+
+impl Rejected {
+    /// Why, and what to do.
+    fn reason(&self) -> (&'static str, &'static str) {
+        let look = "compare it with the current version, and restore it if it is the one that is right";
+        match self.why.as_str() {
+            "locked" => ("somebody else held the lock", look),
+            "displaced" => ("its run had lost the lock, by an unlock or an expiry, and went on", look),
+            "stale" => ("it came without a lock, and another write was first", look),
+            "lock-required" => {
+                ("it came without a lock, which this state demands", "run it again without -lock=false")
+            }
+            "strict" => {
+                ("its serial did not rise, or its lineage is another, and this state is strict", look)
+            }
+            _ => ("for a reason that this program does not know", look),
+        }
+    }
+}
+
+pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> anyhow::Result<()> {
+    let (id, name) = session.id(session.or(&rejected.about)).await?;
+    let mut found =
+        session.client.document::<Value>(Call::get(Named::path(&id.to_string(), &["rejected"]))).await?.whole;
+    let list = found.get_mut("rejected").map(Value::take).unwrap_or_default();
+    let writes: Vec<Rejected> =
+        serde_json::from_value(list.clone()).context("the server lists something else")?;
+    // A script is told the same as people are.
+    let mut list = list;
+    for (entry, write) in list.as_array_mut().into_iter().flatten().zip(&writes) {
+        let (reason, next) = write.reason();
+        entry["reason"] = reason.into();
+        entry["next"] = next.into();
+    }
+    session.out.answer(&json!({ "rejected": list }), |_| in_words(&name, &writes))
+}
+
+fn in_words(name: &str, writes: &[Rejected]) -> String {
+    let Some(newest) = writes.first() else {
+        return format!("no write of {name} was refused, as far as is kept");
+    };
+    let rows = writes.iter().map(|write| {
+        vec![
+            write.id.clone(),
+            to_the_second(&write.at),
+            write.by.clone(),
+            or_none(write.text.serial),
+            write.version.to_string(),
+            write.reason().0.to_owned(),
+        ]
+    });
+    let listed = table(&["ID", "SENT", "BY", "SERIAL", "AT VERSION", "WHY"], rows);
+    let (id, (_, next)) = (&newest.id, newest.reason());
+    format!(
+        "{listed}\n\nnothing of them is lost. Of the newest: {next}:\n  \
+         statewright state diff {id} {}\n  statewright state restore {name} --version {id}",
+        newest.version
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_a_number_or_the_id_of_a_write() {
+        assert_eq!(which("12").unwrap(), "12");
+        assert_eq!(which("12ab").unwrap(), "12ab");
+        for bad in ["", "current", "1/2", "-1", "../x"] {
+            assert!(which(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_difference_says_how_much_more_there_is() {
+        let difference = serde_json::from_value::<Difference>(json!({
+            "resources": {
+                "addedCount": 3, "changedCount": 0, "removedCount": 1, "added": ["a.b", "a.c"], "changed": [],
+                "removed": ["a.d"],
+            },
+            "outputsAdded": [], "outputsChanged": ["o"], "outputsRemoved": [],
+        }));
+        let expected = "+ a.b\n+ a.c\n+ and 1 more\n- a.d\n~ output o";
+        assert_eq!(difference.unwrap().in_words(), expected);
+    }
+}

@@ -1,0 +1,81 @@
+//! `statewright state get`.
+
+use serde_json::Value;
+
+use super::wire::{State, judged};
+use super::{About, Session, labels, make};
+use crate::output::{size, to_the_second};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Get {
+    #[command(flatten)]
+    about: About,
+    /// Link this folder to it, so that commands here need no name.
+    #[arg(long)]
+    link: bool,
+    /// With --link: replace a link to another state.
+    #[arg(long, requires = "link")]
+    force: bool,
+}
+
+pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
+    let found = session.client.state::<State>(session.or(&get.about)).await?;
+    if get.link {
+        make::tie(session, &make::here()?, &found.read, false, get.force)?;
+    }
+    session.out.answer(&found.whole, |_| in_words(&found.read, session.client.server().as_str()))
+}
+
+/// A state for people: a line for each thing that there is to know.
+fn in_words(state: &State, server: &str) -> String {
+    let mut lines = vec![
+        ("state", state.name()),
+        ("id", state.id.clone()),
+        ("address", format!("{server}{}", state.path)),
+        ("created", format!("{} by {}", to_the_second(&state.created), state.created_by)),
+    ];
+    let written = state.last_write.as_deref().map_or_else(|| "nothing yet".to_owned(), to_the_second);
+    lines.push(("version", format!("{} ({written})", state.version)));
+    if let Some(text) = &state.current {
+        let count =
+            |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
+        let client = text.terraform_version.as_deref().unwrap_or("unknown");
+        lines.extend([
+            ("serial", count(text.serial)),
+            ("lineage", text.lineage.clone().unwrap_or_default()),
+            ("resources", count(text.resource_count)),
+            ("outputs", count(text.output_count)),
+            ("size", size(text.bytes)),
+            ("client", client.to_owned()),
+        ]);
+        if text.encrypted {
+            lines.push(("encrypted", "by its client: what is in it is not known here".to_owned()));
+        }
+    }
+    if !state.labels.is_empty() {
+        lines.push(("labels", labels::in_words(&state.labels)));
+    }
+    for output in &state.outputs {
+        if let Some(validity) = output.validity.as_ref().filter(|validity| validity.status != "valid") {
+            lines.push(("output", format!("{}: {}", output.name, judged(validity))));
+        }
+    }
+    let policy = policy(&state.policy);
+    if !policy.is_empty() {
+        lines.push(("policy", policy));
+    }
+    lines.push(("lock", state.lock.as_ref().map_or_else(|| "free".to_owned(), |lock| lock.in_words())));
+    let line = |(name, value): (&str, String)| format!("{name:<10} {value}").trim_end().to_owned();
+    lines.into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What a policy demands, by its names.
+fn policy(policy: &Value) -> String {
+    let member = |(name, value): (&String, &Value)| match value {
+        Value::Bool(true) => Some(name.clone()),
+        Value::Bool(false) | Value::Null => None,
+        value => Some(format!("{name} {value}")),
+    };
+    let members = policy.as_object().into_iter().flatten();
+    members.filter_map(member).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,201 @@
+//! What these commands read of a server's answers. Scripts get the whole of them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::StateAddress;
+
+use crate::output::{age, to_the_second};
+
+/// A state.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::commands) struct State {
+    pub(super) id: String,
+    pub(super) organization: String,
+    pub(super) project: String,
+    pub(super) state: String,
+    pub(super) created: String,
+    pub(super) created_by: String,
+    pub(super) version: u64,
+    pub(super) last_write: Option<String>,
+    pub(super) current: Option<Text>,
+    pub(super) policy: serde_json::Value,
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, serde_json::Value>,
+    /// With how they stand to their schemas; empty where there are none.
+    #[serde(default)]
+    pub(super) outputs: Vec<Judged>,
+    pub(in crate::commands) lock: Option<Lock>,
+    /// Of its `address` in a backend's configuration, behind the server's.
+    pub(super) path: String,
+}
+
+impl State {
+    pub(in crate::commands) fn name(&self) -> String {
+        format!("{}/{}/{}", self.organization, self.project, self.state)
+    }
+
+    /// Its id and its name, as what they are.
+    ///
+    /// # Errors
+    /// If the server's answer has none that are.
+    pub(in crate::commands) fn identity(&self) -> anyhow::Result<(StateId, StateAddress)> {
+        let id = StateId::parse(&self.id).context("the server's answer has no id of a state")?;
+        Ok((id, StateAddress::parse(&self.organization, &self.project, Some(&self.state))?))
+    }
+}
+
+/// An output, and how it stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Judged {
+    pub(super) name: String,
+    pub(super) validity: Option<Validity>,
+}
+
+/// How an output stands to its schema.
+#[derive(Debug, Deserialize)]
+pub(super) struct Validity {
+    pub(super) status: String,
+    pub(super) message: Option<String>,
+    pub(super) path: Option<String>,
+}
+
+/// That for people.
+pub(super) fn judged(validity: &Validity) -> String {
+    let status = validity.status.replace('_', " ");
+    match (&validity.message, validity.path.as_deref()) {
+        (None, _) => status,
+        (Some(message), None | Some("$")) => format!("{status}: {message}"),
+        (Some(message), Some(path)) => format!("{status}: at {path}, {message}"),
+    }
+}
+
+/// A text of a state.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::commands) struct Text {
+    pub(super) serial: Option<u64>,
+    pub(super) lineage: Option<String>,
+    pub(super) terraform_version: Option<String>,
+    pub(super) bytes: u64,
+    pub(super) encrypted: bool,
+    pub(super) resource_count: Option<u64>,
+    pub(super) output_count: Option<u64>,
+}
+
+/// A lock that is held.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::commands) struct Lock {
+    #[serde(rename = "ID")]
+    pub(in crate::commands) id: String,
+    pub(super) operation: String,
+    pub(super) info: String,
+    pub(super) who: String,
+    pub(super) principal: String,
+    pub(super) token: String,
+    pub(super) since: String,
+    pub(super) age_seconds: u64,
+    pub(super) by_hand: bool,
+    pub(super) expired: bool,
+}
+
+impl Lock {
+    /// What its holder does: the reason of a lock that was taken by hand, else the operation.
+    pub(super) fn doing(&self) -> String {
+        if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) }
+    }
+
+    /// Who holds it: whom the server knows, and what the client says.
+    pub(super) fn holder(&self) -> String {
+        match self.who.as_str() {
+            "" => format!("{} ({})", self.principal, self.token),
+            who => format!("{} ({}), at {who}", self.principal, self.token),
+        }
+    }
+
+    /// All of it, for people.
+    pub(in crate::commands) fn in_words(&self) -> String {
+        let expired = if self.expired { "; its time is over, so the next who comes gets it" } else { "" };
+        format!(
+            "{}, since {} ({}), {}; lock {}{expired}",
+            self.holder(),
+            to_the_second(&self.since),
+            age(self.age_seconds),
+            self.doing(),
+            self.id
+        )
+    }
+}
+
+/// An operation as people call it. Clients name two of theirs so that nobody knows which it is.
+pub(super) fn operation(said: &str) -> String {
+    match said.strip_prefix("OperationType") {
+        Some("Invalid") => "import or console".to_owned(),
+        Some(operation) => operation.to_lowercase(),
+        None => said.to_owned(),
+    }
+}
+
+/// A version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Version {
+    pub(super) version: u64,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) token: String,
+    pub(super) source: String,
+    pub(super) of: Option<String>,
+    pub(super) lock: Option<LockOf>,
+    #[serde(flatten)]
+    pub(super) text: Text,
+    pub(super) changes: Option<Changes>,
+    pub(super) serial_fell: bool,
+    pub(super) lineage_changed: bool,
+}
+
+/// The lock that a writer held.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LockOf {
+    pub(super) operation: String,
+}
+
+/// What differs, instance by instance.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changes {
+    pub(super) added_count: u64,
+    pub(super) changed_count: u64,
+    pub(super) removed_count: u64,
+    pub(super) added: Vec<String>,
+    pub(super) changed: Vec<String>,
+    pub(super) removed: Vec<String>,
+}
+
+/// What differs between two texts.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Difference {
+    pub(super) resources: Option<Changes>,
+    pub(super) outputs_added: Vec<String>,
+    pub(super) outputs_changed: Vec<String>,
+    pub(super) outputs_removed: Vec<String>,
+}
+
+/// A write that was refused, and kept.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rejected {
+    pub(super) id: String,
+    pub(super) at: String,
+    pub(super) by: String,
+    pub(super) why: String,
+    pub(super) version: u64,
+    #[serde(flatten)]
+    pub(super) text: Text,
+}

@@ -1,0 +1,368 @@
+//! `statewright tf`: the client itself, on a state of a server.
+//!
+//! The token reaches it by its environment and is written nowhere, since clients keep what they find in a backend's block in
+//! clear. A folder that is linked to a state and has no backend gets one for as long as the client runs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{ErrorKind, IsTerminal as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use statewright_shared::domain::server_url::ServerUrl;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::EndsWith;
+use super::state::wire::State;
+use crate::client::{At, Client, StateRef, WhichState};
+use crate::hcl::{self, PASSING_FILE};
+use crate::managed::{self, Found};
+use crate::output::Output;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tf {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    which: WhichState,
+    /// The client, by its name or path [env: STATEWRIGHT_TF] [default: tofu or else terraform, as found in PATH].
+    #[arg(long, value_name = "PROGRAM")]
+    client: Option<PathBuf>,
+    /// What the client is given, such as `-- plan -out=plan.bin`.
+    #[arg(value_name = "ARGS", trailing_var_arg = true, required = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Commands of the clients that look at no state and at no backend.
+const WITHOUT_STATE: &[&str] = &["fmt", "version", "login", "logout", "metadata"];
+
+/// Where clients leave a state that they could not save.
+const ERRORED: &str = "errored.tfstate";
+
+/// The marks of the environment by which clients find credentials for an HTTP backend.
+const USERNAME: &str = "TF_HTTP_USERNAME";
+const PASSWORD: &str = "TF_HTTP_PASSWORD";
+
+pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
+    let of_variable = || std::env::var_os("STATEWRIGHT_TF").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let program = program(tf.client.clone().or_else(of_variable).as_deref())?;
+    let folder = folder(&tf.arguments)?;
+    let mut signals = Signals::new()?;
+    let mut command = Command::new(&program);
+    command.args(&tf.arguments);
+    let Some(prepared) = prepare(&tf, &folder, out).await? else {
+        return ends_as(signals.wait_for(start(command, &program)?).await?);
+    };
+    if prepared.takes_token {
+        command.env(USERNAME, "statewright").env(PASSWORD, prepared.client.token().as_str());
+    }
+    let status = signals.wait_for(start(command, &program)?).await?;
+    drop(prepared.passing);
+    // A plan may end with 2 to say that there is something to do.
+    if !status.success() && status.code() != Some(2) {
+        explain(&prepared.client, prepared.state.as_ref(), &folder, out).await;
+    }
+    ends_as(status)
+}
+
+/// What a run needs beside its arguments.
+struct Prepared {
+    client: Client,
+    state: Option<StateRef>,
+    /// Whether its backend is one of the server that the token is for.
+    takes_token: bool,
+    passing: Option<Passing>,
+}
+
+/// Finds out which state the run is about, and gives the folder a backend if it has none. `None` if the run is about no state,
+/// or about one that is kept elsewhere.
+async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
+    let word =
+        tf.arguments.iter().filter_map(|argument| argument.to_str()).find(|word| !word.starts_with('-'));
+    if word.is_none_or(|word| WITHOUT_STATE.contains(&word)) {
+        return Ok(None);
+    }
+    let passing = folder.join(PASSING_FILE);
+    let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
+    let backend = hcl::backends(folder)?.into_iter().find(|backend| !(is_ours && backend.file == passing));
+    let Some(backend) = backend else {
+        let client = Client::open_in(&tf.at, folder)?;
+        let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
+        let (id, address) = state.identity()?;
+        let text = hcl::passing_backend(client.server(), id, &address);
+        let passing = Some(Passing::lay(passing, &text)?);
+        return Ok(Some(Prepared { client, state: Some(StateRef::Id(id)), takes_token: true, passing }));
+    };
+    let file = backend.file.file_name().unwrap_or_default().display();
+    if backend.kind != "http" {
+        out.note(format_args!(
+            "note: {file} keeps the state elsewhere ({}), so no token is passed on",
+            backend.kind
+        ));
+        return Ok(None);
+    }
+    if tf.which.state.is_some() {
+        bail!("{file} says which state this configuration has, so -s cannot say it too");
+    }
+    // A backend that somebody wrote by hand tells its server as well as a link does.
+    let place = backend.address.as_deref().and_then(place);
+    if backend.address.is_some() && place.is_none() {
+        out.note(format_args!("note: {file} leads to no server of this kind, so no token is passed on"));
+        return Ok(None);
+    }
+    let client = Client::open_at(&tf.at, place.as_ref().map(|(server, _)| server), folder)?;
+    // One that is not written out comes from the environment or from an option, as the caller wants it.
+    let takes_token = place.as_ref().is_none_or(|(server, _)| server == client.server());
+    if !takes_token {
+        out.note(format_args!(
+            "note: {file} leads to another server than {}, so no token is passed on",
+            client.server()
+        ));
+    }
+    let state = place.filter(|_| takes_token).map(|(_, state)| state);
+    Ok(Some(Prepared { client, state, takes_token, passing: None }))
+}
+
+/// The server and the state of a backend's address.
+fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
+    let (server, state) = address.split_once("/tfstate/")?;
+    let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
+    let state = match parts[..] {
+        [id] => StateRef::parse(id).ok().filter(|state| matches!(state, StateRef::Id(_)))?,
+        [org, project] => StateRef::parse(&format!("{org}/{project}/default")).ok()?,
+        [org, project, state] => StateRef::parse(&format!("{org}/{project}/{state}")).ok()?,
+        _ => return None,
+    };
+    Some((ServerUrl::parse(server).ok()?, state))
+}
+
+/// The folder of the configuration.
+fn folder(arguments: &[OsString]) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir().context("the folder that this runs in is gone")?;
+    // Only what stands before the client's command is for it as a whole.
+    let globals =
+        arguments.iter().filter_map(|argument| argument.to_str()).take_while(|it| it.starts_with('-'));
+    let other = globals.filter_map(|global| global.trim_start_matches('-').strip_prefix("chdir=")).last();
+    Ok(other.map_or_else(|| here.clone(), |other| here.join(other)))
+}
+
+/// The client that was named, or the first that there is.
+fn program(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(named) = named.filter(|named| named.components().count() > 1) {
+        return Ok(named.to_owned());
+    }
+    let names: Vec<&OsStr> = match named {
+        Some(named) => vec![named.as_os_str()],
+        None => vec![OsStr::new("tofu"), OsStr::new("terraform")],
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_program = |file: &PathBuf| {
+        fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let found = names
+        .iter()
+        .find_map(|name| std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program));
+    found.with_context(|| {
+        let names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
+        format!(
+            "{} is not in PATH: install it, or name the program with --client or STATEWRIGHT_TF",
+            names.join(" or ")
+        )
+    })
+}
+
+/// A child beside a person at a terminal shares that with us, so Ctrl-C reaches it without us. Elsewhere it has a group of its
+/// own, so that a signal for our group reaches it once, by us: a second one would make it stop where it is.
+fn start(mut command: Command, program: &Path) -> anyhow::Result<Child> {
+    if !is_at_terminal() {
+        command.process_group(0);
+    }
+    command.spawn().with_context(|| format!("cannot run {}", program.display()))
+}
+
+fn is_at_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// The signals that would end us. While a client runs they are for it.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            quit: listen(SignalKind::quit())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the end of a client, and passes on what comes meanwhile.
+    async fn wait_for(&mut self, mut child: Child) -> anyhow::Result<ExitStatus> {
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        // What a terminal sends comes to both.
+        let is_told = is_at_terminal();
+        loop {
+            let passed_on = tokio::select! {
+                status = child.wait() => return status.context("cannot wait for the client"),
+                _ = self.interrupt.recv() => (!is_told).then_some(Signal::INT),
+                _ = self.quit.recv() => (!is_told).then_some(Signal::QUIT),
+                _ = self.terminate.recv() => Some(Signal::TERM),
+                _ = self.hang_up.recv() => Some(Signal::HUP),
+            };
+            if let (Some(pid), Some(signal)) = (pid, passed_on) {
+                // It may have ended just now, which is told above.
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+}
+
+/// Ends as the client did: by its code, or as a shell tells a signal.
+fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
+    if status.success() {
+        return Ok(());
+    }
+    let by_signal = status.signal().and_then(|signal| signal.checked_add(128));
+    let code = status.code().or(by_signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Err(EndsWith(code).into())
+}
+
+/// Says what a client cannot: who holds the lock, and where a state is that was not saved.
+async fn explain(client: &Client, state: Option<&StateRef>, folder: &Path, out: Output) {
+    // The run has said what went wrong; that this cannot be looked at adds nothing.
+    if let Ok(state) = client.state::<State>(state).await {
+        let name = state.read.name();
+        if let Some(lock) = &state.read.lock {
+            out.note(format_args!(
+                "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} \
+                 --reason WHY",
+                lock.in_words(),
+                lock.id
+            ));
+        }
+    }
+    if folder.join(ERRORED).exists() {
+        out.note(format_args!(
+            "note: {ERRORED} has what could not be saved\n  statewright state rejected   says whether the server kept it, and \
+             why it was refused\n  statewright state import {ERRORED}   sends it, unless something newer is there"
+        ));
+    }
+}
+
+/// A backend that lies in a folder for as long as clients run there.
+struct Passing {
+    path: PathBuf,
+    /// Locked, as by each run that needs it.
+    file: File,
+}
+
+impl Passing {
+    fn lay(path: PathBuf, text: &str) -> anyhow::Result<Self> {
+        let cannot = || format!("cannot use {}", path.display());
+        // Another run may take it away, or lay one, at any time.
+        for _ in 0..10 {
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    managed::write(&path, text, false)?;
+                    continue;
+                }
+                Err(error) => return Err(error).with_context(cannot),
+            };
+            let is_same = matches!(managed::look(&path)?, Found::Ours(found) if found == text);
+            if !is_same {
+                // One that nobody uses was left by a run that was killed.
+                if file.try_lock().is_err() {
+                    bail!("another `statewright tf` runs in this folder, on another state");
+                }
+                managed::write(&path, text, false)?;
+                continue;
+            }
+            file.lock_shared().with_context(cannot)?;
+            let is_still_there = fs::metadata(&path).is_ok_and(|there| {
+                file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+            });
+            if is_still_there {
+                return Ok(Self { path, file });
+            }
+        }
+        bail!("{} comes and goes: other runs in this folder are in the way", path.display())
+    }
+}
+
+impl Drop for Passing {
+    /// The last run takes it away. Where that cannot be done, the next run does.
+    fn drop(&mut self) {
+        let is_last = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
+        if is_last {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_tells_the_server_and_the_state() {
+        let id = "019b7c3a-0000-7000-8000-000000000001";
+        let found = |address: &str| place(address).map(|(server, state)| (server.to_string(), state));
+        let here = "https://a/base".to_owned();
+        let named = |name: &str| StateRef::parse(name).unwrap();
+        assert_eq!(found(&format!("https://a/base/tfstate/{id}")), Some((here.clone(), named(id))));
+        assert_eq!(
+            found("https://a/base/tfstate/acme/net/"),
+            Some((here.clone(), named("acme/net/default")))
+        );
+        assert_eq!(found("https://a/base/tfstate/acme/net/prod"), Some((here, named("acme/net/prod"))));
+        for other in
+            ["https://a/state/x", "https://a/tfstate/x", "https://a/tfstate/", "ftp://a/tfstate/acme/net"]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_an_option_before_the_command_changes_the_folder() {
+        let of =
+            |arguments: &[&str]| folder(&arguments.iter().map(OsString::from).collect::<Vec<_>>()).unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(of(&["-chdir=sub", "plan"]), here.join("sub"));
+        assert_eq!(of(&["-chdir=/other", "plan"]), Path::new("/other"));
+        assert_eq!(of(&["plan", "-chdir=sub"]), here);
+    }
+
+    #[test]
+    fn a_passing_backend_goes_with_the_last_who_needs_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(PASSING_FILE);
+        let text = format!("{}: x\n", managed::HEADER);
+        let first = Passing::lay(path.clone(), &text).unwrap();
+        let second = Passing::lay(path.clone(), &text).unwrap();
+        let other = Passing::lay(path.clone(), &format!("{text}# other\n"));
+        assert!(other.is_err_and(|error| error.to_string().contains("another")));
+        drop(first);
+        assert_eq!(managed::look(&path).unwrap(), Found::Ours(text.clone()));
+        drop(second);
+        assert_eq!(managed::look(&path).unwrap(), Found::Nothing);
+        // Left by a run that was killed.
+        managed::write(&path, &format!("{text}# other\n"), false).unwrap();
+        drop(Passing::lay(path.clone(), &text).unwrap());
+        assert_eq!(managed::look(&path).unwrap(), Found::Nothing);
+        fs::write(&path, "theirs").unwrap();
+        assert!(Passing::lay(path, &text).is_err());
+    }
+}

@@ -1,0 +1,246 @@
+//! The commands of a server's users, where something is not as it should be: what they say, and what they leave alone.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::commands::{of_user, output, statewright};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpListener;
+
+/// A server, and a folder for its user.
+async fn start() -> (TestApp, TempDir) {
+    (TestApp::embedded().await, tempfile::tempdir().unwrap())
+}
+
+/// What a command says on stderr that fails and answers nothing.
+async fn refused(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
+    refused_with(app, folder, &[], arguments).await
+}
+
+/// The same with other variables.
+async fn refused_with(
+    app: &TestApp,
+    folder: &Path,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+) -> String {
+    let mut command = of_user(app, folder, arguments);
+    for (name, value) in variables {
+        if value.is_empty() {
+            command.env_remove(name)
+        } else {
+            command.env(name, value)
+        };
+    }
+    let output = output(&mut command).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", output.stderr);
+    output.stderr
+}
+
+async fn told(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
+    let output = output(&mut of_user(app, folder, arguments)).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    output.stdout
+}
+
+#[tokio::test]
+async fn without_a_server_or_a_token_it_says_where_one_is_looked_for() {
+    let (app, home) = start().await;
+    let list = ["state", "list"];
+    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", "")], &list).await;
+    assert!(said.contains("STATEWRIGHT_URL") && said.contains("pulumi login"), "{said}");
+    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_TOKEN", "")], &list).await;
+    assert!(said.contains("STATEWRIGHT_TOKEN") && said.contains(&app.url), "{said}");
+    let other = ("STATEWRIGHT_URL", "http://state.example.com");
+    let said = refused_with(&app, home.path(), &[other], &list).await;
+    assert!(said.contains("without TLS") && said.contains("--allow-http"), "{said}");
+}
+
+#[tokio::test]
+async fn what_pulumi_login_left_is_enough() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    fs::remove_file(home.path().join(".statewright.json")).unwrap();
+    fs::create_dir(home.path().join(".pulumi")).unwrap();
+    let credentials = format!(
+        r#"{{"current":"{url}","accessTokens":{{"{url}":"{token}"}},"accounts":{{"{url}":{{}}}}}}"#,
+        url = app.url,
+        token = app.token
+    );
+    fs::write(home.path().join(".pulumi/credentials.json"), credentials).unwrap();
+    let mut command = of_user(&app, home.path(), &["state", "list"]);
+    command.env_remove("STATEWRIGHT_URL").env_remove("STATEWRIGHT_TOKEN");
+    let output = output(&mut command).await;
+    assert!(output.stdout.contains("net/default"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_told_with_its_place() {
+    let (app, home) = start().await;
+    let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
+    let said = refused_with(&app, home.path(), &wrong, &["state", "list"]).await;
+    assert!(
+        said.contains("STATEWRIGHT_TOKEN") && said.contains(&format!("pulumi login {}", app.url)),
+        "{said}"
+    );
+    assert!(!said.contains("swt_wrong"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told_from_one_that_is_something_else() {
+    let (app, home) = start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gone = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &gone)], &["state", "list"]).await;
+    assert!(said.contains(&format!("cannot reach {gone}")) && said.contains("nothing was done"), "{said}");
+    let page = axum_page("<html>hello</html>").await;
+    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &page)], &["state", "list"]).await;
+    assert!(said.contains("is no Statewright") && said.contains("--server"), "{said}");
+}
+
+#[tokio::test]
+async fn a_certificate_counts_if_the_platform_or_the_user_trusts_who_made_it() {
+    let (app, home) = start().await;
+    let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (cert, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
+    fs::write(&cert, certified.cert.pem()).unwrap();
+    fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let data = home.path().join("data");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key];
+    let mut server = statewright(&data, &serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut says = async |beginning: &str| loop {
+        let line = lines.next_line().await.unwrap().expect("the server says where it listens");
+        if let Some(rest) = line.strip_prefix(beginning) {
+            return rest.split(',').next().unwrap().to_owned();
+        }
+    };
+    let url = says("Statewright listens on ").await;
+    let token = says("    export PULUMI_ACCESS_TOKEN=").await;
+    assert!(url.starts_with("https://"), "{url}");
+    let variables =
+        [("STATEWRIGHT_URL", url.as_str()), ("STATEWRIGHT_TOKEN", &token), ("SSL_CERT_FILE", cert)];
+    let mut command = of_user(&app, home.path(), &["state", "list"]);
+    let listed = output(command.envs(variables)).await;
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    let said = refused_with(&app, home.path(), &variables[..2], &["state", "list"]).await;
+    assert!(said.contains("ertificate"), "{said}");
+}
+
+/// A server that answers everything with this page.
+async fn axum_page(page: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(
+        async move { axum::serve(listener, axum::Router::new().fallback(async move || page)).await },
+    );
+    url
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_there_or_not_named_is_told_with_a_way_on() {
+    let (app, home) = start().await;
+    let said = refused(&app, home.path(), &["state", "get", "net/prod"]).await;
+    assert!(
+        said.contains(&format!("state {ORG}/net/prod not found")) && said.contains("state list"),
+        "{said}"
+    );
+    let said = refused(&app, home.path(), &["state", "get"]).await;
+    assert!(said.contains("-s PROJECT/STATE") && said.contains("state init"), "{said}");
+    let said = refused(&app, home.path(), &["state", "list", "--org", "others"]).await;
+    assert!(said.contains("others") && said.contains("--org"), "{said}");
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let said = refused(&app, home.path(), &["state", "create", "net", "--force"]).await;
+    assert!(said.contains("already exists") && said.contains("state init"), "{said}");
+    let said = refused(&app, home.path(), &["state", "diff", "1", "2"]).await;
+    assert!(said.contains("has no version") && said.contains("state versions"), "{said}");
+    let said = refused(&app, home.path(), &["state", "pull"]).await;
+    assert!(said.contains("nothing was written"), "{said}");
+    let said = refused(&app, home.path(), &["state", "outputs", "o"]).await;
+    assert!(said.contains("has no output o"), "{said}");
+}
+
+#[tokio::test]
+async fn a_link_to_a_state_of_another_server_is_told_as_such() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let other = TestApp::embedded().await;
+    let said = refused(&other, home.path(), &["state", "get"]).await;
+    assert!(said.contains(&app.url) && said.contains(&other.url), "{said}");
+}
+
+#[tokio::test]
+async fn a_link_that_a_newer_program_wrote_is_refused_by_its_name() {
+    let (app, home) = start().await;
+    fs::write(home.path().join(".statewright.json"), r#"{"format":9}"#).unwrap();
+    let said = refused(&app, home.path(), &["state", "list"]).await;
+    assert!(said.contains(".statewright.json") && said.contains("newer"), "{said}");
+}
+
+#[tokio::test]
+async fn files_of_somebody_else_stay_and_a_second_backend_is_not_written() {
+    let (app, home) = start().await;
+    let (main, backend) = (home.path().join("main.tf"), home.path().join("backend.tf"));
+    fs::write(&backend, "# mine\n").unwrap();
+    let said = refused(&app, home.path(), &["state", "create", "net", "--init"]).await;
+    assert!(said.contains("backend.tf") && said.contains("--force"), "{said}");
+    assert!(told(&app, home.path(), &["state", "list"]).await.lines().count() == 1, "nothing was made");
+    told(&app, home.path(), &["state", "create", "net", "--init", "--force"]).await;
+    assert!(fs::read_to_string(&backend).unwrap().starts_with("# Managed by statewright"));
+    // The folder has a state, so another one is a question.
+    let said = refused(&app, home.path(), &["state", "create", "other"]).await;
+    assert!(said.contains("links it to another state") && said.contains("--force"), "{said}");
+    fs::remove_file(&backend).unwrap();
+    fs::write(&main, "terraform {\n  backend \"s3\" {}\n}\n").unwrap();
+    let said = refused(&app, home.path(), &["state", "init"]).await;
+    assert!(said.contains("main.tf has a backend (s3) already"), "{said}");
+    assert!(!backend.exists());
+}
+
+#[tokio::test]
+async fn nothing_is_removed_unless_somebody_said_so() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let said = refused(&app, home.path(), &["state", "delete"]).await;
+    assert!(said.contains("--yes"), "{said}");
+    let state = r#"{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{"s":{"value":"hush","type":"string","sensitive":true}},"resources":[{"mode":"managed","type":"t","name":"n","provider":"p","instances":[{"schema_version":0,"attributes":{}}]}],"check_results":null}"#;
+    fs::write(home.path().join("a.tfstate"), state).unwrap();
+    told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
+    let said = refused(&app, home.path(), &["state", "delete", "--yes"]).await;
+    assert!(said.contains("1 resources") && said.contains("--force"), "{said}");
+    // A secret is shown to who asks for it by name.
+    assert!(!told(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
+    assert!(!told(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));
+    assert_eq!(told(&app, home.path(), &["state", "outputs", "s"]).await, "hush\n");
+    assert!(told(&app, home.path(), &["state", "outputs", "--show-sensitive"]).await.contains("hush"));
+}
+
+#[tokio::test]
+async fn lists_are_read_to_their_end() {
+    let (app, home) = start().await;
+    // More than a page of the server's.
+    for number in 0..205 {
+        let state = serde_json::json!({ "project": "net", "state": format!("s{number:03}") });
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    }
+    let listed = told(&app, home.path(), &["state", "list"]).await;
+    assert_eq!(listed.lines().count(), 206);
+    let some = told(&app, home.path(), &["state", "list", "--limit", "3", "--json"]).await;
+    let some: serde_json::Value = serde_json::from_str(&some).unwrap();
+    assert_eq!(some["states"].as_array().unwrap().len(), 3);
+    assert_eq!(told(&app, home.path(), &["state", "list", "--project", "other"]).await.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn completions_have_the_commands_of_users() {
+    let (app, home) = start().await;
+    let script = told(&app, home.path(), &["completions", "bash"]).await;
+    for word in ["undelete", "rejected", "--show-sensitive", "tf"] {
+        assert!(script.contains(word), "{word}");
+    }
+}

@@ -1,0 +1,336 @@
+//! The commands of `statewright` beside the clients: what a user does with a state without writing a backend by hand.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use statewright_tests::app::{ORG, TestApp};
+
+use crate::support::{self, APPLY, Client, ONE, Running, SLOW, TerraformCli, go, shown, text, versions};
+
+journeys! {
+    a_state_is_made_applied_compared_and_restored
+    a_folder_without_a_backend_has_one_while_its_client_runs
+    two_folders_have_two_states_and_a_folder_below_has_its_parents
+    a_state_is_locked_and_unlocked_by_hand
+    a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do
+    an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind
+    a_terminal_interrupts_a_run_once
+    a_run_ends_as_its_client_does
+    an_import_keeps_serial_and_lineage
+    a_refused_write_is_looked_up_and_restored
+    no_file_has_the_token
+}
+
+const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
+
+/// A user of a server's commands, with this configuration.
+fn user(app: &TestApp, client: Client, configuration: &str) -> TerraformCli {
+    let cli = TerraformCli::beside_commands(client, &app.token).env("STATEWRIGHT_TF", client.name());
+    cli.write("main.tf", configuration);
+    cli
+}
+
+/// Makes the state of a project, for the folder.
+async fn create(app: &TestApp, cli: &TerraformCli, project: &str, options: &[&str]) {
+    let command = ["state", "create", project, "--server", &app.url, "--org", ORG];
+    cli.statewright(command.iter().chain(options)).await.assert_success();
+}
+
+/// Such a user, whose folder has the state `net` and is initialised.
+async fn start(client: Client, configuration: &str) -> (TestApp, TerraformCli) {
+    let app = TestApp::embedded().await;
+    let cli = user(&app, client, configuration);
+    create(&app, &cli, "net", &["--init"]).await;
+    cli.statewright(["tf", "--", "init"]).await.assert_success();
+    (app, cli)
+}
+
+async fn document(cli: &TerraformCli, arguments: &[&str]) -> Value {
+    cli.statewright(arguments.iter().chain(&["--json"])).await.assert_success().json()
+}
+
+async fn a_state_is_made_applied_compared_and_restored(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    let plan = cli.statewright(["tf", "plan", "-detailed-exitcode"]).await;
+    assert_eq!(plan.code, Some(2), "{plan}");
+    cli.statewright(TF_APPLY).await.assert_success();
+    cli.write("main.tf", &format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n"));
+    cli.statewright(TF_APPLY).await.assert_success();
+    let listed = cli.statewright(["state", "versions"]).await.assert_success();
+    assert!(listed.stdout.contains("apply") && listed.stdout.contains("+1 ~0 -0"), "{listed}");
+    let diff = cli.statewright(["state", "diff", "1", "2"]).await.assert_success();
+    assert_eq!(diff.stdout, "+ terraform_data.b\n");
+    let pulled = cli.statewright(["state", "pull"]).await.assert_success();
+    assert_eq!(pulled.json(), text(&app, "net").await.expect(200));
+    let output = cli.statewright(["state", "outputs", "o"]).await.assert_success();
+    assert_eq!(output.stdout, "naïve 🦀\n");
+    let restored = document(&cli, &["state", "restore", "--version", "1"]).await;
+    assert_eq!(restored["version"], 3);
+    let applied = cli.statewright(TF_APPLY).await.assert_success();
+    assert!(applied.stdout.contains("1 added"), "{applied}");
+    let serials: Vec<u64> = versions(&app).await.iter().map(|it| it["serial"].as_u64().unwrap()).collect();
+    assert!(serials.is_sorted_by(|newer, older| newer > older), "{serials:?}");
+    cli.statewright(["state", "rename", "renamed/prod"]).await.assert_success();
+    let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    assert!(plan.stdout.contains("No changes"), "its address stays: {plan}");
+    cli.statewright(["tf", "--", "destroy", "-auto-approve"]).await.assert_success();
+    let gone = cli.statewright(["state", "delete", "--yes"]).await.assert_success();
+    assert!(gone.stdout.contains("undelete"), "{gone}");
+    cli.statewright(["tf", "--", "plan"]).await.assert_failure();
+    cli.statewright(["state", "undelete"]).await.assert_success();
+    cli.statewright(["tf", "--", "plan"]).await.assert_success();
+}
+
+async fn a_folder_without_a_backend_has_one_while_its_client_runs(client: Client) {
+    let app = TestApp::embedded().await;
+    let cli = user(&app, client, SLOW);
+    create(&app, &cli, "net", &[]).await;
+    let files = || -> Vec<String> {
+        let names = fs::read_dir(cli.project_dir()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    assert_eq!(before, [".statewright.json", "main.tf"]);
+    cli.statewright(["tf", "--", "init"]).await.assert_success();
+    let apply = apply_slowly(&cli).await;
+    assert!(files().contains(&"statewright_backend.tf".to_owned()));
+    // Another one at the same time leaves it to the first.
+    cli.statewright(["tf", "--", "plan", "-lock=false"]).await.assert_success();
+    assert!(files().contains(&"statewright_backend.tf".to_owned()));
+    go(&cli);
+    apply.wait().await.assert_success();
+    assert!(!files().contains(&"statewright_backend.tf".to_owned()), "{:?}", files());
+    assert_eq!(shown(&app).await["current"]["resourceCount"], 1);
+}
+
+async fn two_folders_have_two_states_and_a_folder_below_has_its_parents(client: Client) {
+    let (app, first) = start(client, ONE).await;
+    first.statewright(TF_APPLY).await.assert_success();
+    let module = first.clone().below("modules/a");
+    assert_eq!(document(&module, &["state", "get"]).await["project"], "net");
+    let second = user(&app, client, ONE).below("other");
+    second.write("main.tf", ONE);
+    create(&app, &second, "shop/prod", &["--init"]).await;
+    second.statewright(["tf", "--", "init"]).await.assert_success();
+    second.statewright(TF_APPLY).await.assert_success();
+    assert_eq!(document(&second, &["state", "get"]).await["state"], "prod");
+    let named = document(&second, &["state", "get", "net"]).await;
+    assert_eq!(named, document(&second, &["state", "get", "-s", &format!("{ORG}/net/default")]).await);
+    assert_eq!(named["id"], shown(&app).await["id"]);
+    let listed = document(&second, &["state", "list"]).await;
+    assert_eq!(listed["states"].as_array().unwrap().len(), 2);
+    // From above, as in a repository with several configurations.
+    let above = user(&app, client, "");
+    let moved = above.clone().below("infra");
+    moved.write("main.tf", ONE);
+    let link = ["state", "init", "net", "--server", &app.url, "--org", ORG];
+    moved.statewright(link).await.assert_success();
+    above.statewright(["tf", "--", "-chdir=infra", "init"]).await.assert_success();
+    let plan = above.statewright(["tf", "--", "-chdir=infra", "plan", "-detailed-exitcode"]).await;
+    assert_eq!(plan.code, Some(0), "the state of the first: {plan}");
+}
+
+async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    let lock = document(&cli, &["state", "lock", "--reason", "we move the network"]).await;
+    let id = lock["ID"].as_str().unwrap();
+    let refused = cli.statewright(TF_APPLY).await.assert_failure();
+    assert!(refused.stderr.contains(id) && refused.stderr.contains("we move the network"), "{refused}");
+    let listed = cli.statewright(["state", "locks"]).await.assert_success();
+    assert!(listed.stdout.contains("net/default") && listed.stdout.contains("alice"), "{listed}");
+    let asked = cli.statewright(["state", "unlock", "--reason", "done"]).await.assert_failure();
+    assert!(asked.stderr.contains("--yes") && asked.stderr.contains("alice"), "{asked}");
+    let other = ["state", "unlock", "--reason", "done", "--id", "another"];
+    let other = cli.statewright(other).await.assert_failure();
+    assert!(other.stderr.contains("the lock is another one by now"), "{other}");
+    assert_eq!(shown(&app).await["lock"]["ID"], id);
+    cli.statewright(["state", "unlock", "--reason", "we are done", "--id", id]).await.assert_success();
+    let details: Vec<Value> = app.take_audit().iter().map(|record| record["detail"].clone()).collect();
+    assert!(
+        details.iter().any(|it| it.as_str().is_some_and(|it| it.ends_with("we are done"))),
+        "{details:?}"
+    );
+    cli.statewright(TF_APPLY).await.assert_success();
+    let already = cli.statewright(["state", "unlock", "--reason", "again"]).await.assert_success();
+    assert!(already.stdout.contains("was not locked"), "{already}");
+}
+
+/// Starts an apply of [`SLOW`] by `tf`, and returns when it holds the lock and works.
+async fn apply_slowly(cli: &TerraformCli) -> Running {
+    let apply = cli.spawn_statewright(TF_APPLY);
+    apply.says("Provisioning with 'local-exec'").await;
+    apply
+}
+
+async fn a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do(client: Client) {
+    let (app, cli) = start(client, SLOW).await;
+    // A client whose machine loses its power gives nothing back.
+    let client = cli.clone().env("TF_HTTP_USERNAME", "x").env("TF_HTTP_PASSWORD", &app.token);
+    support::apply_slowly(&client).await.kill().await;
+    go(&cli);
+    let lock = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();
+    let refused = cli.statewright(["tf", "--", "plan"]).await.assert_failure();
+    let how = format!("statewright state unlock {ORG}/net/default --id {lock} --reason WHY");
+    assert!(refused.stderr.contains("is locked by alice") && refused.stderr.contains(&how), "{refused}");
+    let how: Vec<&str> = how.split(' ').skip(1).collect();
+    cli.statewright(how).await.assert_success();
+    cli.statewright(["tf", "--", "plan"]).await.assert_success();
+}
+
+async fn an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind(client: Client) {
+    let app = TestApp::embedded().await;
+    let cli = user(&app, client, &format!("{ONE}{SLOW}"));
+    create(&app, &cli, "net", &[]).await;
+    cli.statewright(["tf", "--", "init"]).await.assert_success();
+    let apply = apply_slowly(&cli).await;
+    apply.interrupt();
+    apply.says("Interrupt received").await;
+    go(&cli);
+    let ended = apply.wait().await;
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(!ended.stdout.contains("Two interrupts"), "it was told once: {ended}");
+    let state = shown(&app).await;
+    assert_eq!(state["lock"], Value::Null, "{ended}");
+    assert!(state["version"].as_u64().unwrap() > 0, "what was made is saved: {ended}");
+    assert!(!cli.project_dir().join("statewright_backend.tf").exists());
+}
+
+async fn a_terminal_interrupts_a_run_once(client: Client) {
+    let (app, cli) = start(client, &format!("{ONE}{SLOW}")).await;
+    let apply = cli.spawn_statewright_at_terminal(["tf", "--", "apply"]);
+    apply.says("Enter a value").await;
+    apply.types("yes\r");
+    apply.says("Provisioning with 'local-exec'").await;
+    // To all that run there, as a terminal does.
+    apply.interrupt();
+    apply.says("Interrupt received").await;
+    go(&cli);
+    let ended = apply.wait().await;
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(!ended.stdout.contains("Two interrupts"), "{ended}");
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+}
+
+async fn a_run_ends_as_its_client_does(client: Client) {
+    let (_app, cli) = start(client, ONE).await;
+    for (arguments, code) in [
+        (&["tf", "--", "plan", "-detailed-exitcode"][..], 2),
+        (&["tf", "--", "no-such-command"], 1),
+        (&["tf", "--", "version"], 0),
+        (&["tf", "--", "fmt", "-check"], 0),
+    ] {
+        let ended = cli.statewright(arguments).await;
+        assert_eq!(ended.code, Some(code), "{ended}");
+    }
+    let json = cli.statewright(["--json", "tf", "--", "plan"]).await;
+    assert_eq!((json.code, json.stdout.as_str()), (Some(2), ""), "{json}");
+    let missing = cli.clone().env("STATEWRIGHT_TF", "no-such-client");
+    let missing = missing.statewright(["tf", "--", "plan"]).await.assert_failure();
+    assert!(
+        missing.stderr.contains("no-such-client is not in PATH") && missing.stderr.contains("--client"),
+        "{missing}"
+    );
+    let killed = cli.clone().env("STATEWRIGHT_TF", "./killed.sh");
+    killed.write("killed.sh", "#!/bin/sh\nkill -TERM $$\n");
+    let script = killed.project_dir().join("killed.sh");
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let killed = killed.statewright(["tf", "--", "plan"]).await;
+    assert_eq!(killed.code, Some(128 + 15), "{killed}");
+}
+
+async fn an_import_keeps_serial_and_lineage(client: Client) {
+    let app = TestApp::embedded().await;
+    // As it was without a server.
+    let cli = user(&app, client, ONE);
+    cli.run(["init"]).await.assert_success();
+    cli.run(APPLY).await.assert_success();
+    cli.write("main.tf", &format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n"));
+    cli.run(APPLY).await.assert_success();
+    let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
+    create(&app, &cli, "net", &["--init"]).await;
+    let imported = document(&cli, &["state", "import", "terraform.tfstate"]).await;
+    assert_eq!((&imported["serial"], &imported["lineage"]), (&local["serial"], &local["lineage"]));
+    assert_eq!(text(&app, "net").await.text(), cli.read("terraform.tfstate"), "byte for byte");
+    fs::remove_file(cli.project_dir().join("terraform.tfstate")).unwrap();
+    cli.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
+    let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    assert!(plan.stdout.contains("No changes"), "{plan}");
+    let with = |serial: u64, lineage: &Value| {
+        let mut text = local.clone();
+        text["serial"] = serial.into();
+        text["lineage"] = lineage.clone();
+        cli.write("other.tfstate", &text.to_string());
+    };
+    let serial = local["serial"].as_u64().unwrap();
+    for (serial, lineage, why) in [
+        (serial, &local["lineage"], "the state went on"),
+        (serial - 1, &local["lineage"], "the state went on"),
+        (serial + 1, &json!("another"), "the state is another one"),
+    ] {
+        with(serial, lineage);
+        let refused = cli.statewright(["state", "import", "other.tfstate"]).await.assert_failure();
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("--force"), "{refused}");
+        assert_eq!(shown(&app).await["lock"], Value::Null);
+    }
+    with(serial + 5, &local["lineage"]);
+    assert_eq!(document(&cli, &["state", "import", "other.tfstate"]).await["serial"], serial + 5);
+    assert_eq!(document(&cli, &["state", "import", "other.tfstate"]).await["changed"], false);
+    with(1, &json!("another"));
+    assert_eq!(document(&cli, &["state", "import", "other.tfstate", "--force"]).await["lineage"], "another");
+    assert_eq!(versions(&app).await.len(), 3);
+    assert_eq!(versions(&app).await[0]["lock"]["operation"], "state-import");
+}
+
+async fn a_refused_write_is_looked_up_and_restored(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    document(&cli, &["state", "lock", "--reason", "maintenance"]).await;
+    let refused =
+        cli.statewright(["tf", "--", "apply", "-auto-approve", "-lock=false"]).await.assert_failure();
+    assert!(
+        refused.stderr.contains("errored.tfstate") && refused.stderr.contains("state rejected"),
+        "{refused}"
+    );
+    let why = cli.statewright(["state", "why"]).await.assert_success();
+    assert!(why.stdout.contains("somebody else held the lock"), "{why}");
+    let rejected = document(&cli, &["state", "rejected"]).await;
+    let id = rejected["rejected"][0]["id"].as_str().unwrap();
+    assert!(
+        why.stdout.contains(&format!("statewright state restore {ORG}/net/default --version {id}")),
+        "{why}"
+    );
+    cli.statewright(["state", "unlock", "--yes", "--reason", "done"]).await.assert_success();
+    cli.statewright(["state", "restore", "--version", id]).await.assert_success();
+    let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    assert!(plan.stdout.contains("No changes"), "{plan}");
+    assert_eq!(versions(&app).await[0]["source"], "promoted");
+}
+
+async fn no_file_has_the_token(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(["tf", "--", "plan", "-out=plan.bin"]).await.assert_success();
+    cli.statewright(["tf", "--", "apply", "plan.bin"]).await.assert_success();
+    let mut files = 0;
+    let mut folders = vec![cli.home().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files += 1;
+                assert!(!holds(&path, &app.token), "{} has the token", path.display());
+            }
+        }
+    }
+    assert!(files >= 4, "{files} files were looked at");
+    let backend = cli.read("backend.tf");
+    assert_eq!(backend.matches(&app.url).count(), 3, "{backend}");
+}
+
+fn holds(file: &Path, text: &str) -> bool {
+    let bytes = fs::read(file).unwrap();
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
