@@ -47,6 +47,14 @@ async fn past(app: TestApp) -> StateId {
 
     let mut kept = None;
     for project in ["removed", "kept"] {
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": project }))
+            .send()
+            .await
+            .expect(200);
+    }
+    let edge = json!({ "producer": "kept", "output": "url", "consumer": "removed" });
+    app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);
+    for project in ["removed", "kept"] {
         let path = format!("/tfstate/{ORG}/{project}");
         for serial in 1..=3 {
             app.post(&path, &text(serial, ["a".to_owned()])).send().await.expect(200);
@@ -209,6 +217,15 @@ async fn states(functions: &Functions) {
         get(&format!("{api}{tail}")).await;
     }
     post(&format!("{api}/versions/2/restore"), &Value::Null).await;
+    let edges = format!("/api/orgs/{ORG}/tfstate-edges");
+    let edge = post(&edges, &json!({ "producer": "net", "output": "url", "consumer": "other" })).await;
+    let edge = format!("{edges}/{}", edge["id"].as_str().unwrap());
+    ask(Method::PATCH, &edge, &json!({ "mock": 1 }), 200).await;
+    get(&format!("{api}/dependencies")).await;
+    for tail in ["edges", "statuses", "topology"] {
+        get(&format!("/api/orgs/{ORG}/tfstate-{tail}")).await;
+    }
+    ask(Method::DELETE, &edge, &Value::Null, 204).await;
     post(&format!("{api}/lock"), &json!({ "reason": "we move" })).await;
     ask(Method::DELETE, &format!("{api}/lock"), &json!({}), 204).await;
     let schemas = json!({ "infer": true, "outputs": { "url": true } });

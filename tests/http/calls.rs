@@ -104,7 +104,7 @@ impl<K: Keys> Keys for Unhurried<K> {
 }
 
 /// The calls of one request, only those that there were, and how many of them wait for one another.
-fn in_words(calls: Calls) -> String {
+pub(crate) fn in_words(calls: Calls) -> String {
     let counts = [
         (calls.ledger_gets, "get"),
         (calls.ledger_queries, "query"),

@@ -27,6 +27,7 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{other}", "1")
         .replace("{guid}", STATE)
         .replace("{state}", "default")
+        .replace("{edge}", "019b7c3a-0000-8000-8000-000000000002")
 }
 
 /// The state of rows that name one by its id. Whoever wants it to be there makes it.

@@ -205,6 +205,13 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
     is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
     is_as_shown("state undelete", &ask(&["state", "undelete"]).await);
+    ask(&["state", "create", "web", "--force"]).await;
+    is_as_shown("dep add", &ask(&["dep", "add", "net/prod", "address", "--mock", "\"10.0.0.0\""]).await);
+    is_as_shown("dep status", &ask(&["dep", "status"]).await);
+    is_as_shown("dep topo", &ask(&["dep", "topo", "--all"]).await);
+    is_as_shown("dep sync", &ask(&["dep", "sync"]).await);
+    is_as_shown("dep remove", &ask(&["dep", "remove", "net_prod_address"]).await);
+    ask(&["state", "get", "net/prod", "--link", "--force"]).await;
     let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     file("schema.json", r#"{ "type": "number" }"#);
     ask(&["state", "set-schema", "address", "schema.json"]).await;

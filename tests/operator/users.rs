@@ -172,6 +172,10 @@ async fn a_link_to_a_state_of_another_server_is_told_as_such() {
     let other = TestApp::embedded().await;
     let said = refused(&other, home.path(), &["state", "get"]).await;
     assert!(said.contains(&app.url) && said.contains(&other.url), "{said}");
+    let said = refused(&other, home.path(), &["state", "create", "net"]).await;
+    assert!(said.contains("links it to another state") && said.contains("--force"), "{said}");
+    told(&other, home.path(), &["state", "create", "net", "--force"]).await;
+    told(&other, home.path(), &["state", "get"]).await;
 }
 
 #[tokio::test]

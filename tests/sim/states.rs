@@ -4,24 +4,26 @@
 //! Method: as in [`super::faults`], with the requests of a run: a lock, a write, an unlock, and what people do beside.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::{Context, StateLimits};
 use statewright_shared::domain::ids::StateId;
-use statewright_shared::domain::names::{Login, OrgName, StateAddress, TokenName};
-use statewright_shared::domain::tfstate::{LabelKey, LabelPolicy, LabelValue, LockInfo};
+use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
+use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{
-    RemovedState, StateEntry, StateHead, StateLock, StateSchemas, StateVersion, StoredLabelPolicy, Token,
-    User,
+    RemovedState, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
+    StoredLabelPolicy, Token, User,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::edges::{self, Filter, Named, NewEdge};
 use statewright_shared::services::state_versions::{self, Which};
 use statewright_shared::services::states::{self, Beginning, Edit, Place};
 use statewright_shared::services::texts::gunzip;
-use statewright_shared::services::{Error, label_policy, state_locks, state_schemas, state_writes};
+use statewright_shared::services::{Error, label_policy, state_locks, state_schemas, state_writes, sweep};
 
 use super::world::{Delay, World, sha256};
 
@@ -40,6 +42,10 @@ enum Step {
     Remove,
     BringBack,
     Restore,
+    CreateOther,
+    Connect,
+    Mock,
+    Disconnect,
     Label,
     Infer,
     SetPolicy,
@@ -54,6 +60,8 @@ struct Scene {
     caller: Caller,
     id: StateId,
     address: StateAddress,
+    /// The one that reads an output of the first.
+    other: StateId,
 }
 
 fn text(serial: u64) -> Bytes {
@@ -77,7 +85,32 @@ impl Scene {
         };
         let id = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
         let address = StateAddress::parse("acme", "net", None).unwrap();
-        Self { world: World::memory(), caller, id, address }
+        let other = StateId::parse("019b7c3a-0000-7000-8000-000000000002").unwrap();
+        Self { world: World::memory(), caller, id, address, other }
+    }
+
+    fn org(&self) -> &OrgName {
+        &self.address.org
+    }
+
+    fn edge(&self, producer: StateId, consumer: StateId) -> NewEdge {
+        let output = OutputName::parse("o").unwrap();
+        NewEdge {
+            producer: Place::Id(producer),
+            output,
+            consumer: Place::Id(consumer),
+            input: None,
+            mock: None,
+        }
+    }
+
+    /// The edges that there are. What moves with them counts them.
+    async fn edges(&self) -> Vec<Named> {
+        let ctx = self.world.process("reader");
+        let (edges, _) = edges::list(&ctx, &self.caller, self.org(), &Filter::default(), None).await.unwrap();
+        let graph: Option<StateGraph> = self.world.read(&ItemKeys::state_graph(self.org())).await;
+        assert_eq!(graph.map_or(0, |graph| graph.edge_count), edges.len() as u64);
+        edges
     }
 
     async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
@@ -111,6 +144,24 @@ impl Scene {
             Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
             Step::Restore => {
                 drop(state_writes::restore(ctx, caller, place, &Which::Version(1)).await?);
+            }
+            Step::CreateOther => {
+                let address = StateAddress::parse("acme", "other", None).unwrap();
+                let beginning = Beginning { id: Some(self.other), ..Beginning::default() };
+                drop(states::create(ctx, caller, &address, &beginning).await?);
+            }
+            Step::Connect => {
+                drop(edges::add(ctx, caller, self.org(), &self.edge(self.id, self.other)).await?);
+            }
+            Step::Mock => {
+                let edge = self.edges().await.pop().unwrap().edge.id;
+                drop(edges::set_mock(ctx, caller, self.org(), edge, Some("[1]".to_owned())).await?);
+            }
+            Step::Disconnect => {
+                let output = OutputName::parse("o").unwrap();
+                let input = InputName::parse("net_o").unwrap();
+                let ends = Ends { producer: self.id, output, consumer: self.other, input };
+                drop(edges::remove(ctx, caller, self.org(), ends.id()).await?);
             }
             Step::Label => {
                 let labels = [(label("env"), Some(LabelValue::Bool(true)))].into();
@@ -202,6 +253,13 @@ impl Scene {
             Step::Rename => assert_eq!(head.address.state.as_str(), "prod"),
             Step::Remove => assert!(head.deleted.is_some()),
             Step::Restore => assert!(head.version > before),
+            Step::CreateOther => {}
+            Step::Connect | Step::Mock => {
+                let [Named { edge, .. }] = &self.edges().await[..] else { panic!("I5: one edge") };
+                assert_eq!((edge.ends.producer, edge.ends.consumer), (self.id, self.other));
+                assert_eq!(edge.mock.as_deref(), (step == Step::Mock).then_some("[1]"));
+            }
+            Step::Disconnect => assert_eq!(self.edges().await, []),
             Step::Label => assert!(head.labels.contains_key(&label("env"))),
             Step::Infer => {
                 let schemas: StateSchemas = self.world.read(&ItemKeys::state_schemas(self.id)).await.unwrap();
@@ -218,7 +276,7 @@ impl Scene {
 
 /// What somebody is told whose request was done already.
 fn is_told_so(step: Step, error: &Error) -> bool {
-    matches!((step, error), (Step::Remove, Error::NoState(_)))
+    matches!((step, error), (Step::Remove, Error::NoState(_)) | (Step::Disconnect, Error::NoEdge(_)))
 }
 
 async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
@@ -248,7 +306,14 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
 
 const HELD: [Step; 3] = [Step::Create, Step::Lock, Step::Write(1)];
 
-const CASES: [(&[Step], Step); 17] = [
+const TWO: [Step; 2] = [Step::Create, Step::CreateOther];
+
+const CONNECTED: [Step; 3] = [Step::Create, Step::CreateOther, Step::Connect];
+
+const CASES: [(&[Step], Step); 20] = [
+    (&TWO, Step::Connect),
+    (&CONNECTED, Step::Mock),
+    (&CONNECTED, Step::Disconnect),
     (&[], Step::Create),
     (&[Step::Create], Step::Lock),
     (&[Step::Create, Step::Lock], Step::Write(1)),
@@ -344,4 +409,61 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
         scene.check().await;
         assert_eq!((scene.head().await.unwrap().version, scene.holder().await), (3, None), "seed {seed}");
     }
+}
+
+/// Of two edges that make a cycle together, whoever is first, one is refused.
+#[tokio::test]
+async fn two_edges_at_once_make_no_cycle() {
+    let mut firsts = 0;
+    for seed in 0..40 {
+        let scene = Scene::new();
+        for step in TWO {
+            scene.act(&scene.world.process("first"), step).await.unwrap();
+        }
+        let dice = Arc::new(super::world::Dice::new(seed));
+        let add = async |name: &str, producer, consumer| {
+            let ctx = scene.world.jittery(name, None, &dice);
+            edges::add(&ctx, &scene.caller, scene.org(), &scene.edge(producer, consumer)).await
+        };
+        let (one, other) =
+            futures::join!(add("one", scene.id, scene.other), add("two", scene.other, scene.id));
+        let refused = match (&one, &other) {
+            (Ok(_), Err(refused)) => {
+                firsts += 1;
+                refused
+            }
+            (Err(refused), Ok(_)) => refused,
+            both => panic!("seed {seed}: {both:?}"),
+        };
+        assert!(matches!(refused, Error::EdgeRefused(words) if words.contains("cycle")), "{refused:?}");
+        assert_eq!(scene.edges().await.len(), 1);
+    }
+    assert!((1..40).contains(&firsts), "either may be first: {firsts}");
+}
+
+/// Of a state that is erased no edge is left, also if one was added at the moment when it was removed.
+#[tokio::test]
+async fn a_state_that_goes_takes_its_edges_with_it() {
+    let mut added = 0;
+    for seed in 0..40 {
+        let scene = Scene::new();
+        for step in TWO {
+            scene.act(&scene.world.process("first"), step).await.unwrap();
+        }
+        let dice = Arc::new(super::world::Dice::new(seed));
+        let [adds, removes] = ["adds", "removes"].map(|name| scene.world.jittery(name, None, &dice));
+        let (connected, removed) =
+            futures::join!(scene.act(&adds, Step::Connect), scene.act(&removes, Step::Remove));
+        removed.unwrap();
+        match connected {
+            Ok(()) => added += 1,
+            Err(error) => assert!(matches!(error, Error::NoState(_)), "{error:?}"),
+        }
+        let ctx = scene.world.process("sweeper");
+        scene.world.clock.advance(ctx.settings.retention.removed_stacks + Duration::from_secs(60));
+        while sweep::sweep(&ctx).await.unwrap().more {}
+        assert_eq!(scene.head().await, None, "it is erased");
+        assert_eq!(scene.edges().await, []);
+    }
+    assert!((1..40).contains(&added), "either may be first: {added}");
 }

@@ -16,6 +16,7 @@ macro_rules! journeys {
 
 mod aws;
 mod commands;
+mod dependencies;
 mod edits;
 mod functions;
 mod labels;

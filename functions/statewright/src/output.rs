@@ -115,6 +115,21 @@ impl Output {
         }
         bail!("nothing was done, as you did not say yes")
     }
+
+    /// Asks for something that was not said; `None` where nobody can be asked, or nothing was answered.
+    ///
+    /// # Errors
+    /// If the terminal breaks.
+    pub(crate) fn ask(self, question: &str) -> anyhow::Result<Option<String>> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Ok(None);
+        }
+        let mut stderr = io::stderr();
+        write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+        Ok(Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty()))
+    }
 }
 
 /// Rows under their headings, with nothing but blanks between, so that it can be cut by other programs too.

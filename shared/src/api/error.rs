@@ -142,12 +142,14 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoUpdate { .. }
         | Error::NoState(_)
         | Error::NoStateVersion { .. }
+        | Error::NoEdge(_)
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
         Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)
+        | Error::EdgeRefused(_)
         | Error::LabelPolicyMoved { .. } => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }

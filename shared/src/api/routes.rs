@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, head, history, log, nothing, openapi, read, secrets, states, tfstate};
+use super::handlers::{admin, edges, head, history, log, nothing, openapi, read, secrets, states, tfstate};
 use super::unsupported::unsupported;
 use super::{App, auth, spelling, watch};
 use crate::limits::{
@@ -250,6 +250,14 @@ pub static ROUTES: &[Route] = routes![
     GET "/api/tfstates/{guid}/versions/{version}/text" Token 0, Tfstate states::text, "state.download";
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token 0, Tfstate states::diff;
     POST "/api/tfstates/{guid}/versions/{version}/restore" Token 0, Tfstate states::restore, "state.restore";
+    GET "/api/tfstates/{guid}/dependencies" Token 0, Tfstate edges::dependencies;
+    GET "/api/orgs/{org}/tfstate-edges" Token 0, Tfstate edges::list;
+    POST "/api/orgs/{org}/tfstate-edges" Token SMALL_BYTES_MAX, Tfstate edges::add, "edge.add";
+    GET "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::get;
+    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" Token SMALL_BYTES_MAX, Tfstate edges::edit, "edge.edit";
+    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::remove, "edge.remove";
+    GET "/api/orgs/{org}/tfstate-statuses" Token 0, Tfstate edges::statuses;
+    GET "/api/orgs/{org}/tfstate-topology" Token 0, Tfstate edges::topology;
     GET "/healthz" Nobody 0, Admin admin::health;
     GET "/readyz" Nobody 0, Admin admin::ready;
 ];

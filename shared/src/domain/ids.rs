@@ -45,6 +45,10 @@ id!(
     /// A Terraform or OpenTofu state for the whole of its life. Its client makes it, as a UUID of version 7, or else we do.
     StateId
 );
+id!(
+    /// An edge between two states. It is made of what the edge connects.
+    EdgeId
+);
 
 impl StateId {
     /// A UUID of version 7: so many milliseconds after 1970, and these random bytes. Such ids sort by when they were made.

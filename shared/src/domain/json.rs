@@ -4,8 +4,12 @@
 //! escapes. So the reader goes over the text once, checks the whole grammar, and hands out slices of it. Values that
 //! nobody asks for are skipped without recursion, so that no nesting, however deep, exhausts the stack.
 
+mod canonical;
+
 use std::borrow::Cow;
 use std::fmt;
+
+pub(crate) use canonical::canonical;
 
 /// Why a text is not the JSON that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

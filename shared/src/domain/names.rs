@@ -137,6 +137,26 @@ name!(
     |text| is_path_name(text) && !is_word_of_states(text)
 );
 
+name!(
+    /// The name of an output of a state, as its configuration may call it.
+    OutputName,
+    "name of an output",
+    "use a letter or underscore, and then letters, digits, underscores and hyphens, of 256 bytes at most",
+    |text| (1..=256).contains(&text.len())
+        && text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+);
+
+name!(
+    /// What a state calls an output of another one: the name of a local value in its configuration.
+    InputName,
+    "name of an input",
+    "use an ASCII letter or underscore, and then letters, digits, underscores and hyphens, 128 at most",
+    |text| (1..=128).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+);
+
 /// The words that stand behind a state in a path.
 fn is_word_of_states(text: &str) -> bool {
     matches!(text, "lock" | "unlock" | "outputs")

@@ -12,16 +12,16 @@ use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
     Name, Org, OutputSchema, Outputs, Payload, Preview, RejectedState, Removed, RemovedState, Role, Signer,
-    Snapshot, StateEntry, StateHead, StateHolder, StateLock, StateSchemas, StateSource, StateVersion,
-    StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord,
-    Version, WrappedDataKey, WrittenUnder,
+    Snapshot, StateEdge, StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User,
+    VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
-use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
+use crate::domain::names::{InputName, Login, OrgName, OutputName, StackAddress, StateAddress, TokenName};
 use crate::domain::tfstate::{
-    Changes, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Output, Policy, Refused,
-    Standing, Validity,
+    Changes, Ends, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Mark, Output, Policy,
+    Refused, Standing, Validity,
 };
 use crate::domain::update::{Outcome, Requester, Seal, SealedBy, Status, Update, UpdateKind};
 use crate::ports::Timestamp;
@@ -230,7 +230,7 @@ fn judged_outputs() -> Vec<Output> {
     let told = |status, message: Option<&str>, path: Option<&str>| {
         let validity =
             Validity { status, message: message.map(str::to_owned), path: path.map(str::to_owned) };
-        Output { name: format!("{status:?}"), sensitive: false, validity: Some(validity) }
+        Output { name: format!("{status:?}"), sensitive: false, mark: None, validity: Some(validity) }
     };
     vec![
         told(Standing::Valid, None, None),
@@ -304,6 +304,7 @@ fn read_states(read: &mut Read) {
     let version = StateVersion {
         version: 3,
         at: LATER,
+        began: None,
         by: requester(),
         source: StateSource::Written,
         lock: Some(LockOf {
@@ -314,7 +315,7 @@ fn read_states(read: &mut Read) {
         }),
         kept: kept(),
         outputs: outputs
-            .map(|(name, sensitive)| Output { name: name.to_owned(), sensitive, validity: None })
+            .map(|(name, sensitive)| Output { name: name.to_owned(), sensitive, mark: None, validity: None })
             .to_vec(),
         index: Some(Payload::Inline),
         changes: Some(changes),
@@ -322,6 +323,13 @@ fn read_states(read: &mut Read) {
         lineage_changed: true,
     };
     read.is("state-version.v1", &version, b"\x01sealed");
+    let mark = Mark { digest: "k7Qk0o0yJ1m5l7T3vZk2XQ".to_owned(), since: CREATED, version: 2 };
+    let marked = StateVersion {
+        began: Some(CREATED),
+        outputs: vec![Output { name: "url".to_owned(), sensitive: false, mark: Some(mark), validity: None }],
+        ..version.clone()
+    };
+    read.is("state-version-marked.v1", &marked, b"\x01sealed");
     let judged = StateVersion { outputs: judged_outputs(), ..version.clone() };
     read.is("state-version-judged.v1", &judged, b"\x01sealed");
     let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
@@ -352,6 +360,16 @@ fn read_states(read: &mut Read) {
         kept: kept(),
     };
     read.is("rejected-state.v1", &rejected, b"");
+    let ends = Ends {
+        producer: id,
+        output: OutputName::parse("url").unwrap(),
+        consumer: StateId::parse("019b7c3a-0000-7000-8000-000000000002").unwrap(),
+        input: InputName::parse("net_url").unwrap(),
+    };
+    let edge = StateEdge { ends, created: CREATED, created_by: login("alice") };
+    read.is("state-edge.v1", &edge, b"");
+    read.is("state-edge-mock.v1", &edge, br#"{"a":1}"#);
+    read.is("state-graph.v1", &StateGraph { edge_count: 1 }, b"");
     read.is("due-update.v3", &Due::Update(update_id(3)), b"");
     read.is("due-versions.v3", &Due::Versions(stack()), b"");
     read.is("due-stack.v3", &Due::Stack(stack()), b"");

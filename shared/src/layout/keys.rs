@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::ids::{EdgeId, KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::names::{
     Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, StateName, TokenName,
 };
@@ -186,6 +186,26 @@ impl ItemKeys {
     pub fn parse_state_name_sort(sort: &str) -> Option<(ProjectName, StateName)> {
         let (project, state) = sort.strip_prefix("TFSTATE#")?.split_once('/')?;
         Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// An edge between two states of an organization.
+    pub fn state_edge(org: &OrgName, edge: EdgeId) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), format!("TFEDGE#{edge}"))
+    }
+
+    /// The partition and the sort prefix of the edges between an organization's states.
+    pub fn state_edges(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "TFEDGE#".to_owned())
+    }
+
+    /// The edge in its sort key.
+    pub fn parse_state_edge_sort(sort: &str) -> Option<EdgeId> {
+        EdgeId::parse(sort.strip_prefix("TFEDGE#")?)
+    }
+
+    /// What moves with every change of an organization's edges.
+    pub fn state_graph(org: &OrgName) -> ItemKey {
+        ItemKey::new(format!("ORG#{org}"), "TFGRAPH")
     }
 
     /// A state that was removed under this name.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::record::Record;
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
-use crate::domain::tfstate::{Changes, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
+use crate::domain::tfstate::{Changes, Ends, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
 use crate::ports::{BlobKey, Timestamp};
 
@@ -657,6 +657,10 @@ pub struct StateVersion {
     pub version: u64,
     /// When it was written.
     pub at: Timestamp,
+    /// When the run began that wrote it, which is when it took the lock; `None` for a write without one, and for versions that
+    /// were written before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Timestamp>,
     /// Who wrote it.
     pub by: Requester,
     /// How it came to be.
@@ -702,4 +706,31 @@ pub struct RejectedState {
 
 impl Record for RejectedState {
     const NAME: &'static str = "refused state";
+}
+
+/// An edge between two states of an organization. The tail is the JSON text of the value that stands in for an output which
+/// does not exist; empty for none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateEdge {
+    /// What it connects.
+    pub ends: Ends,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Who made it.
+    pub created_by: Login,
+}
+
+impl Record for StateEdge {
+    const NAME: &'static str = "edge between states";
+}
+
+/// The edges of an organization as a whole: whoever adds or removes one moves this, so that no two do at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateGraph {
+    /// How many there are.
+    pub edge_count: u64,
+}
+
+impl Record for StateGraph {
+    const NAME: &'static str = "graph of states";
 }

@@ -134,6 +134,12 @@ pub enum Error {
         /// The longest request.
         bytes_max: usize,
     },
+    /// There is no such edge between states, or not for this caller.
+    #[error("there is no edge {0}")]
+    NoEdge(String),
+    /// An edge between states cannot be; the text says why and what to do.
+    #[error("{0}")]
+    EdgeRefused(String),
     /// The label policy is not at the version that was to be replaced.
     #[error("the label policy is at version {version}{}: read it, and put your change on that", changed_by(.changed.as_ref()))]
     LabelPolicyMoved {

@@ -5,6 +5,10 @@
 
 use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
 use super::texts::in_background;
 use super::{Error, RACES_MAX, store};
@@ -19,6 +23,7 @@ const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 5;
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
+const DIGEST_BYTES: usize = 16;
 
 /// Seals values for a stack. At most one data key is made or opened, whatever their number.
 ///
@@ -133,6 +138,38 @@ pub(super) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) ->
         Ok(sealed)
     })
     .await
+}
+
+/// Makes digests of values that one owner's data key is in: whoever has a digest alone cannot try what it is of.
+pub(super) struct Digester(Hmac<Sha256>);
+
+impl Digester {
+    /// The digest of a value, of which this is the hash.
+    pub(super) fn digest(&self, hash: &[u8]) -> String {
+        let mut mac = self.0.clone();
+        mac.update(hash);
+        let digest = mac.finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode(digest.get(..DIGEST_BYTES).unwrap_or_default())
+    }
+}
+
+/// What makes the digests of an owner. It is always of the first data key, so that digests stay comparable when keys are
+/// renewed. No call where that is remembered, as it is after [`seal`].
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+pub(super) async fn digester(ctx: &Context, owner: KeyOwner) -> Result<Digester, Error> {
+    let key = match data_key(ctx, owner, 1).await? {
+        Some(key) => key,
+        None => newest_key(ctx, owner).await?.1,
+    };
+    // A key of its own: the data key itself is for a cipher.
+    let subkey = keyed(&key.0).chain_update(b"digests of values").finalize().into_bytes();
+    Ok(Digester(keyed(&subkey)))
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("this takes keys of any length")
 }
 
 fn cipher(key: &DataKey) -> Aes256Gcm {

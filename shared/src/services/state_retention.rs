@@ -2,7 +2,7 @@
 
 use super::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use super::retention::only_blob;
-use super::{Error, retention, store};
+use super::{Error, edges, retention, store};
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::layout::ItemKeys;
@@ -102,6 +102,9 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     let mut pages = Pages::default();
     let nothing = |_: &Item| Ok(Vec::new());
     let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
+    if let Some(next) = edges::erase_of(ctx, &head.value.address.org, state, &mut pages).await? {
+        return Ok(next);
+    }
     let keys = ItemKeys::data_keys(KeyOwner::State(state));
     let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?
         && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages)

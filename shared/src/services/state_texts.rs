@@ -6,30 +6,34 @@ use super::texts::{gunzip, gzip, in_background};
 use super::{Error, secrets, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
-use crate::domain::tfstate::{Document, Index};
+use crate::domain::tfstate::{Document, Index, Output, marked};
 use crate::layout::keys::{state_blob, state_index_blob};
 use crate::layout::records::{KeptState, Payload, StateVersion};
-use crate::ports::BlobKey;
+use crate::ports::{BlobKey, Timestamp};
 
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
 pub(super) struct SentText {
-    pub(super) bytes: u64,
+    /// As it was sent: the schemas of outputs are checked against it.
+    pub(super) text: Bytes,
     pub(super) sha256: String,
     pub(super) document: Document,
+    /// Of the outputs that the document names, in its order. They tell what a short secret is: they are not kept.
+    value_hashes: Vec<[u8; 32]>,
     gzip: Bytes,
 }
 
 /// Reads a state and compresses it at the same time, away from the threads that serve.
 pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
-    let same = text.clone();
-    let gzip = in_background(move || Ok(gzip(&same)));
+    let (to_compress, to_read) = (text.clone(), text.clone());
+    let gzip = in_background(move || Ok(gzip(&to_compress)));
     let read = in_background(move || {
-        let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
-        Ok((document, store::sha256_hex(&text), text.len() as u64))
+        let document = Document::read(&to_read).map_err(|error| Error::Invalid(error.to_string()))?;
+        let value_hashes = document.value_hashes(&to_read);
+        Ok((document, value_hashes, store::sha256_hex(&to_read)))
     });
-    let ((document, sha256, bytes), gzip) = futures::try_join!(read, gzip)?;
-    Ok(SentText { bytes, sha256, document, gzip })
+    let ((document, value_hashes, sha256), gzip) = futures::try_join!(read, gzip)?;
+    Ok(SentText { text, sha256, document, value_hashes, gzip })
 }
 
 /// Stores a text under a key of its own.
@@ -47,7 +51,7 @@ pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Resu
         blob_sha256,
         blob_bytes,
         sha256: sent.sha256.clone(),
-        bytes: sent.bytes,
+        bytes: sent.text.len() as u64,
         serial: document.serial,
         lineage: document.lineage.clone(),
         terraform_version: document.terraform_version.clone(),
@@ -88,6 +92,24 @@ pub(super) async fn keep_index(
     let sealed = secrets::seal(ctx, state.into(), Vec::from(gzip)).await?;
     let key = || state_index_blob(state, ctx.ids.uuid());
     store::keep(ctx, key, sealed.into()).await.map(Some)
+}
+
+/// The outputs of a text that becomes this version, each marked by whether its value is that of the version before.
+pub(super) async fn mark_outputs(
+    ctx: &Context,
+    state: StateId,
+    sent: &SentText,
+    outputs: &[Output],
+    before: &[Output],
+    version: u64,
+    at: Timestamp,
+) -> Result<Vec<Output>, Error> {
+    if outputs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let digester = secrets::digester(ctx, state.into()).await?;
+    let digests = sent.value_hashes.iter().map(|hash| digester.digest(hash));
+    Ok(marked(outputs, digests, before, version, at))
 }
 
 /// The index of a version, from its record and that record's tail.

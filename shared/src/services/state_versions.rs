@@ -15,7 +15,7 @@ use crate::domain::tfstate::{Changes, Document, Index, Output, outputs_document,
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
-use crate::ports::{Order, Query};
+use crate::ports::{Order, Query, Timestamp};
 
 /// Versions on one page of a list.
 pub const VERSIONS_PAGE: usize = 100;
@@ -76,25 +76,52 @@ pub async fn download(
 }
 
 /// Where a text of a state lies.
-pub(super) async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+    found(ctx, id, which).await.map(|(kept, _)| kept)
+}
+
+/// Where a text of a state lies, and when the run began that made it, as far as that is known.
+pub(super) async fn found(
+    ctx: &Context,
+    id: StateId,
+    which: &Which,
+) -> Result<(KeptState, Timestamp), Error> {
     let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
     Ok(match which {
         Which::Version(version) => {
             let key = ItemKeys::state_version(id, *version);
-            store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value.kept
+            let version = store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (version.kept, version.began.unwrap_or(version.at))
         }
         Which::Rejected(rejected) => {
             let key = ItemKeys::rejected_state(id, rejected);
-            store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value.kept
+            let rejected = store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (rejected.kept, rejected.at)
         }
     })
 }
 
-/// The index of a version; `None` for one that has none, or that is not kept any more.
-pub(super) async fn index(ctx: &Context, id: StateId, version: u64) -> Result<Option<Index>, Error> {
-    let Some(item) = store::get(ctx, &ItemKeys::state_version(id, version)).await? else { return Ok(None) };
+/// What the next version of a state is compared with.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// The index of the version before; `None` for one that has none, or that is not kept any more.
+    pub(super) index: Option<Index>,
+    /// Its outputs.
+    pub(super) outputs: Vec<Output>,
+    /// When the run began that made it.
+    pub(super) began: Option<Timestamp>,
+}
+
+/// What a version after this one is compared with. One read, and a blob where the index is long.
+pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
+    if version == 0 {
+        return Ok(Before { index: Some(Index::default()), ..Before::default() });
+    }
+    let item = store::get(ctx, &ItemKeys::state_version(id, version)).await?;
+    let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
-    state_texts::fetch_index(ctx, id, &version, tail).await
+    let index = state_texts::fetch_index(ctx, id, &version, tail).await?;
+    Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })
 }
 
 /// One version's record.

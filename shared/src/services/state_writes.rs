@@ -14,7 +14,7 @@ use super::{Error, RACES_MAX, state_schemas, state_versions, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Current, Index, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::tfstate::{Current, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, put};
@@ -30,6 +30,12 @@ pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// Texts of one run that are remembered: it saves one each 20 seconds at most.
 const TEXTS_REMEMBERED_MAX: usize = 180;
+
+/// What clients call their operations that change a state by itself: none of them reads what it depends on, so whoever asks with
+/// what it has run is told of the run before.
+///
+/// Source: opentofu v1.12.6 and terraform v1.5.7, the calls of `clistate.NewLocker` in `internal/command`.
+const EDITS: [&str; 6] = ["taint", "untaint", "state-mv", "state-rm", "state-push", "state-replace-provider"];
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +66,8 @@ pub async fn write(
         return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
     }
     let sent = state_texts::read(text).await?;
-    let mut attempt = Attempt { by: caller.requester(), sent, source: StateSource::Written, stored: None };
+    let (by, source) = (caller.requester(), StateSource::Written);
+    let mut attempt = Attempt { by, sent, source, began: None, stored: None };
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::find_or_create(ctx, caller, place).await?;
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
@@ -169,7 +176,7 @@ async fn prepare_restore(
     newest: Option<u64>,
     which: &state_versions::Which,
 ) -> Result<Attempt, Error> {
-    let kept = state_versions::kept(ctx, id, which).await?;
+    let (kept, began) = state_versions::found(ctx, id, which).await?;
     let text = state_texts::fetch(ctx, id, &kept).await?;
     let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
         Error::Invalid("the state's serial cannot rise any more: push the state with the client".to_owned())
@@ -180,7 +187,7 @@ async fn prepare_restore(
         state_versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
     };
     let sent = state_texts::read(text.into()).await?;
-    Ok(Attempt { by: caller.requester(), sent, source, stored: None })
+    Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), stored: None })
 }
 
 fn current_of(head: &StateHead) -> Option<Current<'_>> {
@@ -194,6 +201,8 @@ struct Attempt {
     by: Requester,
     sent: SentText,
     source: StateSource,
+    /// When the run began that made the text, where that was before it was sent.
+    began: Option<Timestamp>,
     stored: Option<(KeptState, Option<(Payload, Bytes)>)>,
 }
 
@@ -243,12 +252,7 @@ impl Attempt {
         lock: Option<&Stored<StateLock>>,
         taken: Taken,
     ) -> Result<Option<u64>, Error> {
-        let before = async {
-            match head.value.version {
-                0 => Ok(Some(Index::default())),
-                version => state_versions::index(ctx, id, version).await,
-            }
-        };
+        let before = state_versions::before(ctx, id, head.value.version);
         let schemas =
             async { if head.value.has_schemas { state_schemas::read(ctx, id).await } else { Ok(None) } };
         let ((kept, index), before, schemas) = futures::try_join!(self.store(ctx, id), before, schemas)?;
@@ -256,13 +260,19 @@ impl Attempt {
         let holder = lock.and_then(|lock| lock.value.holder.as_ref());
         let document = &self.sent.document;
         let changes =
-            document.index.as_ref().zip(before.as_ref()).map(|(now, before)| now.changes_since(before));
+            document.index.as_ref().zip(before.index.as_ref()).map(|(now, before)| now.changes_since(before));
         let version = head.value.version + 1;
         let (outputs, inferred) = self.judge_outputs(ctx, id, schemas, version, at).await?;
+        let outputs =
+            state_texts::mark_outputs(ctx, id, &self.sent, &outputs, &before.outputs, version, at).await?;
+        let locked = holder.map(|holder| holder.since);
+        let is_edit = holder.is_some_and(|holder| EDITS.contains(&holder.info.operation.as_str()));
+        let began = self.began.or(if is_edit { before.began.or(locked) } else { locked });
         let (payload, tail) = index.map_or((None, Bytes::new()), |(payload, tail)| (Some(payload), tail));
         let record = StateVersion {
             version,
             at,
+            began,
             by: self.by.clone(),
             source: self.source.clone(),
             lock: holder.map(lock_of),

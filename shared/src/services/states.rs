@@ -10,7 +10,7 @@ use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, mer
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
 use crate::layout::records::{Due, RemovedState, StateEntry, StateHead, StateLock};
-use crate::ports::{Expect, Order, Query, Revision, Timestamp, Write};
+use crate::ports::{Expect, Item, Order, Query, Revision, Timestamp, Write};
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -324,11 +324,9 @@ pub async fn list(
     let last = page.items.last().map(|item| item.key.sort.clone());
     let mut listed = Vec::new();
     for item in &page.items {
-        let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
-            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
-        let entry = StateEntry::decode(&item.value)?;
-        if filter.shows(&entry.labels) {
-            listed.push(Listed { address: StateAddress { org: org.clone(), project, state }, entry });
+        let one = read_name(org, item)?;
+        if filter.shows(&one.entry.labels) {
+            listed.push(one);
         }
     }
     Ok((listed, last.filter(|_| page.more)))
@@ -375,6 +373,20 @@ pub async fn list_removed(
         })
         .collect::<Result<_, Error>>()?;
     Ok((listed, last.filter(|_| page.more)))
+}
+
+fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
+    let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
+        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+    let address = StateAddress { org: org.clone(), project, state };
+    Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
+}
+
+/// All states of an organization.
+pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
+    let (partition, prefix) = ItemKeys::state_names(org, None);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    items.iter().map(|item| read_name(org, item)).collect()
 }
 
 /// What of a state may be changed beside its text.

@@ -1,5 +1,6 @@
 //! The shapes that clients send and read, exactly as each client writes them.
 
+pub mod edges;
 mod few;
 pub mod pulumi;
 pub mod tfstate;

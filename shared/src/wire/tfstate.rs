@@ -436,7 +436,7 @@ pub struct State {
     pub labels: Labels,
     /// The outputs of the current version and how they stand to their schemas; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputOf>,
     /// Who holds its lock.
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
@@ -473,6 +473,8 @@ pub struct Version {
     pub version: u64,
     /// When it was written, RFC 3339.
     pub at: String,
+    /// When the run began that made it, RFC 3339; null for a write without a lock.
+    pub began: Option<String>,
     /// Who wrote it.
     pub by: String,
     /// The name of the token that was shown.
@@ -488,13 +490,35 @@ pub struct Version {
     #[serde(flatten)]
     pub text: Text,
     /// The outputs, without their values.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputOf>,
     /// What changed since the version before; null where that is not known.
     pub changes: Option<ChangesOf>,
     /// The serial is not above that of the version before.
     pub serial_fell: bool,
     /// The lineage is not that of the version before.
     pub lineage_changed: bool,
+}
+
+/// An output, without its value.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputOf {
+    /// Its name.
+    pub name: String,
+    /// Whether its configuration calls it sensitive.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
+    /// Since when it has its value, RFC 3339; null where that is not known.
+    pub since: Option<String>,
+    /// How it stands to its schema; absent where its state has no schemas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validity: Option<Validity>,
+}
+
+impl From<Output> for OutputOf {
+    fn from(Output { name, sensitive, mark, validity }: Output) -> Self {
+        Self { name, sensitive, since: mark.map(|mark| mark.since.to_rfc3339()), validity }
+    }
 }
 
 /// What differs, instance by instance. Addresses are the first of each kind.
@@ -526,13 +550,14 @@ impl From<StateVersion> for Version {
         Self {
             version: version.version,
             at: version.at.to_rfc3339(),
+            began: version.began.map(Timestamp::to_rfc3339),
             by: version.by.login.to_string(),
             token: version.by.token.to_string(),
             source,
             of,
             lock: version.lock,
             text: version.kept.into(),
-            outputs: version.outputs,
+            outputs: version.outputs.into_iter().map(OutputOf::from).collect(),
             changes: version.changes.map(Into::into),
             serial_fell: version.serial_fell,
             lineage_changed: version.lineage_changed,

@@ -87,6 +87,14 @@ impl Failure {
         Self::Strange { server: server.clone(), found: found.to_string() }
     }
 
+    /// The status of a refusal.
+    pub(crate) fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => None,
+        }
+    }
+
     /// How long to wait before the next attempt, if there is to be one after so many.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
         let (is_safe, asked) = match self {
@@ -144,6 +152,9 @@ fn next_step(
             "`statewright state list` shows which there are, and `statewright state create` makes one"
                 .to_owned(),
         ),
+        StatusCode::NOT_FOUND if message.starts_with("there is no edge ") => {
+            Some("`statewright dep list --all` shows which there are".to_owned())
+        }
         StatusCode::NOT_FOUND if message.starts_with("organization ") => {
             Some("name one that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
         }

@@ -58,7 +58,7 @@ impl<T: DeserializeOwned> Document<T> {
 pub(crate) struct Client {
     settings: Settings,
     linked: Option<Linked>,
-    /// Whether the folder's link is to a state of another server, so that it says nothing here.
+    /// A link to a state of another server, which says nothing here.
     linked_elsewhere: Option<Linked>,
     http: Http,
 }
@@ -111,6 +111,12 @@ impl Client {
     /// The link of the folder that this runs in, or of one above it, if it is to a state of this server.
     pub(crate) fn linked(&self) -> Option<&Linked> {
         self.linked.as_ref()
+    }
+
+    /// The link that lies in this very folder, whichever server it is of.
+    pub(crate) fn link_in(&self, folder: &Path) -> Option<&Link> {
+        let mut both = self.linked.iter().chain(&self.linked_elsewhere);
+        both.find(|linked| linked.folder == folder).map(|linked| &linked.link)
     }
 
     /// That link, where a command needs a state.

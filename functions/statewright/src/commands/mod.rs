@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod completions;
 mod copy;
+mod dep;
 pub(crate) mod doctor;
 pub(crate) mod key;
 mod org;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Stack(stack::Stack),
     /// Make, look at and change states of OpenTofu and Terraform, at a server.
     State(state::State),
+    /// Say which state reads which output of which other, at a server; and show what is stale.
+    Dep(dep::Dep),
     /// Show and set what an organization demands of the labels of its states, at a server.
     Policy(policy::Policy),
     /// Show the outputs of stacks and states side by side, at a server.
@@ -78,6 +81,7 @@ impl Command {
             Self::Serve(_)
             | Self::Completions(_)
             | Self::State(_)
+            | Self::Dep(_)
             | Self::Tf(_)
             | Self::Policy(_)
             | Self::Outputs(_) => false,
@@ -113,6 +117,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
+        Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
         Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
         Command::Tf(tf) => Box::pin(tf::run(tf, out)).await,

@@ -1,6 +1,7 @@
 //! The handlers, a file for each group. Each reads: who may, what was sent, one service call, what is answered.
 
 pub(super) mod admin;
+pub(super) mod edges;
 pub(super) mod head;
 pub(super) mod history;
 pub(super) mod log;

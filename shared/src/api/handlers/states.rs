@@ -30,9 +30,9 @@ use crate::services::{
 };
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
-    NewLabelPolicy, NewState, NotCompliant, Outputs, OutputsOf, Rejected, RemovedStates, Restored, Schemas,
-    SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States, ValuedOutput,
-    Version, Versions, WithReason,
+    NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected, RemovedStates, Restored,
+    Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States,
+    ValuedOutput, Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
@@ -99,7 +99,7 @@ fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {
     query.get("continuationToken").map(|token| parse_position(token)).transpose()
 }
 
-fn parse_position(token: &str) -> Result<String, Error> {
+pub(super) fn parse_position(token: &str) -> Result<String, Error> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     decoded.filter(|after| after.len() <= 512).ok_or_else(|| {
         Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
@@ -206,7 +206,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place)
     }
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
-    let outputs = state_schemas::outputs(&app, &found).await?;
+    let outputs = state_schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
     json(&WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) })
 }
 

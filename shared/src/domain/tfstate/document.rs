@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-use super::super::json::{self, Malformed, Reader};
+use super::super::json::{self, Malformed, Reader, canonical};
+use super::edges::Mark;
 use super::index::Index;
 use super::schema::Validity;
 
@@ -27,6 +29,10 @@ pub struct Output {
     /// Whether its configuration calls it sensitive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
+    /// Its value as far as that is told from others. `None` in what is not a version, and in versions that were written before
+    /// this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
     /// How it stands to its schema; `None` where its state has no schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<Validity>,
@@ -50,10 +56,14 @@ pub struct Document {
     /// The instances; not known of an encrypted one, of an older format, and of one that is formed in an unknown way.
     pub index: Option<Index>,
     serial_at: Option<Range<usize>>,
+    outputs_at: Option<Range<usize>>,
 }
 
 /// Outputs that are named; the others are counted.
 const OUTPUTS_MAX: usize = 500;
+
+/// Bytes of the names of outputs that are named, so that a version fits into an item.
+const OUTPUT_NAMES_BYTES_MAX: usize = 32 << 10;
 
 /// The longest text of a member that is kept beside a version, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
@@ -80,7 +90,11 @@ impl Document {
                 "lineage" => document.lineage = text_of(value(reader)?),
                 "terraform_version" => document.terraform_version = text_of(value(reader)?),
                 "encryption_version" => document.is_encrypted = value(reader)? != "null",
-                "outputs" => outputs = Some(value(reader)?),
+                "outputs" => {
+                    let raw = value(reader)?;
+                    outputs = Some(raw);
+                    document.outputs_at = Some(start..start + raw.len());
+                }
                 "resources" => resources = Some(value(reader)?),
                 _ => drop(reader.raw()?),
             }
@@ -100,6 +114,41 @@ impl Document {
         }
         Ok(document)
     }
+
+    /// The SHA-256 of the canonical value of each of the outputs that are named, in their order. `text` is what was read. It
+    /// tells what a short secret is to whoever guesses it: nothing of it is to be kept as it is.
+    pub fn value_hashes(&self, text: &[u8]) -> Vec<[u8; 32]> {
+        if self.outputs.is_empty() {
+            return Vec::new();
+        }
+        let at = self.outputs_at.clone().unwrap_or_default();
+        let raw = text.get(at).and_then(|raw| std::str::from_utf8(raw).ok()).unwrap_or_default();
+        let mut hashes = Vec::with_capacity(self.outputs.len());
+        // It was read before, so this comes to its end.
+        let _ = Reader::new(raw).object(|reader, _| {
+            let output = value(reader)?;
+            if hashes.len() < self.outputs.len() {
+                hashes.push(hash_of_value(output));
+            }
+            Ok(())
+        });
+        hashes
+    }
+}
+
+/// Of an output without a value, what there is of it counts.
+fn hash_of_value(output: &str) -> [u8; 32] {
+    let mut found = None;
+    let _ = Reader::new(output).object(|reader, key| {
+        let value = value(reader)?;
+        if key.name == "value" {
+            found = Some(value);
+        }
+        Ok(())
+    });
+    let raw = found.unwrap_or(output);
+    let text = canonical(raw).unwrap_or_else(|_| raw.to_owned());
+    Sha256::digest(text).into()
 }
 
 /// The text of any value, without the space that may stand behind it.
@@ -118,7 +167,7 @@ fn resources_of(raw: &str) -> Option<Index> {
 }
 
 fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
-    let (mut outputs, mut count) = (Vec::new(), 0);
+    let (mut outputs, mut count, mut bytes) = (Vec::new(), 0, 0);
     let mut reader = Reader::new(raw);
     if reader.null().ok()? {
         return Some((outputs, 0));
@@ -127,9 +176,10 @@ fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
         .object(|reader, key| {
             let output = reader.raw()?;
             count += 1;
-            if outputs.len() < OUTPUTS_MAX {
+            bytes += key.name.len();
+            if outputs.len() < OUTPUTS_MAX && bytes <= OUTPUT_NAMES_BYTES_MAX {
                 let name = key.name.chars().take(TEXT_BYTES_MAX).collect();
-                outputs.push(Output { name, sensitive: is_sensitive(output), validity: None });
+                outputs.push(Output { name, sensitive: is_sensitive(output), mark: None, validity: None });
             }
             Ok(())
         })
@@ -236,6 +286,24 @@ mod tests {
             document.outputs.iter().map(|output| (output.name.as_str(), output.sensitive)).collect();
         assert_eq!(outputs, [("o", false), ("s", true)]);
         assert!(!format!("{document:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn an_output_is_told_by_its_value_however_that_is_written() {
+        let hashes = |outputs: &str| {
+            let text = format!(r#"{{"serial":1, "outputs": {outputs} }}"#);
+            Document::read(text.as_bytes()).unwrap().value_hashes(text.as_bytes())
+        };
+        let one = hashes(r#"{"a":{"value":{"x":1,"y":[]},"type":"t"},"b":{"value":"s"}}"#);
+        let other = hashes(
+            r#"{ "a" : {"type":"u","sensitive":true, "value" : {"y":[ ],"x":1.0} }, "b":{"value":"t"} }"#,
+        );
+        assert_eq!((one.len(), one[0]), (2, other[0]));
+        assert_ne!(one[1], other[1]);
+        for nothing in ["null", "{}", "[]", "7"] {
+            assert_eq!(hashes(nothing), Vec::<[u8; 32]>::new(), "{nothing}");
+        }
+        assert_eq!(hashes(r#"{"a":7,"b":{},"c":{"value":1}}"#).len(), 3);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! a write be judged; nothing of it is ever repaired.
 
 mod document;
+mod edges;
 mod filter;
+mod graph;
 mod index;
 mod judge;
 mod label_policy;
@@ -13,7 +15,11 @@ mod lock;
 mod schema;
 
 pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
+pub use edges::{
+    EdgeStatus, Ends, Look, Mark, Run, Sight, StateStatus, Supply, default_input, edge_status, look, marked,
+};
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
+pub use graph::{Direction, Graph, Layers};
 pub use index::{Changes, Index, NAMED_MAX};
 pub use judge::{Current, Policy, Refused, Sent, Taken, Verdict, judge};
 pub use label_policy::{InvalidPolicy, LabelPolicy, Rule, Violation};

@@ -1276,7 +1276,8 @@ mod tests {
 
     #[test]
     fn each_output_is_judged_by_its_schema_and_in_bounded_time() {
-        let output = |name: &str, sensitive| Output { name: name.to_owned(), sensitive, validity: None };
+        let output =
+            |name: &str, sensitive| Output { name: name.to_owned(), sensitive, mark: None, validity: None };
         let names = ["fits", "secret", "none", "broken", "long"];
         let mut outputs: Vec<Output> = names.iter().map(|name| output(name, *name == "secret")).collect();
         let long = format!(r#"{{"value":"{}"}}"#, "x".repeat(OUTPUT_BYTES_MAX));

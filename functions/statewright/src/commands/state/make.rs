@@ -10,7 +10,7 @@ use statewright_shared::ports::{Clock as _, Ids as _};
 
 use super::wire::State;
 use super::{About, Session};
-use crate::client::{Call, Document, LINK_FILE, Link, Linked, StateRef};
+use crate::client::{Call, Document, LINK_FILE, Link, StateRef};
 use crate::hcl::{self, BACKEND_FILE, PASSING_FILE};
 use crate::managed::{self, Found};
 
@@ -59,7 +59,7 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
     let address = session.client.address(&named).await?;
     // What would be in the way is found before anything is made.
     let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
-    if linked_here(session, &folder).is_some() {
+    if session.client.link_in(&folder).is_some() {
         session.out.confirm_or(&question, create.force, "--force")?;
     }
     if create.init {
@@ -116,7 +116,8 @@ pub(super) fn tie(
     let (id, address) = state.identity()?;
     let server = session.client.server().clone();
     let mut files = Vec::new();
-    let is_another = linked_here(session, folder).is_some_and(|linked| linked.link.id != id);
+    let is_another =
+        session.client.link_in(folder).is_some_and(|link| link.id != id || link.server != server);
     if is_another {
         let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
         session.out.confirm_or(&question, force, "--force")?;
@@ -133,11 +134,6 @@ pub(super) fn tie(
     }
     files.insert(0, Link { server, address, id }.write(folder)?);
     Ok(files)
-}
-
-/// The link in this very folder.
-fn linked_here<'a>(session: &'a Session, folder: &Path) -> Option<&'a Linked> {
-    session.client.linked().filter(|linked| linked.folder == folder)
 }
 
 /// Refuses where a backend would stand beside another one, which no client takes.

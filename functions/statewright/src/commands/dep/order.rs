@@ -1,0 +1,54 @@
+//! `statewright dep topo`.
+
+use clap::ValueEnum;
+
+use super::wire::{End, Topology};
+use super::{Session, organization};
+use crate::client::{Call, Document};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Topo {
+    /// Down, to what depends on the state; or up, to what it depends on.
+    #[arg(long, value_name = "WAY", default_value = "down")]
+    direction: Way,
+    /// All states of the organization that have edges, and not from one of them.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Way {
+    Down,
+    Up,
+}
+
+pub(super) async fn run(session: &Session, topo: &Topo) -> anyhow::Result<()> {
+    let (org, state) = if topo.all || !session.has_state() {
+        (session.client.organization().await?, None)
+    } else {
+        let state = session.consumer().await?;
+        (organization(&state.organization)?, Some(state.id))
+    };
+    let direction = match topo.direction {
+        Way::Down => "down",
+        Way::Up => "up",
+    };
+    let call = Call::get(["api", "orgs", org.as_str(), "tfstate-topology"]).query("direction", direction);
+    let call = match &state {
+        Some(state) => call.query("state", state),
+        None => call,
+    };
+    let order: Document<Topology> = session.client.document(call).await?;
+    session.out.answer(&order.whole, |_| in_words(&order.read))
+}
+
+/// A line for each layer, numbered.
+fn in_words(order: &Topology) -> String {
+    let names = |layer: &[End]| layer.iter().map(End::to_string).collect::<Vec<_>>().join("  ");
+    let mut lines: Vec<String> =
+        order.layers.iter().zip(1..).map(|(layer, number)| format!("{number}  {}", names(layer))).collect();
+    if !order.unordered.is_empty() {
+        lines.push(format!("-  {}", names(&order.unordered)));
+    }
+    lines.join("\n")
+}

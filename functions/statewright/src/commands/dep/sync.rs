@@ -1,0 +1,261 @@
+//! `statewright dep sync`: what a state reads of others, as a file of its configuration.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+use statewright_shared::domain::server_url::ServerUrl;
+
+use super::Session;
+use super::wire::{Dependencies, Dependency, End};
+use crate::client::Call;
+use crate::hcl::quoted;
+use crate::managed::{self, HEADER};
+
+/// The file that it is written to.
+const FILE: &str = "dependencies.tf";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Sync {
+    /// The file.
+    #[arg(long, value_name = "FILE", default_value = FILE)]
+    file: PathBuf,
+    /// Replace a file that somebody else wrote.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    state: String,
+    file: String,
+    inputs: Vec<Input>,
+}
+
+#[derive(Debug, Serialize)]
+struct Input {
+    input: String,
+    producer: String,
+    output: String,
+    from: From,
+}
+
+/// Where the value of an input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum From {
+    /// The producer's output.
+    Output,
+    /// The value in its place.
+    Mock,
+    /// Nowhere: it is left out.
+    Nothing,
+}
+
+impl From {
+    fn of(edge: &Dependency) -> Self {
+        match (edge.readable, &edge.mock) {
+            (true, _) => Self::Output,
+            (false, Some(_)) => Self::Mock,
+            (false, None) => Self::Nothing,
+        }
+    }
+}
+
+pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
+    let name = sync.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    ensure!(
+        name.ends_with(".tf") || name.ends_with(".tofu"),
+        "clients read files that end in .tf, and {} does not",
+        sync.file.display()
+    );
+    let consumer = session.consumer().await?;
+    let call = Call::get(["api", "tfstates", &consumer.id, "dependencies"]);
+    let read: Dependencies = session.client.document(call).await?.read;
+    let text = configuration(&consumer.name(), session.client.server(), &read.edges);
+    managed::write(&sync.file, &text, sync.force)?;
+    for edge in read.edges.iter().filter(|edge| From::of(edge) == From::Nothing) {
+        session.out.note(format_args!("warning: {} is left out: {}", edge.input, why_not(edge)));
+    }
+    let inputs = read.edges.iter().map(|edge| Input {
+        input: edge.input.clone(),
+        producer: edge.producer.to_string(),
+        output: edge.output.clone(),
+        from: From::of(edge),
+    });
+    let file = sync.file.to_str().context("the file's name is no text")?.to_owned();
+    let answer = Answer { state: consumer.name(), file, inputs: inputs.collect() };
+    session.out.answer(&answer, |answer| {
+        let count = |from| answer.inputs.iter().filter(|input| input.from == from).count();
+        let (values, mocks, left_out) = (count(From::Output), count(From::Mock), count(From::Nothing));
+        let of = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let parts = [of(values, "from outputs"), of(mocks, "mocked"), of(left_out, "left out")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let what = if parts.is_empty() { "none".to_owned() } else { parts.join(", ") };
+        format!("inputs of {}, written into {}: {what}", answer.state, answer.file)
+    })
+}
+
+/// Why an input has no value.
+fn why_not(edge: &Dependency) -> String {
+    let Dependency { producer, output, .. } = edge;
+    format!("{producer} has no output {output} that can be read here, and there is no mock value")
+}
+
+/// The file's text.
+fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> String {
+    let mut text = format!(
+        "{HEADER}: `statewright dep sync` writes this file anew, and what is changed here is lost.\n\
+         # What {consumer} reads of other states. The token comes from the environment: `statewright tf -- plan`, or\n\
+         # TF_HTTP_USERNAME and TF_HTTP_PASSWORD.\n"
+    );
+    let readable = edges.iter().filter(|edge| edge.readable).map(|edge| &edge.producer);
+    let sources = names(readable);
+    for (id, (producer, name)) in &sources {
+        let address = quoted(&format!("{server}/tfstate/{id}/outputs"));
+        text.push_str(&format!(
+            "\n# {producer}\ndata \"terraform_remote_state\" \"{name}\" {{\n  backend = \"http\"\n  config = {{\n    \
+             address = {address}\n  }}\n}}\n"
+        ));
+    }
+    if edges.is_empty() {
+        return text;
+    }
+    text.push_str("\nlocals {\n");
+    for edge in edges {
+        let Dependency { input, producer, output, mock, .. } = edge;
+        let source = sources.get(producer.id.as_str()).filter(|_| edge.readable);
+        text.push_str(&match (source, mock) {
+            (Some((_, name)), _) => {
+                let output = quoted(output);
+                format!("  {input} = data.terraform_remote_state.{name}.outputs[{output}]\n")
+            }
+            (None, Some(mock)) => {
+                let value = quoted(mock.get());
+                format!(
+                    "  # A mock value, as long as {producer} has no output {output}.\n  {input} = jsondecode({value})\n"
+                )
+            }
+            (None, None) => format!("  # {input} is left out: {}.\n", why_not(edge)),
+        });
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// What the data sources of these states are called, by their ids: by their names, and where two would be called the same, by
+/// their ids too.
+fn names<'a>(producers: impl Iterator<Item = &'a End>) -> BTreeMap<&'a str, (&'a End, String)> {
+    let mut names: BTreeMap<&str, (&End, String)> =
+        producers.map(|end| (end.id.as_str(), (end, identifier(end)))).collect();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, name) in names.values() {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    for (id, (_, name)) in &mut names {
+        if counts.get(name).is_some_and(|count| *count > 1) {
+            name.push_str(&format!("_{}", id.replace('-', "_")));
+        }
+    }
+    names
+}
+
+fn identifier(end: &End) -> String {
+    let named = match (&end.project, end.state.as_deref()) {
+        (Some(project), Some("default") | None) => project.clone(),
+        (Some(project), Some(state)) => format!("{project}_{state}"),
+        (None, _) => end.id.clone(),
+    };
+    let name: String = named.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { format!("_{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(input: &str, (project, state): (&str, &str), output: &str, readable: bool) -> Dependency {
+        let id = format!("019b7c3a-0000-7000-8000-{:012}", project.len() * 100 + state.len());
+        let producer =
+            End { id, project: Some(project.to_owned()), state: Some(state.to_owned()), removed: false };
+        Dependency {
+            producer,
+            output: output.to_owned(),
+            input: input.to_owned(),
+            mock: None,
+            status: "clean".to_owned(),
+            readable,
+            since: None,
+            version: None,
+        }
+    }
+
+    fn mocked(edge: Dependency, mock: &str) -> Dependency {
+        Dependency { mock: Some(serde_json::from_str(mock).unwrap()), ..edge }
+    }
+
+    #[test]
+    fn a_configuration_has_a_data_source_for_each_producer_and_a_local_for_each_edge() {
+        let server = ServerUrl::parse("https://state.example.com").unwrap();
+        let edges = [
+            edge("vpc", ("net", "default"), "vpc_id", true),
+            edge("zone", ("net", "default"), "zone", true),
+            mocked(edge("size", ("net", "default"), "size", false), r#"{"a": "${x}\n", "n": 1.50}"#),
+            mocked(edge("url", ("db", "prod"), "url", true), "0"),
+            edge("gone", ("db", "prod"), "gone", false),
+        ];
+        let id =
+            |number: u32| format!("https://state.example.com/tfstate/019b7c3a-0000-7000-8000-{number:012}");
+        let (db, net) = (id(204), id(307));
+        let expected = format!(
+            r#"
+# db/prod
+data "terraform_remote_state" "db_prod" {{
+  backend = "http"
+  config = {{
+    address = "{db}/outputs"
+  }}
+}}
+
+# net/default
+data "terraform_remote_state" "net" {{
+  backend = "http"
+  config = {{
+    address = "{net}/outputs"
+  }}
+}}
+
+locals {{
+  vpc = data.terraform_remote_state.net.outputs["vpc_id"]
+  zone = data.terraform_remote_state.net.outputs["zone"]
+  # A mock value, as long as net/default has no output size.
+  size = jsondecode("{{\"a\": \"$${{x}}\\n\", \"n\": 1.50}}")
+  url = data.terraform_remote_state.db_prod.outputs["url"]
+  # gone is left out: db/prod has no output gone that can be read here, and there is no mock value.
+}}
+"#
+        );
+        let text = configuration("acme/web/default", &server, &edges);
+        let (head, body) = text.split_once("\n\n").unwrap();
+        assert!(head.starts_with(HEADER) && head.contains("acme/web/default"), "{head}");
+        assert_eq!(format!("\n{body}"), expected);
+        let none = configuration("acme/web/default", &server, &[]);
+        assert!(!none.contains("locals") && none.ends_with("TF_HTTP_PASSWORD.\n"), "{none}");
+    }
+
+    #[test]
+    fn states_whose_names_would_be_one_are_told_by_their_ids() {
+        let ends = [("a.b", "c"), ("a", "b.c_"), ("a_b", "c_d"), ("9", "default")];
+        let edges = ends.map(|end| edge("i", end, "o", true));
+        let names = names(edges.iter().map(|edge| &edge.producer));
+        let mut names: Vec<&str> = names.values().map(|(_, name)| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["_9", "a_b_c", "a_b_c_", "a_b_c_d"]);
+        let same = [("a.b", "c"), ("a", "b_c"), ("x", "y")].map(|end| edge("i", end, "o", true));
+        let names = super::names(same.iter().map(|edge| &edge.producer));
+        let names: Vec<&str> = names.values().map(|(_, name)| name.as_str()).collect();
+        assert!(names.iter().filter(|name| name.starts_with("a_b_c_019b7c3a_")).count() == 2, "{names:?}");
+        assert!(names.contains(&"x_y"), "{names:?}");
+    }
+}

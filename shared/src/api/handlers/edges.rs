@@ -1,0 +1,243 @@
+//! Edges between Terraform states, and what is to be said of states by them, for consoles and commands.
+
+use axum::extract::{Path, Query, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::value::RawValue;
+
+use super::read::Parameters;
+use super::states::parse_position;
+use super::{Answer, json, nothing};
+use crate::api::App;
+use crate::api::body::Body;
+use crate::api::path::{OrgPath, StatePath};
+use crate::api::trail::Trail;
+use crate::domain::ids::{EdgeId, StateId};
+use crate::domain::names::{InputName, OrgName, OutputName, StateAddress};
+use crate::domain::tfstate::{Direction, Layers};
+use crate::ports::Timestamp;
+use crate::services::Error;
+use crate::services::caller::Caller;
+use crate::services::edges::{self, Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
+use crate::services::staleness::{self, Judged, Report};
+use crate::services::states::Place;
+use crate::wire::edges::{
+    Dependencies, Dependency, Edge as WireEdge, EdgeEdit, Edges, End as WireEnd, NewEdge as WireNewEdge,
+    Statuses, Topology as WireTopology,
+};
+
+/// A page of an organization's edges: all, or those from a state, to a state, or of outputs of a name.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(mut query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
+    let mut place = |name: &str| query.remove(name).map(|text| parse_place(&org, &text)).transpose();
+    let (producer, consumer) = (place("producer")?, place("consumer")?);
+    let output = query.remove("output").map(|output| OutputName::parse(&output)).transpose()?;
+    let filter = Filter { producer, consumer, output };
+    let (named, next) = edges::list(&app, &caller, &org, &filter, after).await?;
+    json(&Edges {
+        edges: named.into_iter().map(shown).collect::<Result<_, _>>()?,
+        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+    })
+}
+
+/// A state of an organization by its id, as `project/state`, or by its project alone.
+fn parse_place(org: &OrgName, text: &str) -> Result<Place, Error> {
+    if let Some(id) = StateId::parse(text) {
+        return Ok(Place::Id(id));
+    }
+    let (project, state) = match text.split_once('/') {
+        Some((project, state)) => (project, Some(state)),
+        None => (text, None),
+    };
+    Ok(Place::Name(StateAddress::parse(org.as_str(), project, state)?))
+}
+
+fn shown_end(End { address, id, removed }: End) -> WireEnd {
+    let (project, state) = match address {
+        Some(StateAddress { project, state, .. }) => (Some(project.into()), Some(state.into())),
+        None => (None, None),
+    };
+    WireEnd { id: id.to_string(), project, state, removed }
+}
+
+fn raw(mock: Option<String>) -> Result<Option<Box<RawValue>>, Error> {
+    let broken = |error| Error::Broken(format!("a mock value does not read back: {error}"));
+    mock.map(RawValue::from_string).transpose().map_err(broken)
+}
+
+fn shown(Named { edge, producer, consumer }: Named) -> Result<WireEdge, Error> {
+    let Edge { id, ends, mock, created, created_by } = edge;
+    Ok(WireEdge {
+        id: id.to_string(),
+        producer: shown_end(producer),
+        output: ends.output.into(),
+        consumer: shown_end(consumer),
+        input: ends.input.into(),
+        mock: raw(mock)?,
+        created: created.to_rfc3339(),
+        created_by: created_by.into(),
+    })
+}
+
+fn parse_mock(mock: Option<Box<RawValue>>) -> Result<Option<String>, Error> {
+    let Some(mock) = mock.filter(|mock| mock.get() != "null") else { return Ok(None) };
+    match mock.get().len() {
+        ..=MOCK_BYTES_MAX => Ok(Some(mock.get().to_owned())),
+        bytes => Err(Error::TooLarge { what: "a mock value", bytes, bytes_max: MOCK_BYTES_MAX }),
+    }
+}
+
+/// What an edge is called in the audit log.
+fn in_words(Named { edge, producer, consumer }: &Named) -> String {
+    let output: String = edge.ends.output.as_str().chars().take(60).collect();
+    format!("edge {}: {producer} {output} to {consumer}", edge.id)
+}
+
+/// Adds an edge. The same one again is the same; one that would make a cycle is refused, with the cycle.
+pub(crate) async fn add(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    trail: Trail,
+    body: Body,
+) -> Answer {
+    caller.check_org(&org)?;
+    let new: WireNewEdge = body.parse()?;
+    let new = NewEdge {
+        producer: parse_place(&org, &new.producer)?,
+        output: OutputName::parse(&new.output)?,
+        consumer: parse_place(&org, &new.consumer)?,
+        input: new.input.as_deref().map(InputName::parse).transpose()?,
+        mock: parse_mock(new.mock)?,
+    };
+    let named = edges::add(&app, &caller, &org, &new).await?;
+    trail.detail(in_words(&named));
+    json(&shown(named)?)
+}
+
+/// `{org}` and `{edge}`. Whoever may not see the organization learns so before anything else.
+type EdgePath = Path<(String, String)>;
+
+fn parse_edge(caller: &Caller, Path((org, edge)): EdgePath) -> Result<(OrgName, EdgeId), Error> {
+    let org = OrgName::parse(&org)?;
+    caller.check_org(&org)?;
+    let unknown = || Error::NoEdge(edge.chars().filter(|c| !c.is_control()).take(60).collect());
+    Ok((org, EdgeId::parse(&edge).ok_or_else(unknown)?))
+}
+
+/// One edge.
+pub(crate) async fn get(State(app): State<App>, caller: Caller, path: EdgePath) -> Answer {
+    let (org, edge) = parse_edge(&caller, path)?;
+    json(&shown(edges::get(&app, &caller, &org, edge).await?)?)
+}
+
+/// Sets what stands in for the output of an edge as long as that does not exist, or removes it.
+pub(crate) async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    path: EdgePath,
+    trail: Trail,
+    body: Body,
+) -> Answer {
+    let (org, edge) = parse_edge(&caller, path)?;
+    let edit: EdgeEdit = body.parse()?;
+    let named = edges::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
+    trail.detail(in_words(&named));
+    json(&shown(named)?)
+}
+
+/// Removes an edge.
+pub(crate) async fn remove(State(app): State<App>, caller: Caller, path: EdgePath, trail: Trail) -> Answer {
+    let (org, edge) = parse_edge(&caller, path)?;
+    trail.detail(in_words(&edges::remove(&app, &caller, &org, edge).await?));
+    nothing()
+}
+
+fn shown_report(report: Report) -> Result<Dependencies, Error> {
+    let Report { state, status, run, edges, is_partial } = report;
+    let dependency = |Judged { edge, producer, status, is_readable, value }: Judged| {
+        Ok(Dependency {
+            id: edge.id.to_string(),
+            producer: shown_end(producer),
+            output: edge.ends.output.into(),
+            input: edge.ends.input.into(),
+            mock: raw(edge.mock)?,
+            status: status.as_str(),
+            readable: is_readable,
+            since: value.map(|(since, _)| since.to_rfc3339()),
+            version: value.map(|(_, version)| version),
+        })
+    };
+    Ok(Dependencies {
+        state: shown_end(state),
+        status: status.as_str(),
+        ran: run.map(|run| run.began).map(Timestamp::to_rfc3339),
+        edges: edges.into_iter().map(dependency).collect::<Result<_, Error>>()?,
+        partial: is_partial,
+    })
+}
+
+/// What is to be said of a state and of its incoming edges.
+pub(crate) async fn dependencies(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+) -> Answer {
+    json(&shown_report(staleness::of_state(&app, &caller, &place).await?)?)
+}
+
+/// What is to be said of a page of the states that have incoming edges.
+pub(crate) async fn statuses(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let foreign =
+        || Error::Invalid("the continuation token is none of this server; list from the start".to_owned());
+    let after = query.get("continuationToken");
+    let after = after.map(|token| StateId::parse(token).ok_or_else(foreign)).transpose()?;
+    let (reports, next) = staleness::of_all(&app, &caller, &org, after).await?;
+    json(&Statuses {
+        states: reports.into_iter().map(shown_report).collect::<Result<_, _>>()?,
+        continuation_token: next.map(|next| next.to_string()),
+    })
+}
+
+/// The order of the states that are reached from one, or of all that have edges.
+pub(crate) async fn topology(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.check_org(&org)?;
+    let from = query.get("state").map(|text| parse_place(&org, text)).transpose()?;
+    let direction = match query.get("direction").map(String::as_str) {
+        None | Some("down") => Direction::Down,
+        Some("up") => Direction::Up,
+        Some(_) => {
+            let words = "a direction is `down`, to what depends on a state, or `up`, to what it depends on";
+            return Err(Error::Invalid(words.to_owned()).into());
+        }
+    };
+    let Topology { direction, layers } =
+        edges::topology(&app, &caller, &org, from.as_ref(), direction).await?;
+    let Layers { layers, unordered } = layers;
+    let shown = |layer: Vec<End>| layer.into_iter().map(shown_end).collect();
+    json(&WireTopology {
+        direction: match direction {
+            Direction::Down => "down",
+            Direction::Up => "up",
+        },
+        layers: layers.into_iter().map(shown).collect(),
+        unordered: shown(unordered),
+    })
+}

@@ -1,0 +1,408 @@
+//! Edges between states: the output of one is an input of another. And what is to be told of an edge: whether who consumes has
+//! run with the value that there is now.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Builder;
+
+use super::document::Output;
+use crate::domain::ids::{EdgeId, StateId};
+use crate::domain::names::{DEFAULT_STATE, InputName, OutputName, StateAddress};
+use crate::ports::Timestamp;
+
+/// Which value of which state is used where.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ends {
+    /// The state that has the output.
+    pub producer: StateId,
+    /// The output.
+    pub output: OutputName,
+    /// The state that reads it.
+    pub consumer: StateId,
+    /// What it is called there: no two edges of a consumer call theirs the same.
+    pub input: InputName,
+}
+
+impl Ends {
+    /// The id of the edge: made of its ends, so that the same edge always has the same.
+    pub fn id(&self) -> EdgeId {
+        // No name and no id holds a space.
+        let Self { producer, output, consumer, input } = self;
+        let hash = Sha256::digest(format!("{producer} {output} {consumer} {input}"));
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash).for_each(|(byte, hashed)| *byte = hashed);
+        EdgeId::new(Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+/// What an input is called where nobody says: the names of its project, its state and the output in one word. The state that a
+/// project is called by alone is left out.
+pub fn default_input(producer: &StateAddress, output: &OutputName) -> Option<InputName> {
+    let mut words = producer.project.to_string();
+    if producer.state.as_str() != DEFAULT_STATE {
+        words.push('_');
+        words.push_str(producer.state.as_str());
+    }
+    words.push('_');
+    words.push_str(output.as_str());
+    let mut name = String::with_capacity(words.len());
+    for c in words.chars() {
+        let c = if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+        if c != '_' || !name.ends_with('_') {
+            name.push(c);
+        }
+    }
+    let name = name.trim_matches('_');
+    let is_digit = name.starts_with(|c: char| c.is_ascii_digit());
+    InputName::parse(&format!("{}{name}", if is_digit { "_" } else { "" })).ok()
+}
+
+/// A value of an output as far as it is told from others, without the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// A keyed digest of the value: equal for equal values of one state, and telling nothing to who has no key.
+    pub digest: String,
+    /// Since when the output has this value.
+    pub since: Timestamp,
+    /// The version that gave it this value.
+    pub version: u64,
+}
+
+/// The outputs of a new version, each with its mark: one whose value is that of the version before keeps the mark that it has
+/// there. `digests` are those of the new values, in the order of `outputs`.
+pub fn marked(
+    outputs: &[Output],
+    digests: impl IntoIterator<Item = String>,
+    before: &[Output],
+    version: u64,
+    at: Timestamp,
+) -> Vec<Output> {
+    // Clients write outputs by their names, but who knows.
+    let known: std::collections::HashMap<&str, &Mark> =
+        before.iter().filter_map(|output| Some((output.name.as_str(), output.mark.as_ref()?))).collect();
+    let mark = |(output, digest): (&Output, String)| {
+        let kept = known.get(output.name.as_str()).filter(|mark| mark.digest == digest);
+        let mark = kept.map_or(Mark { digest, since: at, version }, |mark| (*mark).clone());
+        Output { mark: Some(mark), ..output.clone() }
+    };
+    outputs.iter().zip(digests).map(mark).collect()
+}
+
+/// A run that wrote a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// When it took the lock; when it wrote, if it had none. It read its inputs after that.
+    pub began: Timestamp,
+    /// When it wrote last.
+    pub wrote: Timestamp,
+}
+
+/// What is known of an output in one version of its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sight<'a> {
+    /// The version.
+    pub version: u64,
+    /// When that was written.
+    pub at: Timestamp,
+    /// The output's mark there; `None` where it is not there, or cannot be seen.
+    pub mark: Option<&'a Mark>,
+}
+
+/// What one look at an older value says of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The run can have read nothing but the value that there is now.
+    Same,
+    /// It may have read another one.
+    Changed,
+    /// It was over before the value that was looked at came to be, or may have begun before: look at this version too.
+    Before(u64),
+}
+
+/// Whether a run has read the value whose digest is `now`, or may have read another. Begins with the newest version, and goes
+/// on with those that it asks for: one for each value that the output had since.
+pub fn look(run: Run, now: Option<&str>, sight: Sight<'_>) -> Look {
+    let (since, version) = sight.mark.map_or((sight.at, sight.version), |mark| (mark.since, mark.version));
+    // Seen or not: what is older than the run is what the run saw.
+    if since <= run.wrote {
+        let is_same = now.is_some() && sight.mark.map(|mark| mark.digest.as_str()) == now;
+        let is_unseen_and_older = now.is_none() && since <= run.began;
+        if !is_same && !is_unseen_and_older {
+            return Look::Changed;
+        }
+        if since <= run.began {
+            return Look::Same;
+        }
+    }
+    // Before the first version there was no value.
+    if version <= 1 || now.is_none() { Look::Changed } else { Look::Before(version - 1) }
+}
+
+/// What is to be said of an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdgeStatus {
+    /// The consumer has not run since there is the edge, or there is nothing to read yet.
+    Pending,
+    /// The consumer has run with the value that there is.
+    Clean,
+    /// There is another value since the consumer ran.
+    Dirty,
+    /// As clean, with a value that does not follow its schema.
+    CleanInvalid,
+    /// As dirty, with a value that does not follow its schema.
+    DirtyInvalid,
+    /// The output does not exist, and the edge has a value in its place.
+    Mock,
+    /// The producer has no such output.
+    MissingOutput,
+}
+
+impl EdgeStatus {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Clean,
+        Self::Dirty,
+        Self::CleanInvalid,
+        Self::DirtyInvalid,
+        Self::Mock,
+        Self::MissingOutput,
+    ];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Clean => "clean",
+            Self::Dirty => "dirty",
+            Self::CleanInvalid => "clean-invalid",
+            Self::DirtyInvalid => "dirty-invalid",
+            Self::Mock => "mock",
+            Self::MissingOutput => "missing-output",
+        }
+    }
+
+    /// Whether the consumer should run again, or cannot: an edge like this makes it stale.
+    pub fn makes_stale(self) -> bool {
+        match self {
+            Self::Pending | Self::Dirty | Self::DirtyInvalid | Self::MissingOutput => true,
+            Self::Clean | Self::CleanInvalid | Self::Mock => false,
+        }
+    }
+}
+
+/// What the producer has of an edge's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Supply {
+    /// It has no version, or it was removed.
+    Nothing,
+    /// It has versions, and the newest has no such output.
+    NoOutput,
+    /// The output is there.
+    Value {
+        /// Whether it is not the one that the consumer ran with; `None` if that has not run since there is the edge.
+        changed: Option<bool>,
+        /// Whether it does not follow its schema.
+        invalid: bool,
+    },
+}
+
+/// The status of an edge. `has_mock`: there is a value in place of an output that does not exist.
+pub fn edge_status(supply: Supply, has_mock: bool) -> EdgeStatus {
+    match supply {
+        Supply::Nothing | Supply::NoOutput if has_mock => EdgeStatus::Mock,
+        Supply::Nothing => EdgeStatus::Pending,
+        Supply::NoOutput => EdgeStatus::MissingOutput,
+        Supply::Value { changed: None, .. } => EdgeStatus::Pending,
+        Supply::Value { changed: Some(false), invalid: false } => EdgeStatus::Clean,
+        Supply::Value { changed: Some(false), invalid: true } => EdgeStatus::CleanInvalid,
+        Supply::Value { changed: Some(true), invalid: false } => EdgeStatus::Dirty,
+        Supply::Value { changed: Some(true), invalid: true } => EdgeStatus::DirtyInvalid,
+    }
+}
+
+/// What is to be said of a state, by its edges and by those of the states that it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateStatus {
+    /// It has run with everything that there is.
+    Clean,
+    /// One of the states that it depends on, at once or through others, is stale: once that has run, this may be too.
+    PotentiallyStale,
+    /// One of its own inputs is not what it ran with.
+    Stale,
+}
+
+impl StateStatus {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::PotentiallyStale => "potentially-stale",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn address(project: &str, state: Option<&str>) -> StateAddress {
+        StateAddress::parse("acme", project, state).unwrap()
+    }
+
+    #[test]
+    fn an_input_is_called_after_what_it_is_an_output_of() {
+        let default = |project, state, output| {
+            default_input(&address(project, state), &OutputName::parse(output).unwrap()).unwrap().to_string()
+        };
+        assert_eq!(default("net", None, "vpc_id"), "net_vpc_id");
+        assert_eq!(default("Net.Core", Some("prod-eu"), "vpc-ID"), "net_core_prod_eu_vpc_id");
+        assert_eq!(default("9lives", None, "ö"), "_9lives");
+        assert_eq!(default("...", None, "_a"), "a");
+        assert_eq!(default_input(&address("-", None), &OutputName::parse("_").unwrap()), None);
+    }
+
+    #[test]
+    fn an_edge_is_the_same_by_its_ends_and_only_then() {
+        let id = |number| StateId::new(uuid::Uuid::from_u128(number));
+        let ends = |producer, output, consumer, input| Ends {
+            producer: id(producer),
+            output: OutputName::parse(output).unwrap(),
+            consumer: id(consumer),
+            input: InputName::parse(input).unwrap(),
+        };
+        let one = ends(1, "a", 2, "b").id();
+        assert_eq!(one, ends(1, "a", 2, "b").id());
+        assert_eq!(EdgeId::parse(&one.to_string()), Some(one));
+        for other in [ends(2, "a", 1, "b"), ends(1, "b", 2, "a"), ends(1, "a", 2, "a"), ends(1, "ab", 2, "b")]
+        {
+            assert_ne!(one, other.id());
+        }
+    }
+
+    #[test]
+    fn an_edge_has_one_status_for_each_thing_that_can_be_seen() {
+        let value = |changed, invalid| Supply::Value { changed, invalid };
+        for (supply, has_mock, status) in [
+            (Supply::Nothing, false, "pending"),
+            (Supply::Nothing, true, "mock"),
+            (Supply::NoOutput, false, "missing-output"),
+            (Supply::NoOutput, true, "mock"),
+            (value(None, false), true, "pending"),
+            (value(None, true), false, "pending"),
+            (value(Some(false), false), true, "clean"),
+            (value(Some(false), true), false, "clean-invalid"),
+            (value(Some(true), false), false, "dirty"),
+            (value(Some(true), true), true, "dirty-invalid"),
+        ] {
+            assert_eq!(edge_status(supply, has_mock).as_str(), status, "{supply:?}, {has_mock}");
+        }
+        let stale: Vec<&str> = EdgeStatus::ALL
+            .into_iter()
+            .filter(|status| status.makes_stale())
+            .map(EdgeStatus::as_str)
+            .collect();
+        assert_eq!(stale, ["pending", "dirty", "dirty-invalid", "missing-output"]);
+    }
+
+    fn output(name: &str) -> Output {
+        Output { name: name.to_owned(), sensitive: false, mark: None, validity: None }
+    }
+
+    /// The versions of a producer, from the values that its one output has in each, and when each was written.
+    fn history(values: &[(Option<u8>, i64)]) -> Vec<Vec<Output>> {
+        let mut versions: Vec<Vec<Output>> = Vec::new();
+        for (number, (value, at)) in values.iter().enumerate() {
+            let outputs: Vec<Output> = value.iter().map(|_| output("o")).collect();
+            let digests = value.iter().map(|value| value.to_string());
+            let before = versions.last().map_or(&[][..], Vec::as_slice);
+            let made = marked(&outputs, digests, before, number as u64 + 1, Timestamp(*at));
+            versions.push(made);
+        }
+        versions
+    }
+
+    /// What [`look`] says in the end, and how many versions it looked at.
+    fn walk(values: &[(Option<u8>, i64)], run: Run) -> (bool, usize) {
+        let versions = history(values);
+        let mut at = versions.len();
+        let now = versions[at - 1].first().and_then(|output| output.mark.clone()).map(|mark| mark.digest);
+        for looks in 1.. {
+            let mark = versions[at - 1].first().and_then(|output| output.mark.as_ref());
+            let sight = Sight { version: at as u64, at: Timestamp(values[at - 1].1), mark };
+            match look(run, now.as_deref(), sight) {
+                Look::Same => return (false, looks),
+                Look::Changed => return (true, looks),
+                Look::Before(version) => at = usize::try_from(version).unwrap(),
+            }
+        }
+        unreachable!()
+    }
+
+    fn run(began: i64, wrote: i64) -> Run {
+        Run { began: Timestamp(began), wrote: Timestamp(wrote) }
+    }
+
+    #[test]
+    fn a_value_keeps_its_mark_until_it_is_another() {
+        let versions = history(&[(Some(1), 10), (Some(1), 20), (Some(2), 30), (None, 40), (Some(2), 50)]);
+        let marks = |version: usize| {
+            versions[version]
+                .first()
+                .and_then(|output| output.mark.as_ref())
+                .map(|mark| (mark.version, mark.since.0))
+        };
+        let all: Vec<_> = (0..5).map(marks).collect();
+        assert_eq!(all, [Some((1, 10)), Some((1, 10)), Some((3, 30)), None, Some((5, 50))]);
+    }
+
+    #[test]
+    fn a_run_is_told_by_what_it_can_have_read() {
+        let one_and_two = [(Some(1), 10), (Some(2), 30)];
+        assert_eq!(walk(&one_and_two, run(30, 40)), (false, 1), "it began after the change");
+        assert_eq!(walk(&one_and_two, run(20, 25)), (true, 2), "it was over before the change");
+        assert_eq!(walk(&one_and_two, run(20, 35)), (true, 2), "the change was in its middle");
+        let and_back = [(Some(1), 10), (Some(2), 30), (Some(1), 50)];
+        assert_eq!(walk(&and_back, run(20, 25)), (false, 3), "what it read is there again");
+        assert_eq!(walk(&and_back, run(20, 35)), (true, 2), "it may have read what was between");
+        assert_eq!(walk(&and_back, run(35, 45)), (true, 2));
+        assert_eq!(walk(&[(Some(1), 10)], run(5, 6)), (true, 1), "there was nothing to read");
+        assert_eq!(walk(&[(Some(1), 10), (None, 20), (Some(1), 30)], run(25, 26)), (true, 2));
+        assert_eq!(walk(&[(Some(1), 10), (None, 20), (Some(1), 30)], run(15, 16)), (false, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_counts_as_changed_by_each_write() {
+        let sight = |at| Sight { version: 7, at: Timestamp(at), mark: None };
+        assert_eq!(look(run(20, 25), None, sight(20)), Look::Same);
+        for at in [21, 25, 30] {
+            assert_eq!(look(run(20, 25), None, sight(at)), Look::Changed);
+        }
+    }
+
+    proptest! {
+        /// Against all that the run can have met, moment by moment.
+        #[test]
+        fn a_run_is_clean_exactly_if_it_met_no_other_value(
+            values in prop::collection::vec(prop::option::weighted(0.8, 0..3_u8), 1..12),
+            began in 0..130_i64,
+            lasted in 0..40_i64,
+        ) {
+            // The newest has a value: there is nothing to be told of one that is not there.
+            let mut values = values;
+            let last = values.len() - 1;
+            let now = *values[last].get_or_insert(0);
+            let values: Vec<_> = values.into_iter().zip(1..).map(|(value, number)| (value, number * 10)).collect();
+            let met_another = (began..=began + lasted).any(|moment| {
+                let value = values.iter().rfind(|(_, at)| *at <= moment).and_then(|(value, _)| *value);
+                value != Some(now)
+            });
+            prop_assert_eq!(walk(&values, run(began, began + lasted)).0, met_another);
+        }
+    }
+}
