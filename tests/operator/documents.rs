@@ -220,7 +220,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     file("policy.json", r#"{ "requiredKeys": ["team"], "allowedValues": { "env": ["dev"] } }"#);
     ask(&["policy", "set", "policy.json"]).await;
     is_as_shown("policy get", &ask(&["policy", "get"]).await);
-    let report = output(of_user(&app, folder.path(), &["policy", "compliance", "--json"])).await;
+    let report = output(&mut of_user(&app, folder.path(), &["policy", "compliance", "--json"])).await;
     assert_eq!(report.code, Some(1), "{}", report.stderr);
     is_as_shown("policy compliance", &serde_json::from_str(&report.stdout).unwrap());
 }
