@@ -35,7 +35,6 @@ impl Call {
     }
 
     /// `PUT` to the path with these parts. May be repeated.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no command puts anything yet"))]
     pub(crate) fn put<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::PUT, path).repeatable()
     }
