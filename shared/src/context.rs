@@ -65,6 +65,17 @@ impl StateLimits {
     pub const fn of_gateway(bytes_max: usize) -> Self {
         Self { bytes_max, warn_from: bytes_max / 2, no_lock_from: Some(bytes_max / 10 * 9) }
     }
+
+    /// These, where a gateway takes no longer requests than that.
+    #[must_use]
+    pub fn behind_gateway(self, bytes_max: usize) -> Self {
+        let gateway = Self::of_gateway(bytes_max);
+        Self {
+            bytes_max: self.bytes_max.min(gateway.bytes_max),
+            warn_from: self.warn_from.min(gateway.warn_from),
+            no_lock_from: self.no_lock_from.into_iter().chain(gateway.no_lock_from).min(),
+        }
+    }
 }
 
 impl Default for Settings {

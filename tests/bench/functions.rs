@@ -12,7 +12,7 @@ use statewright_gateway::Between;
 use statewright_tests::app::ORG;
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::functions::{Functions, Setting};
+use statewright_tests::functions::{Functions, Setting, is_of_request, log_bytes};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 use tokio::io::AsyncReadExt as _;
@@ -128,20 +128,22 @@ async fn lives(functions: &Functions, rounds: usize) -> io::Result<()> {
         let what = cold.first().and_then(|life| life.get(step)).map_or("", |step| step.what);
         println!("{what:30} {:>8.1} {:>8.1}", median(of(&cold)), median(of(&warm)));
     }
-    let lines = functions.lines();
-    let access: Vec<usize> = lines
-        .iter()
-        .filter(|(_, line)| line.contains(r#""target":"access""#))
-        .map(|(_, line)| line.len())
-        .collect();
-    let all: usize = lines.iter().map(|(_, line)| line.len() + 1).sum();
-    println!(
-        "{} requests wrote {} bytes into the log each, of which the line of the request has {}",
-        access.len(),
-        all / access.len().max(1),
-        access.iter().sum::<usize>() / access.len().max(1)
-    );
+    tell_lines(&functions.lines(), 0);
     Ok(())
+}
+
+/// Prints what requests came to in the log, from some line on.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+fn tell_lines(lines: &[(String, String)], from: usize) {
+    let lines: Vec<_> = lines.iter().skip(from).map(|(_, line)| line).collect();
+    let of_requests: Vec<usize> =
+        lines.iter().filter(|line| is_of_request(line)).map(|line| log_bytes([line])).collect();
+    println!(
+        "{} requests wrote {} bytes into the log each, of which the line of the request has {} (with what CloudWatch adds)",
+        of_requests.len(),
+        log_bytes(&lines) / of_requests.len().max(1),
+        of_requests.iter().sum::<usize>() / of_requests.len().max(1)
+    );
 }
 
 /// A stack from the login to the export; with `cold`, each request meets functions that were just killed.
@@ -201,7 +203,8 @@ async fn life(functions: &Functions, stack: &str, cold: bool) -> io::Result<Vec<
 async fn ups(functions: &Functions, arguments: &Arguments) -> io::Result<()> {
     let cli = PulumiCli::new().backend(&functions.url).token(&functions.token);
     let count = arguments.resources.to_string();
-    cli.bench_project("functions", &[("count", &count)]);
+    cli.bench_project("functions", &[("count", &count), ("secretEvery", "10")]);
+    let before = functions.lines().len();
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for round in 0..=arguments.rounds {
         for (name, took) in [("cold", &mut cold), ("warm", &mut warm)] {
@@ -218,6 +221,7 @@ async fn ups(functions: &Functions, arguments: &Arguments) -> io::Result<()> {
             }
         }
     }
+    tell_lines(&functions.lines(), before);
     let (cold, warm) = (median(cold), median(warm));
     println!(
         "\na first `up` of {count}: {cold:.2} s cold, {warm:.2} s warm, {:.2} s more (limit 0.5)",

@@ -1,6 +1,7 @@
 //! What the functions cost beside what they ask of the store: requests, time and lines, by a model that is stated here and in `README.md`.
 
 use statewright_shared::api::routes::{Group, ROUTES};
+use statewright_tests::functions::LOG_BYTES_OF_A_REQUEST;
 use statewright_tests::meter::Usage;
 
 /// MB of the function that publishes, as in `infra/sam/template.yaml`.
@@ -29,9 +30,8 @@ const HEAD_S3_PUTS: u64 = 1;
 /// Milliseconds of a process until it asks for an event, which are paid for too.
 const COLD_MS: f64 = 150.0;
 
-/// Bytes in the log for a request: 550 in our own lines (`bench functions` tells how many there are), 300 in the platform's three, and
-/// the 26 that CloudWatch counts beside each of five.
-const LOG_BYTES: f64 = (550 + 300 + 5 * 26) as f64;
+/// Bytes in the log for a request: our lines alone, since the templates keep of the platform's own only those that tell of failures.
+const LOG_BYTES: f64 = LOG_BYTES_OF_A_REQUEST as f64;
 
 /// How often the schedule has its event, in a month of 30 days.
 const SWEEPS_A_MONTH: f64 = 30.0 * 24.0 * 12.0;
@@ -138,6 +138,13 @@ mod tests {
             let default = rest.lines().find_map(|line| line.trim().strip_prefix("Default: ")).unwrap();
             assert_eq!(default.parse::<f64>().unwrap(), memory, "{parameter}");
         }
+    }
+
+    #[test]
+    fn the_platform_tells_of_failures_alone() {
+        let template = include_str!("../../infra/sam/template.yaml");
+        let logging = "LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: INFO, SystemLogLevel: WARN }";
+        assert!(template.contains(logging), "its lines of each request are in no sum here");
     }
 
     #[test]

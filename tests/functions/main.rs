@@ -6,6 +6,8 @@ mod crashes;
 mod journeys;
 mod limits;
 mod permissions;
+mod shapes;
 mod states;
 mod support;
 mod templates;
+mod traces;

@@ -21,7 +21,7 @@ use statewright_shared::ports::{BlobKey, Expect, Ids as _};
 use statewright_tests::app::{ORG, START, TestApp};
 use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::functions::{Functions, Setting};
+use statewright_tests::functions::{Functions, LOG_BYTES_OF_A_REQUEST, Setting, is_of_request, log_bytes};
 use statewright_tests::policies::policies;
 
 use crate::journeys;
@@ -274,7 +274,7 @@ fn said_nothing_secret(functions: &Functions) {
         ] {
             assert!(!line.contains(secret), "{function} said {secret:?}: {line}");
         }
-        if value["target"] == "access" {
+        if is_of_request(line) {
             requests += 1;
             for field in ["request_id", "duration_ms", "service_calls", "method", "route", "status"] {
                 assert!(!value[field].is_null(), "{function}: no {field}: {line}");
@@ -287,6 +287,8 @@ fn said_nothing_secret(functions: &Functions) {
         }
     }
     assert!(requests > 20, "requests are told: {requests}");
+    let of_each = log_bytes(lines.iter().map(|(_, line)| line)) / requests;
+    assert!(of_each <= LOG_BYTES_OF_A_REQUEST, "a request has {of_each} bytes in the log");
     assert!(lines.iter().any(|(_, line)| line.contains("\"update.begin\"")), "audit records are told");
     assert!(metrics.contains("Sweeps") && metrics.len() <= 10, "{metrics:?}");
 }

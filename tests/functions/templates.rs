@@ -15,6 +15,7 @@ use statewright_tests::policies::{allowed, policies};
 use statewright_tests::tools;
 
 use statewright_tests::app::TestApp;
+use statewright_tests::cli::{Output, PulumiCli};
 
 use crate::journeys;
 
@@ -120,28 +121,109 @@ fn names_made_of_routes_tell_them_apart() {
     assert_eq!(ids.len(), ROUTES.len());
 }
 
-/// Runs a linter, without an account, credentials or a home.
-fn lint(program: &str, arguments: &[&str]) {
+/// Runs a linter on a template, without an account, credentials or a home.
+fn lint(program: &str, arguments: &[&str], template: &str) {
     let home = tempfile::tempdir().unwrap();
     let python = tools::template_python();
     // Through `python`: the first line of the program names a folder that was renamed.
     let linted = std::process::Command::new(python)
         .arg(python.with_file_name(program))
         .args(arguments)
-        .arg(file("sam/template.yaml"))
+        .arg(file(template))
         .env("AWS_DEFAULT_REGION", "us-east-1")
         .env("SAM_CLI_TELEMETRY", "0")
         .env("HOME", home.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&[linted.stdout, linted.stderr].concat()).into_owned();
-    assert!(linted.status.success(), "{program}:\n{said}");
+    assert!(linted.status.success(), "{program} {template}:\n{said}");
 }
 
 #[test]
-fn linters_find_nothing_in_the_sam_template() {
-    lint("cfn-lint", &["-t"]);
-    lint("sam", &["validate", "--lint", "-t"]);
+fn linters_find_nothing_in_the_templates() {
+    for template in ["sam/template.yaml", "pulumi/key.yaml", "pulumi/front.yaml"] {
+        lint("cfn-lint", &["-t"], template);
+    }
+    lint("sam", &["validate", "--lint", "-t"], "sam/template.yaml");
+}
+
+/// A preview of the program in a fresh home by the real client, with some of its text replaced, before a provider that has the types of
+/// AWS's and no cloud behind it. The program is typed, so that a property that is not there, or missing, or of another kind, fails it.
+async fn preview(app: &TestApp, stack: &str, (from, to): (&str, &str), config: &[&str]) -> Output {
+    let previews = tools::aws_previews();
+    let cli = PulumiCli::new()
+        .backend(&app.url)
+        .token(&app.token)
+        .env("STATEWRIGHT_AWS_SCHEMA", previews.schema.as_os_str());
+    let plugin = cli.home_dir().join("pulumi/plugins/resource-aws-v1.0.0");
+    fs::create_dir_all(&plugin).unwrap();
+    std::os::unix::fs::symlink(&previews.provider, plugin.join("pulumi-resource-aws")).unwrap();
+    // The packages are not built, and what is in them does not matter here.
+    for name in tools::function_names() {
+        let package = cli.project_dir().join(format!("target/lambda/statewright-{name}"));
+        fs::create_dir_all(&package).unwrap();
+        fs::write(package.join("bootstrap"), "").unwrap();
+    }
+    fs::create_dir_all(cli.project_dir().join("infra/pulumi")).unwrap();
+    for name in ["Pulumi.yaml", "key.yaml", "front.yaml"] {
+        let text = fs::read_to_string(file("pulumi").join(name)).unwrap();
+        let changed = text.replacen(from, to, 1);
+        assert!(name != "Pulumi.yaml" || from == to || changed != text, "there is no {from:?}");
+        cli.write(&format!("infra/pulumi/{name}"), &changed);
+    }
+    let run = async |arguments: &[&str]| cli.run(["--cwd", "infra/pulumi"].iter().chain(arguments)).await;
+    run(&["stack", "init", stack]).await.assert_success();
+    for setting in config {
+        let (name, value) = setting.split_once('=').unwrap();
+        run(&["config", "set", "--path", name, value]).await.assert_success();
+    }
+    run(&["preview", "--json"]).await
+}
+
+#[tokio::test]
+async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
+    let app = TestApp::embedded().await;
+    let arn = |service: &str| format!("{service}=arn:aws:{service}");
+    let config = [
+        arn("kmsKeyArn"),
+        arn("certificateArn"),
+        arn("alarmTopicArns[0]"),
+        "domainName=state.example.com".to_owned(),
+        "disableGeneratedAddress=true".to_owned(),
+        "provisionedConcurrency=2".to_owned(),
+        "sweepMemory=4096".to_owned(),
+    ];
+    let config = config.each_ref().map(String::as_str);
+    for (stack, config) in [("defaults", &[][..]), ("choices", &config)] {
+        let previewed = preview(&app, stack, ("", ""), config).await.assert_success().json();
+        let steps = previewed["steps"].as_array().unwrap();
+        let routes = |step: &&Value| step["newState"]["type"] == "aws:apigatewayv2/route:Route";
+        let doors: usize = Group::ALL.into_iter().map(|group| doors(group).len()).sum();
+        assert_eq!(steps.iter().filter(routes).count(), doors + 1, "and what is in no route");
+        let inputs = |name: &str| {
+            let is_it =
+                |step: &&Value| step["urn"].as_str().is_some_and(|urn| urn.ends_with(&format!("::{name}")));
+            &steps.iter().find(is_it).unwrap()["newState"]["inputs"]
+        };
+        let is_chosen = stack == "choices";
+        assert_eq!(inputs("sweep")["memorySize"], if is_chosen { 4096 } else { 3008 });
+        let topics = inputs("throttles")["alarmActions"].as_array().map_or(0, Vec::len);
+        assert_eq!(topics, usize::from(is_chosen));
+        assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
+    }
+    for (number, (from, to)) in [
+        ("memorySize: ${headMemory}", "memroySize: ${headMemory}"),
+        ("timeout: 900", "timeout: [900]"),
+        ("      role: ${readRole.arn}\n", ""),
+        ("logFormat: JSON, ", ""),
+        ("${head.version}", "${head.versoin}"),
+        ("aws:lambda:Function", "aws:lambda:Fucntion"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        preview(&app, &format!("wrong-{number}"), (from, to), &[]).await.assert_failure();
+    }
 }
 
 /// The table, the bucket and the key that the template makes are what functions work on.
@@ -216,10 +298,35 @@ fn the_pulumi_program_is_as_the_sam_template() {
         let (first, rest) = parameter.split_at(1);
         assert_eq!(resource(name)["memorySize"], format!("${{{}{rest}}}", first.to_lowercase()), "{name}");
     }
-    for (parameter, config) in pulumi["config"].as_object().unwrap() {
-        let (first, rest) = parameter.split_at(1);
-        let there = &sam["Parameters"][format!("{}{rest}", first.to_uppercase())];
-        assert_eq!(config["default"], there["Default"], "{parameter}");
+    let camel = |name: &str| {
+        let (first, rest) = name.split_at(1);
+        format!("{}{rest}", first.to_lowercase())
+    };
+    // The program has no conditions: of topics it takes a list, and it is told what follows from a domain.
+    let mut known = BTreeSet::from(["alarmTopicArns".to_owned(), "disableGeneratedAddress".to_owned()]);
+    let parameters = sam["Parameters"].as_object().unwrap();
+    for (parameter, there) in parameters.iter().filter(|(name, _)| *name != "AlarmTopicArn") {
+        let name = camel(parameter);
+        assert_eq!(pulumi["config"][&name]["default"], there["Default"], "{parameter}");
+        known.insert(name);
+    }
+    let config: BTreeSet<String> = pulumi["config"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(config, known);
+    let (key, front) = (
+        tools::template("cfn", &file("pulumi/key.yaml")),
+        tools::template("cfn", &file("pulumi/front.yaml")),
+    );
+    assert_eq!(key["Resources"]["Key"], sam["Resources"]["Key"]);
+    assert_eq!(front["Resources"]["Domain"], sam["Resources"]["Domain"]);
+    assert_eq!(
+        front["Resources"]["DomainMapping"]["Condition"],
+        sam["Resources"]["DomainMapping"]["Condition"]
+    );
+    for name in ["Head", "Log"] {
+        let alias = &sam["Resources"][format!("{name}Aliaslive")]["Properties"];
+        let here = &front["Resources"][format!("{name}Live")]["Properties"];
+        assert_eq!(here["Name"], alias["Name"], "{name}");
+        assert_eq!(here["ProvisionedConcurrencyConfig"], alias["ProvisionedConcurrencyConfig"], "{name}");
     }
     let variables = pulumi["variables"]["environment"].as_object().unwrap();
     let there = sam["Resources"]["Read"]["Properties"]["Environment"]["Variables"].as_object().unwrap();

@@ -13,7 +13,12 @@ async fn what_is_empty_here_is_told_as_empty() {
     for (path, expected) in [
         ("/api/registry/packages?limit=499&name=random".to_owned(), json!({ "packages": [] })),
         ("/api/registry/templates?limit=499&backing=vcs".to_owned(), json!({ "templates": [] })),
-        (format!("/api/orgs/{ORG}/templates"), json!({ "templates": {}, "orgHasTemplates": false })),
+        (
+            format!("/api/orgs/{ORG}/templates"),
+            json!({
+                "templates": {}, "orgHasTemplates": false, "hasAccessError": false, "hasUpstreamError": false,
+            }),
+        ),
         (format!("/api/orgs/{ORG}/policypacks"), json!({ "policyPacks": [] })),
         (format!("/api/orgs/{ORG}/policygroups"), json!({ "policyGroups": [] })),
         (format!("{}/policypacks", stack.path), json!({ "requiredPolicies": [] })),

@@ -20,7 +20,7 @@ async fn a_colleague_gets_in_and_out_again() {
     let whoami = app.get("/api/user").token(token.trim()).send().await.expect(200);
     assert_eq!((&whoami["githubLogin"], &whoami["organizations"][0]["name"]), (&"bob".into(), &ORG.into()));
     let default = app.get("/api/user/organizations/default").token(token.trim()).send().await.expect(200);
-    assert_eq!(default["gitHubLogin"], ORG);
+    assert_eq!(default["GitHubLogin"], ORG);
 
     assert_eq!(names(&told(folder, &["user", "list"]).await), [USER, "bob"]);
     let words = refused(folder, 1, &["user", "remove", "bob"]).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use statewright_shared::adapters::{Fault, Faults};
-use statewright_shared::context::Context;
+use statewright_shared::context::{Context, StateLimits};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
 use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
@@ -122,7 +122,7 @@ impl Scene {
                 let made = states::create(ctx, caller, &self.address, &beginning).await?;
                 assert_eq!(made.id, self.id);
             }
-            Step::Lock => drop(state_locks::lock(ctx, caller, place, &info).await?),
+            Step::Lock => drop(state_locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
             Step::Write(serial) => {
                 drop(state_writes::write(ctx, caller, place, Some("run"), text(serial)).await?);
             }
@@ -393,7 +393,7 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
             let (caller, place) = (&scene.caller, &Place::Id(scene.id));
             let info = LockInfo { id: name.to_owned(), ..LockInfo::default() };
             loop {
-                match state_locks::lock(&ctx, caller, place, &info).await {
+                match state_locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {
                     Ok(_) => break,
                     Err(Error::StateLocked(_)) => dice.pause(8).await,
                     Err(error) => panic!("{error:?}"),

@@ -140,10 +140,7 @@ impl TestApp {
             Backend::Functions | Backend::ColdFunctions if clock.is_none() => {
                 let cold = backend == Backend::ColdFunctions;
                 let between = if cold { Between::Killed } else { Between::Waits };
-                let functions = Behind::start(Setting { between, settings, ..Setting::default() }).await;
-                let url = &StandIn::of_this_process().url;
-                let contexts = fleet(url, &functions.names, 1, settings, port).await;
-                Self::start(contexts, None, Data::Functions(Box::new(functions))).await
+                Self::on_functions(Setting { between, settings, ..Setting::default() }).await
             }
             Backend::Aws | Backend::Functions | Backend::ColdFunctions => {
                 let stand_in = StandIn::of_this_process();
@@ -152,6 +149,18 @@ impl TestApp {
                 Self::start(contexts, clock, Data::Aws(names)).await
             }
         }
+    }
+
+    /// On functions in a setting of the test's.
+    ///
+    /// # Panics
+    /// If they do not compile, or the stand-in fails.
+    pub async fn on_functions(setting: Setting) -> Self {
+        let settings = setting.settings;
+        let functions = Behind::start(setting).await;
+        let url = &StandIn::of_this_process().url;
+        let contexts = fleet(url, &functions.names, 1, settings, Arc::new(SystemClock)).await;
+        Self::start(contexts, None, Data::Functions(Box::new(functions))).await
     }
 
     /// So many processes on the store on AWS behind this address, with the system's clock.

@@ -52,6 +52,8 @@ pub struct Setting {
     pub names: Option<Names>,
     /// What the operator chose.
     pub settings: Settings,
+    /// More variables of the functions' environment.
+    pub environment: Vec<(&'static str, String)>,
     /// The folder of the programs; debug builds of this tree if none is named.
     pub programs: Option<PathBuf>,
 }
@@ -65,9 +67,28 @@ impl Default for Setting {
             between: Between::Waits,
             names: None,
             settings: Settings::DEFAULT,
+            environment: Vec::new(),
             programs: None,
         }
     }
+}
+
+/// What a request comes to in the log, in bytes as they are paid for: its line, what is counted and audited with it, and whatever
+/// else is said. A test holds functions to it, and the bench's bill counts with it.
+pub const LOG_BYTES_OF_A_REQUEST: usize = 400;
+
+/// What CloudWatch adds to a line, in bytes.
+/// Source: CloudWatch Logs API reference, `PutLogEvents`.
+const LINE_OVERHEAD_BYTES: usize = 26;
+
+/// Lines of a log as they are paid for, in bytes.
+pub fn log_bytes<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> usize {
+    lines.into_iter().map(|line| line.as_ref().len() + LINE_OVERHEAD_BYTES).sum()
+}
+
+/// Whether a function wrote this line to tell of a request.
+pub fn is_of_request(line: &str) -> bool {
+    line.contains(r#""route":"#)
 }
 
 /// Processes of a function at once: of a gateway in a test, whose clients wait for each other.
@@ -150,6 +171,7 @@ impl Behind {
                 .into_iter()
                 .filter(|(name, _)| *name != "AWS_ENDPOINT_URL")
                 .chain(of_settings(&setting.settings))
+                .chain(setting.environment.clone())
                 // A busy machine fails no attempt.
                 .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
                 .map(|(name, value)| (name.to_owned(), value))

@@ -12,6 +12,7 @@
 //! What hands out a path panics if there is none, with one message that says what to install or what the compiler said:
 //! a test cannot go on without its tool. [`build_all`] returns the same as an error.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
@@ -151,6 +152,11 @@ const BENCH_TOOLS: GoTool = GoTool { name: "bench-tools", folder: "bench-tools",
 const REPLAY_ORACLE: GoTool =
     GoTool { name: "replay-oracle", folder: "replay-oracle", package: ".", link: "" };
 
+const CLOUD_SHAPES: GoTool = GoTool { name: "cloud-shapes", folder: "cloud-shapes", package: ".", link: "" };
+
+const AWS_PREVIEWS: GoTool =
+    GoTool { name: "pulumi-resource-aws", folder: "aws-schema", package: ".", link: "" };
+
 /// The bench program is its own language host: it looks at the name that it is started under.
 const BENCH_LANGUAGE_HOST: &str = "pulumi-language-bench";
 
@@ -211,6 +217,15 @@ pub fn terraform() -> &'static Path {
 pub fn replay_oracle() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| or_panic(build(&REPLAY_ORACLE)).path)
+}
+
+/// The program that tells what the official client package of Pulumi Cloud asks for and takes, as JSON; see its source.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn cloud_shapes() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&CLOUD_SHAPES)).path)
 }
 
 /// The counting and recording proxy and the replayer of its recordings; see its README.
@@ -420,6 +435,64 @@ pub fn template(kind: &str, file: &Path) -> serde_json::Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
+/// A provider that takes the place of AWS's when the program in `infra/pulumi` is previewed.
+#[derive(Debug)]
+pub struct AwsPreviews {
+    /// The plugin, `pulumi-resource-aws`. Its environment names the schema: `STATEWRIGHT_AWS_SCHEMA`.
+    pub provider: PathBuf,
+    /// The types of the AWS provider, of those resources that the program has.
+    pub schema: PathBuf,
+}
+
+/// What previews of the program in `infra/pulumi` need beside the client.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn aws_previews() -> &'static AwsPreviews {
+    static PREVIEWS: OnceLock<AwsPreviews> = OnceLock::new();
+    PREVIEWS.get_or_init(|| {
+        let provider = or_panic(build(&AWS_PREVIEWS)).path;
+        AwsPreviews { provider, schema: or_panic(aws_schema()).path.join(SCHEMA) }
+    })
+}
+
+const AWS_SCHEMA: &str = "aws-schema";
+
+const SCHEMA: &str = "schema.json";
+
+/// Makes the schema of the types that the program has, from the provider's package for Python, which is not kept.
+fn aws_schema() -> Result<Ready, ToolError> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/pulumi/Pulumi.yaml");
+    let text = fs::read_to_string(&program).map_err(ToolError::io("cannot read", &program))?;
+    let types = text.lines().filter_map(|line| line.trim().strip_prefix("type: "));
+    let types: BTreeSet<&str> = types.filter(|name| name.starts_with("aws:")).collect();
+    let sources = python_sources(AWS_SCHEMA);
+    let (script, requirements) = (sources.join("schema.py"), sources.join("requirements.txt"));
+    let mut key = Sha256::new();
+    for file in [&script, &requirements] {
+        feed(&mut key, &fs::read(file).map_err(ToolError::io("cannot read", file))?);
+    }
+    types.iter().for_each(|name| feed(&mut key, name.as_bytes()));
+    in_cache(AWS_SCHEMA, &short_hex(key), |folder| {
+        let python = |arguments: &[&OsStr]| run_python(AWS_SCHEMA, Path::new("python3"), arguments);
+        let wheels = tempfile::tempdir().map_err(ToolError::io("cannot make a folder in", folder))?;
+        let pip =
+            ["-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"];
+        let to = [OsStr::new("--dest"), wheels.path().as_os_str()];
+        let from = [OsStr::new("--requirement"), requirements.as_os_str()];
+        python(&pip.map(OsStr::new).into_iter().chain(to).chain(from).collect::<Vec<_>>())?;
+        let reading = || ToolError::io("cannot read", wheels.path());
+        let mut schema = Vec::new();
+        for wheel in fs::read_dir(wheels.path()).map_err(reading())? {
+            let wheel = wheel.map_err(reading())?.path();
+            let arguments = [script.as_os_str(), wheel.as_os_str()];
+            schema = python(&arguments.into_iter().chain(types.iter().map(OsStr::new)).collect::<Vec<_>>())?;
+        }
+        let file = folder.join(SCHEMA);
+        fs::write(&file, schema).map_err(ToolError::io("cannot write", &file))
+    })
+}
+
 /// What every build has in its environment, whatever the caller has in theirs: no flags and no workspace of their own, no
 /// other Go fetched behind their back, no C. Without C a program runs on any machine of its kind, so a cache may be carried
 /// from one image to the next, and no C compiler is needed.
@@ -582,11 +655,25 @@ fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> Res
 /// The first that cannot be built; those after it are not tried.
 pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolError> {
     // The CLI first: the others find most of their packages compiled then.
-    for tool in [PULUMI, BENCH_PROVIDER, PULUMI_LANGUAGE_YAML, REPLAY_ORACLE, BENCH_TOOLS, TOFU, TERRAFORM] {
+    let tools = [
+        PULUMI,
+        BENCH_PROVIDER,
+        PULUMI_LANGUAGE_YAML,
+        REPLAY_ORACLE,
+        BENCH_TOOLS,
+        CLOUD_SHAPES,
+        AWS_PREVIEWS,
+        TOFU,
+        TERRAFORM,
+    ];
+    for tool in tools {
         let watch = Stopwatch::start();
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
+    let watch = Stopwatch::start();
+    let ready = aws_schema()?;
+    report(AWS_SCHEMA, &ready, watch.elapsed().as_secs_f64());
     let watch = Stopwatch::start();
     let ready = install_python(AWS_STAND_IN)?;
     report(AWS_STAND_IN, &ready, watch.elapsed().as_secs_f64());

@@ -28,6 +28,8 @@ const ESCAPED_BYTES: usize = 3;
 pub(crate) enum Event {
     /// That of a request.
     Request(Box<LambdaRequest>, Apart),
+    /// That of a schedule, which wants a process to be there and nothing else: `{"warmup": true}`.
+    WarmUp,
     /// Something else, or a request that is none.
     Odd,
 }
@@ -43,8 +45,17 @@ impl<'de> Deserialize<'de> for Event {
     /// Takes any JSON: an event that is refused here is an error of the function to its gateway.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(read(text.get()).unwrap_or(Self::Odd))
+        match serde_json::from_str(text.get()) {
+            Ok(WarmUp { warmup: true }) => Ok(Self::WarmUp),
+            Ok(WarmUp { warmup: false }) | Err(_) => Ok(read(text.get()).unwrap_or(Self::Odd)),
+        }
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WarmUp {
+    warmup: bool,
 }
 
 fn read(text: &str) -> Option<Event> {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
 use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::durations;
-use statewright_shared::limits::FUNCTION_BYTES_MAX;
 
 /// The table.
 const TABLE: &str = "STATEWRIGHT_TABLE";
@@ -33,9 +32,12 @@ const KEEP_REMOVED_STACKS: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
 const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 /// As of `statewright serve`: how long a refused write of a Terraform state is kept.
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
+/// As of OpenTelemetry: where a collector of traces listens. Without it nothing is traced.
+const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
+    pub(crate) collector: Option<String>,
     pub(crate) table: String,
     pub(crate) bucket: String,
     pub(crate) kms_key: String,
@@ -61,6 +63,7 @@ impl Environment {
         let Retention { versions: _, logs, events, removed_stacks, state_versions: _, rejected_states } =
             Retention::DEFAULT;
         Ok(Self {
+            collector: said(COLLECTOR),
             table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
             bucket: said(BUCKET).unwrap_or_default(),
             kms_key: said(KMS_KEY).unwrap_or_default(),
@@ -77,7 +80,8 @@ impl Environment {
                     state_versions: number(KEEP_STATE_VERSIONS, said(KEEP_STATE_VERSIONS))?,
                     rejected_states: duration(KEEP_REJECTED_STATES, rejected_states)?,
                 },
-                states: StateLimits::of_gateway(FUNCTION_BYTES_MAX),
+                // A request knows its door, which is narrower.
+                states: StateLimits::SERVER,
             },
         })
     }
@@ -99,8 +103,7 @@ mod tests {
     #[test]
     fn what_is_not_said_is_as_of_the_server() {
         let environment = read(&[(TABLE, "t"), (KEEP_VERSIONS, ""), (BUCKET, "")]).unwrap();
-        let states = StateLimits::of_gateway(FUNCTION_BYTES_MAX);
-        assert_eq!(environment.settings, Settings { states, ..Settings::DEFAULT });
+        assert_eq!(environment.settings, Settings::DEFAULT);
         assert_eq!(environment.attempt_timeout, ATTEMPT_TIMEOUT);
         assert_eq!((environment.table.as_str(), environment.bucket.as_str()), ("t", ""));
     }

@@ -27,7 +27,9 @@ use statewright_shared::api::{self, App, Limits};
 use statewright_shared::context::{Context, Rights};
 use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp};
 use statewright_shared::services::sweep::{self, Swept};
+use statewright_traces::Traces;
 use tower::ServiceExt as _;
+use tracing::Instrument as _;
 
 pub use lambda_runtime::Error;
 pub use statewright_shared::api::routes::Group;
@@ -39,6 +41,7 @@ use self::log::{Log, Metric};
 /// A function that is being put together, once for each process.
 pub struct Function {
     log: Log,
+    traces: Traces,
     environment: Environment,
     clients: Clients,
     blobs: Arc<dyn Blobs>,
@@ -52,8 +55,8 @@ impl Function {
     /// # Errors
     /// When a variable of the environment is missing or wrong: the error says which.
     pub async fn start() -> Result<Self, Error> {
-        let log = Log::start();
         let environment = Environment::read(|name| std::env::var(name).ok())?;
+        let (log, traces) = Log::start(environment.collector.as_deref())?;
         let options = Options {
             s3_path_style: environment.s3_path_style,
             attempt_timeout: environment.attempt_timeout,
@@ -62,7 +65,15 @@ impl Function {
         let clients = Clients::connect(&options).await?;
         log.counts(&clients);
         let rights = Rights { publish: false, blobs: false, keys: false };
-        Ok(Self { log, environment, clients, blobs: Arc::new(Absent), keys: Arc::new(Absent), rights })
+        Ok(Self {
+            log,
+            traces,
+            environment,
+            clients,
+            blobs: Arc::new(Absent),
+            keys: Arc::new(Absent),
+            rights,
+        })
     }
 
     /// It reads or writes blobs.
@@ -89,8 +100,8 @@ impl Function {
         self
     }
 
-    fn context(self) -> (Log, Context) {
-        let Self { log, environment, clients, blobs, keys, rights } = self;
+    fn context(self) -> (Log, Traces, Context) {
+        let Self { log, traces, environment, clients, blobs, keys, rights } = self;
         let ledger =
             DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
         // Others may be publishing what this one meets, so it is no one's heir.
@@ -105,7 +116,7 @@ impl Function {
         );
         context.settings = environment.settings;
         context.rights = rights;
-        (log, context)
+        (log, traces, context)
     }
 
     /// Answers the requests for the routes of a group, one after another, for as long as the process lives. All that is done
@@ -114,10 +125,19 @@ impl Function {
     /// # Errors
     /// When the runtime is gone.
     pub async fn serve(self, group: Group) -> Result<(), Error> {
-        let (log, context) = self.context();
+        let (log, traces, context) = self.context();
         let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
-        let router = api::router(app, &[group]);
-        lambda_runtime::run(service_fn(move |event| respond(router.clone(), log.clone(), event))).await
+        let router = traces.of(api::router(app, &[group]));
+        let (log, traces) = (&log, &traces);
+        let handle = move |event| {
+            let answer = respond(router.clone(), log.clone(), event);
+            async move {
+                let answer = answer.await;
+                traces.flush().await;
+                answer
+            }
+        };
+        lambda_runtime::run(service_fn(handle)).await
     }
 
     /// Sweeps at every event, until nothing is due or the event's time is almost over.
@@ -125,13 +145,15 @@ impl Function {
     /// # Errors
     /// When the runtime is gone.
     pub async fn sweep(self) -> Result<(), Error> {
-        let (log, context) = self.context();
-        let (log, context) = (&log, &context);
+        let (log, traces, context) = self.context();
+        let (log, traces, context) = (&log, &traces, &context);
         let handle = move |event: LambdaEvent<Value>| async move {
             log.begin(&event.context.request_id);
             let deadline =
                 Timestamp::from_seconds(i64::try_from(event.context.deadline / 1000).unwrap_or(i64::MAX));
-            let swept = sweep_until(context, deadline).await;
+            let span = tracing::trace_span!(target: "request", "sweep");
+            let swept = sweep_until(context, deadline).instrument(span).await;
+            traces.flush().await;
             let swept = swept.inspect_err(|error| {
                 tracing::error!(error = error as &dyn std::error::Error, "cannot sweep");
             })?;
@@ -168,12 +190,12 @@ async fn sweep_until(
     }
 }
 
-/// What goes back to the gateway.
+/// What goes back to who sent the event.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply<A> {
     Answer(A),
-    Refusal(Value),
+    Other(Value),
 }
 
 async fn respond(
@@ -182,10 +204,17 @@ async fn respond(
     event: LambdaEvent<Event>,
 ) -> Result<Reply<impl Serialize>, Infallible> {
     let LambdaEvent { payload, context } = event;
-    let Event::Request(request, mut apart) = payload else {
-        log.begin(&context.request_id);
-        tracing::warn!("an event that is no request of a gateway is refused");
-        return Ok(Reply::Refusal(doorway::refusal()));
+    let (request, mut apart) = match payload {
+        Event::Request(request, apart) => (request, apart),
+        Event::WarmUp => {
+            log.begin(&context.request_id);
+            return Ok(Reply::Other(Value::Null));
+        }
+        Event::Odd => {
+            log.begin(&context.request_id);
+            tracing::warn!("an event that is no request of a gateway is refused");
+            return Ok(Reply::Other(doorway::refusal()));
+        }
     };
     let mut adapter = Adapter::from(service_fn(move |request| {
         answer(router.clone(), log.clone(), doorway::enter(request, &mut apart))

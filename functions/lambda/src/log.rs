@@ -1,21 +1,29 @@
 //! Lines of JSON on standard output, from where the platform keeps them: what happens, audit records, and metrics.
 //!
 //! A function serves one request at a time, so a line knows which one it belongs to and how many calls of services that took.
+//! Each byte is paid for, so a line does not say what its place says, nor what is as it nearly always is: a line without a level is
+//! of the level INFO, one with a `route` is of a request, and one with `cold` is of a process's first event.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::Clients;
 use statewright_shared::api::audit::{AuditLog, Record};
-use statewright_shared::ports::Clock as _;
+use statewright_shared::ports::{Clock as _, Timestamp};
+use statewright_traces::{NoCollector, Traces};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+/// A request waits for its spans to be sent, so this is short.
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where lines go. Clones are the same log.
 #[derive(Debug, Clone, Default)]
@@ -36,12 +44,18 @@ struct Current {
 }
 
 impl Log {
-    /// Takes what the process has to say.
-    pub(crate) fn start() -> Self {
+    /// Takes what the process has to say, and spans for the collector of traces at this address, if there is one.
+    ///
+    /// # Errors
+    /// When the address is none.
+    pub(crate) fn start(collector: Option<&str>) -> Result<(Self, Traces), NoCollector> {
         let log = Self::default();
+        let (traces, spans) = statewright_traces::start(collector, COLLECTOR_TIMEOUT)?;
+        let lines = log.clone().with_filter(filter_fn(is_told));
         // Somebody else listens already in a test, and only there.
-        let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(log.clone()));
-        log
+        let _ =
+            tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(spans));
+        Ok((log, traces))
     }
 
     /// From now on, lines say how many calls these clients made for an event.
@@ -112,41 +126,57 @@ impl AuditLog for Log {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Log {
-    /// Our own lines, and what goes wrong in what we build on.
-    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let is_ours = metadata.target() == "access" || metadata.target().starts_with("statewright");
-        *metadata.level() <= if is_ours { Level::INFO } else { Level::WARN }
-    }
+/// Our own lines, and what goes wrong in what we build on.
+fn is_told(metadata: &Metadata<'_>) -> bool {
+    let is_ours = metadata.target() == "access" || metadata.target().starts_with("statewright");
+    *metadata.level() <= if is_ours { Level::INFO } else { Level::WARN }
+}
 
+impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
+        let metadata = event.metadata();
+        let is_information = *metadata.level() == Level::INFO;
+        if is_information && metadata.target() == "access" {
+            UNTOLD_OF_REQUESTS.iter().for_each(|name| drop(fields.0.remove(name)));
+        } else {
+            fields.0.insert("target", metadata.target().into());
+        }
+        if !is_information {
+            fields.0.insert("level", metadata.level().as_str().into());
+        }
         let calls = self.calls();
         {
             let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(request_id) = &current.request_id {
                 fields.0.insert("request_id", request_id.as_str().into());
                 fields.0.insert("service_calls", calls.saturating_sub(current.calls_before).into());
-                fields.0.insert("cold", (current.events == 1).into());
+                if current.events == 1 {
+                    fields.0.insert("cold", true.into());
+                }
             }
         }
-        let metadata = event.metadata();
-        fields.0.insert("time", SystemClock.now().to_rfc3339().into());
-        fields.0.insert("level", metadata.level().as_str().into());
-        fields.0.insert("target", metadata.target().into());
+        // Without a timestamp of this name the platform takes no notice of the level.
+        let milliseconds = Timestamp(SystemClock.now().0 / 1_000_000 * 1_000_000);
+        fields.0.insert("timestamp", milliseconds.to_rfc3339().into());
         let line: Map<String, Value> =
             fields.0.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         write(&Value::Object(line));
     }
 }
 
+/// What the line of a request leaves out: its text, what the gateway makes the same for all, and what audit records and the gateway's
+/// own metrics tell.
+const UNTOLD_OF_REQUESTS: [&str; 5] = ["message", "http", "from", "request_bytes", "answer_bytes"];
+
 #[derive(Default)]
 struct Fields(BTreeMap<&'static str, Value>);
 
 impl Visit for Fields {
+    /// Durations, to a tenth of a millisecond.
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.0.insert(field.name(), value.into());
+        self.0.insert(field.name(), ((value * 10.0).round() / 10.0).into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {

@@ -81,6 +81,7 @@ impl KeyRing {
     }
 
     /// Whether the master key of a wrapped key is among them.
+    #[cfg(feature = "embedded")]
     pub(crate) fn knows(&self, wrapped: &WrappedKey) -> bool {
         self.0.iter().any(|key| key.has_wrapped(wrapped))
     }

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::App;
 use super::error::Failure;
+use crate::context::StateLimits;
 use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use crate::services::Error;
 use crate::services::texts::gzip;
@@ -35,6 +36,11 @@ impl Door {
     /// How long a stored gzip may be to be sent through.
     pub(super) fn stored_bytes_max(self) -> u64 {
         u64::try_from(self.bytes_max).unwrap_or(u64::MAX)
+    }
+
+    /// How long a Terraform state may be that comes through here: a client sends it as it is.
+    pub(super) fn states(self, chosen: StateLimits) -> StateLimits {
+        if self == Self::OPEN { chosen } else { chosen.behind_gateway(self.bytes_max) }
     }
 
     /// Warns the client of a stack whose state is half as large as what can pass: the CLI prints these headers.

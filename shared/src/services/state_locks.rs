@@ -8,7 +8,7 @@ use futures::StreamExt;
 use super::caller::Caller;
 use super::states::{self, ListFilter, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
-use crate::context::Context;
+use crate::context::{Context, StateLimits};
 use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::tfstate::LockInfo;
 use crate::layout::ItemKeys;
@@ -22,7 +22,7 @@ const ENDED_MAX: usize = 8;
 /// Locks that are read at once for a list.
 const READ_AT_ONCE: usize = 16;
 
-/// Takes the lock of a state, which is made if it is not there. Two reads at once and one conditional write; a refusal costs
+/// Takes the lock of a state, which is made if it is not there, and which may be as long as these limits say. Two reads at once and one conditional write; a refusal costs
 /// no more.
 ///
 /// # Errors
@@ -32,9 +32,10 @@ pub async fn lock(
     caller: &Caller,
     place: &Place,
     info: &LockInfo,
+    limits: &StateLimits,
 ) -> Result<StateAddress, Error> {
     let found = states::find_or_create(ctx, caller, place).await?;
-    check_room(ctx, &found.head.value)?;
+    check_room(limits, &found.head.value)?;
     let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
     take(ctx, &found, &holder).await?;
     Ok(found.head.value.address)
@@ -67,8 +68,7 @@ pub async fn lock_by_hand(
 }
 
 /// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
-fn check_room(ctx: &Context, head: &StateHead) -> Result<(), Error> {
-    let limits = &ctx.settings.states;
+fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
     let bytes = head.current.as_ref().map_or(0, |kept| kept.bytes);
     match limits.no_lock_from {
         Some(from) if bytes >= from as u64 => {

@@ -54,6 +54,13 @@ pub struct User {
     pub organizations: Vec<Organization>,
     /// Log-ins elsewhere: none.
     pub identities: Vec<String>,
+    /// Never: there are no passwords here that a second factor would help.
+    #[serde(rename = "hasMFA")]
+    pub has_mfa: bool,
+    /// Never: nobody else manages users.
+    pub is_org_managed: bool,
+    /// Never.
+    pub is_managed_by_multi_org: bool,
 }
 
 /// An organization of a user.
@@ -100,11 +107,12 @@ pub struct NamedRole {
     pub name: Role,
 }
 
-/// `GET /api/user/organizations/default`.
+/// `GET /api/user/organizations/default`. Its members are spelled as nowhere else; the CLI takes any spelling.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct DefaultOrganization {
     /// The organization of stacks without one.
-    #[serde(rename = "gitHubLogin")]
+    #[serde(rename = "GitHubLogin")]
     pub github_login: String,
     /// Nothing to say.
     pub messages: Vec<String>,
@@ -263,6 +271,17 @@ pub struct CreatedUpdate {
     pub required_policies: Vec<String>,
     /// Nothing to say.
     pub messages: Vec<String>,
+    /// Nobody looks at what an update says.
+    #[serde(rename = "aiSettings")]
+    pub ai_settings: AiSettings,
+}
+
+/// What looks at an update's output: nothing.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AiSettings {
+    /// Never.
+    pub copilot_is_enabled: bool,
 }
 
 /// `POST {update}`.
@@ -496,8 +515,7 @@ pub struct EventPlace {
 pub struct Events<'a> {
     /// The events, in order.
     pub events: Vec<&'a RawValue>,
-    /// Absent once the update is over and all was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null once the update is over and all was read.
     pub continuation_token: Option<String>,
 }
 

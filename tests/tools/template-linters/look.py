@@ -1,6 +1,7 @@
-"""Prints a SAM template as the CloudFormation template that it becomes, or a YAML file as it is: JSON either way.
+"""Prints a SAM template as the CloudFormation template that it becomes, or one of CloudFormation, or a YAML file as it is: JSON each.
 
     python look.py sam template.yaml
+    python look.py cfn key.yaml
     python look.py yaml Pulumi.yaml
 """
 
@@ -37,6 +38,9 @@ class NoManagedPolicies(ManagedPolicyLoader):
 
 with open(path, encoding="utf-8") as file:
     template = yaml_parse(file.read())
+if kind == "cfn":
+    print(json.dumps(template))
+    sys.exit()
 # The packages are not built, and where they lie does not matter here.
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":

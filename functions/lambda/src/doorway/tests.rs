@@ -238,6 +238,16 @@ async fn what_is_no_request_is_refused_in_the_words_of_the_client() {
     }
 }
 
+#[tokio::test]
+async fn a_warm_up_is_answered_with_nothing() {
+    let world = World::new().await;
+    assert_eq!(world.answer(&json!({ "warmup": true })).await, Value::Null);
+    assert_eq!(world.answer(&json!({ "warmup": false })).await["statusCode"], 400);
+    let mut request = event(fixtures!["http-api-query"][0].1);
+    request["warmup"] = true.into();
+    assert_eq!(world.answer(&request).await["statusCode"], 200, "nor is a request one that says so");
+}
+
 #[test]
 fn a_request_has_the_host_that_its_client_named() {
     for (_, text) in fixtures!["http-api-gzip", "balancer-gzip", "balancer-multi-value"] {

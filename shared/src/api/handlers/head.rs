@@ -27,7 +27,7 @@ use crate::services::updates::{self, Begun, NewUpdate, Started};
 use crate::services::{Error, at_once, rename as rename_service};
 use crate::wire::Members;
 use crate::wire::pulumi::{
-    BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
+    AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
     RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
 };
 
@@ -236,7 +236,12 @@ fn in_words(new: &NewUpdate) -> String {
 }
 
 fn created(update_id: String) -> CreatedUpdate {
-    CreatedUpdate { update_id, required_policies: Vec::new(), messages: Vec::new() }
+    CreatedUpdate {
+        update_id,
+        required_policies: Vec::new(),
+        messages: Vec::new(),
+        ai_settings: AiSettings::default(),
+    }
 }
 
 fn started(started: Started) -> StartedUpdate {

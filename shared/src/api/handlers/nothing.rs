@@ -23,7 +23,9 @@ pub(crate) async fn registry_templates(_: Caller) -> Answer {
 /// No templates of the organization.
 pub(crate) async fn templates(caller: Caller, OrgPath(org): OrgPath) -> Answer {
     caller.check_org(&org)?;
-    answer(&json!({ "templates": {}, "orgHasTemplates": false }))
+    answer(&json!({
+        "templates": {}, "orgHasTemplates": false, "hasAccessError": false, "hasUpstreamError": false,
+    }))
 }
 
 /// No policy packs that a stack must pass.

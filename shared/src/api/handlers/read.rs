@@ -78,6 +78,9 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         avatar_url: String::new(),
         organizations: caller.user.orgs.iter().map(organization).collect(),
         identities: Vec::new(),
+        has_mfa: false,
+        is_org_managed: false,
+        is_managed_by_multi_org: false,
     })
 }
 

@@ -15,6 +15,7 @@ use super::{Answer, json, json_gzip, json_text, nothing};
 use crate::api::App;
 use crate::api::auth::RunCaller;
 use crate::api::body::{Body, JsonBody};
+use crate::api::door::Door;
 use crate::api::error::Failure;
 use crate::api::path::StatePath;
 use crate::api::trail::Trail;
@@ -51,7 +52,7 @@ pub(crate) async fn write(
     StatePath(place): StatePath,
     trail: Trail,
     Query(mut query): Parameters,
-    headers: HeaderMap,
+    (door, headers): (Door, HeaderMap),
     body: Body,
 ) -> Answer {
     let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
@@ -69,7 +70,7 @@ pub(crate) async fn write(
     let mut response = StatusCode::OK.into_response();
     let headers = response.headers_mut();
     headers.insert("X-Statewright-Version", HeaderValue::from(written.version));
-    let limits = &app.settings.states;
+    let limits = door.states(app.settings.states);
     if bytes >= limits.warn_from {
         let words = format!(
             "the state has {bytes} bytes; from {} bytes on it is worth splitting, and {} are the most",
@@ -87,12 +88,13 @@ pub(crate) async fn lock(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    (door, trail): (Door, Trail),
     JsonBody(info): JsonBody<WireLockInfo>,
 ) -> Answer {
     let info = LockInfo::from(info);
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
-    let address = state_locks::lock(&app, &caller, &place, &info).await.map_err(hide)?;
+    let limits = door.states(app.settings.states);
+    let address = state_locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
     trail.state_named(&address);
     trail.detail(format!("lock {}", short(&info.id)));
     json(&WireLockInfo::from(info))

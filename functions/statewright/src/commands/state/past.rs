@@ -108,7 +108,13 @@ impl Version {
 pub(super) async fn versions(session: &Session, versions: &Versions) -> anyhow::Result<()> {
     let (id, _) = session.id(session.or(&versions.about)).await?;
     let call = Call::get(Named::path(&id.to_string(), &["versions"]));
-    let listed = session.client.pages::<Version>(call, "versions", versions.last).await?;
+    let mut listed = session.client.pages::<Version>(call, "versions", versions.last).await?;
+    // The server leaves it out where there is none, and a document says null.
+    for version in listed.whole.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(members) = version.as_object_mut() {
+            members.entry("of").or_insert(Value::Null);
+        }
+    }
     session.out.answer(&listed.whole, |_| {
         let headings = ["VERSION", "WRITTEN", "BY", "OPERATION", "SERIAL", "RESOURCES", "SIZE", "CHANGES"];
         table(&headings, listed.read.iter().map(Version::row))

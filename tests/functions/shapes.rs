@@ -1,0 +1,382 @@
+//! The server beside the official client package of Pulumi Cloud, as far as both go: the paths of the OpenAPI document, and the JSON of real
+//! answers.
+//!
+//! Goal: a program that was written with that package works here. Method: the package is asked for its paths and types
+//! (`tests/tools/cloud-shapes`); the real client and a few requests of our own then meet a server whose answers are looked at, and each
+//! member of each answer has to be there, of the kind that the package takes, and known to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use flate2::read::MultiGzDecoder;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use statewright_shared::api::routes::{Group, ROUTES, Route};
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::tools;
+use tokio::net::TcpListener;
+
+use crate::support::{DESTROY, UP};
+
+/// What the official package can ask for, and the shapes of what goes either way.
+#[derive(Debug, Deserialize)]
+struct Official {
+    operations: Vec<Operation>,
+    shapes: BTreeMap<String, Shape>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Operation {
+    method: String,
+    /// With `{}` for each parameter.
+    path: String,
+    request: Option<Shape>,
+    answer: Option<Shape>,
+}
+
+/// A shape of JSON; see the tool.
+#[derive(Debug, Clone, Deserialize)]
+struct Shape {
+    kind: Kind,
+    #[serde(default)]
+    nullable: bool,
+    of: Option<Box<Shape>>,
+    name: Option<String>,
+    #[serde(default)]
+    members: BTreeMap<String, Shape>,
+    #[serde(default)]
+    optional: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Any,
+    Boolean,
+    Number,
+    Integer,
+    String,
+    Array,
+    Map,
+    Object,
+    Named,
+}
+
+impl Official {
+    fn load() -> Self {
+        let told = Command::new(tools::cloud_shapes()).output().unwrap();
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        serde_json::from_slice(&told.stdout).unwrap()
+    }
+
+    /// What the package has for a route, of each kind of update; nothing for a route that is ours alone.
+    fn operations(&self, route: &Route) -> Vec<&Operation> {
+        let paths = ["update", "preview", "refresh", "destroy"].map(|kind| {
+            let parts = route.path.split('/').map(|part| match part {
+                "{kind}" => kind,
+                part if part.starts_with('{') => "{}",
+                part => part,
+            });
+            parts.collect::<Vec<_>>().join("/")
+        });
+        let is_it =
+            |known: &&Operation| known.method == *route.method.as_str() && paths.contains(&known.path);
+        self.operations.iter().filter(is_it).collect()
+    }
+
+    /// The shape of the body with which a route answers, where the client makes something of one.
+    fn answer(&self, route: &Route) -> Option<&Shape> {
+        let mut answers =
+            self.operations(route).into_iter().filter_map(|operation| operation.answer.as_ref());
+        answers.rfind(|shape| route.method != Method::HEAD && shape.kind != Kind::Any)
+    }
+
+    /// Says what of a JSON text is not as its shape.
+    fn compare(&self, shape: &Shape, value: &Value, place: &str, say: &mut impl FnMut(String)) {
+        let named = shape.name.as_ref().map(|name| &self.shapes[name]);
+        let kind = named.map_or(shape.kind, |named| named.kind);
+        let of = shape.of.as_deref();
+        let is_of_kind = match (kind, value) {
+            (Kind::Any | Kind::Named, _) => true,
+            (_, Value::Null) => shape.nullable,
+            (Kind::Boolean, value) => value.is_boolean(),
+            (Kind::Number, value) => value.is_number(),
+            (Kind::Integer, value) => value.is_i64() || value.is_u64(),
+            (Kind::String, value) => value.is_string(),
+            (Kind::Array, value) => value.is_array(),
+            (Kind::Map | Kind::Object, value) => value.is_object(),
+        };
+        if !is_of_kind {
+            return say(format!("{place} is no {kind:?}"));
+        }
+        match value {
+            Value::Array(items) => {
+                for (item, of) in items.iter().zip(of.into_iter().cycle()) {
+                    self.compare(of, item, &format!("{place}[]"), say);
+                }
+            }
+            Value::Object(members) if kind == Kind::Map => {
+                for (member, of) in members.values().zip(of.into_iter().cycle()) {
+                    self.compare(of, member, &format!("{place}{{}}"), say);
+                }
+            }
+            Value::Object(members) if kind == Kind::Object => {
+                let known = named.map_or(&shape.members, |named| &named.members);
+                for (name, value) in members {
+                    match known.get(name) {
+                        Some(shape) => self.compare(shape, value, &format!("{place}.{name}"), say),
+                        None => say(format!("{place}.{name} is not known")),
+                    }
+                }
+                let is_missing =
+                    |(name, shape): &(&String, &Shape)| !shape.optional && !members.contains_key(*name);
+                known
+                    .iter()
+                    .filter(is_missing)
+                    .for_each(|(name, _)| say(format!("{place}.{name} is missing")));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Routes that are none of Pulumi Cloud's.
+fn is_ours_alone(route: &Route) -> bool {
+    route.group == Group::Tfstate || ["/healthz", "/readyz"].contains(&route.path)
+}
+
+/// Bodies that the document has and the package has not, with the reason.
+const MORE_BODIES: &[(&str, &str)] = &[(
+    "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel",
+    "clients send one without anything in it",
+)];
+
+#[tokio::test]
+async fn the_openapi_document_has_the_paths_and_bodies_of_the_official_client() {
+    let official = Official::load();
+    let app = TestApp::memory().await;
+    let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    for route in ROUTES.iter().filter(|route| !is_ours_alone(route)) {
+        let known = official.operations(route);
+        assert!(!known.is_empty(), "the official client has no {route:?}");
+        let described = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        assert!(described.is_object(), "the document has no {route:?}");
+        let takes_body = known.iter().any(|operation| operation.request.is_some());
+        let has_more = MORE_BODIES.iter().any(|(path, _)| *path == route.path);
+        assert_eq!(described["requestBody"].is_object(), takes_body || has_more, "{route:?}");
+    }
+}
+
+/// What a server answered with 200.
+struct Answer {
+    method: Method,
+    path: String,
+    body: Bytes,
+}
+
+/// A server of its own, all answers of which are kept.
+struct Watched {
+    app: TestApp,
+    url: String,
+    answers: Arc<Mutex<Vec<Answer>>>,
+}
+
+impl Watched {
+    async fn start() -> Self {
+        let app = TestApp::embedded().await;
+        let answers = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&answers);
+        let look = move |request: Request, next: Next| {
+            let kept = Arc::clone(&kept);
+            async move {
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let (parts, body) = next.run(request).await.into_parts();
+                let body = to_bytes(body, usize::MAX).await.unwrap();
+                if parts.status == 200 {
+                    let answer = Answer { method, path, body: body.clone() };
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                }
+                Response::from_parts(parts, Body::from(body))
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = app.router().layer(middleware::from_fn(look));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { app, url, answers }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
+        self.ask_as(&format!("token {}", self.app.token), method, path, body).await
+    }
+
+    async fn ask_as(&self, credentials: &str, method: Method, path: &str, body: &Value) -> Value {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = client.request(method.clone(), format!("{}{path}", self.url)).json(body);
+        let answer = request.header("Authorization", credentials).send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{method} {path}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, &Value::Null).await
+    }
+
+    /// What has an answer, asked for at least once: by the real client, in new ways and in old ones, and by us.
+    async fn live(&self) {
+        let cli = PulumiCli::new().backend(&self.url).token(&self.app.token);
+        cli.bench_project("shapes", &[("count", "4"), ("secretEvery", "2")]);
+        cli.run(["stack", "init", "dev"]).await.assert_success();
+        cli.run(["config", "set", "--secret", "password", "in-the-dark"]).await.assert_success();
+        cli.run(["config", "set", "size", "4"]).await.assert_success();
+        cli.run(["up", "--yes", "--message", "the first"]).await.assert_success();
+        cli.run(["config", "get", "password"]).await.assert_success();
+        cli.run(["stack", "output", "--show-secrets"]).await.assert_success();
+        cli.run(["refresh", "--yes", "--skip-preview"]).await.assert_success();
+        let stack = format!("/api/stacks/{ORG}/shapes/dev");
+        let update = self.get(&stack).await["activeUpdate"].as_str().unwrap().to_owned();
+        for kind in ["refresh", "destroy", "preview", "update"] {
+            let id = self.ask(Method::POST, &format!("{stack}/{kind}"), &json!({})).await;
+            self.get(&format!("{stack}/{kind}/{}", id["updateID"].as_str().unwrap())).await;
+        }
+        let id = self.ask(Method::POST, &format!("{stack}/update"), &json!({})).await;
+        let id = format!("{stack}/update/{}", id["updateID"].as_str().unwrap());
+        let started = self.ask(Method::POST, &id, &json!({})).await;
+        let token = format!("update-token {}", started["token"].as_str().unwrap());
+        let renewal = json!({ "token": started["token"], "duration": 300 });
+        self.ask_as(&token, Method::POST, &format!("{id}/renew_lease"), &renewal).await;
+        self.get(&stack).await;
+        self.ask(Method::POST, &format!("{id}/cancel"), &json!({})).await;
+        for tail in [
+            "/export",
+            "/export/1",
+            "/outputs",
+            "/metadata",
+            "/policypacks",
+            "/policygroups",
+            "/updates",
+            "/updates?output-type=service&page=1&pageSize=2",
+            "/updates/latest",
+            "/updates/latest/previews",
+            "/updates/latest/timeline",
+            "/updates/1",
+            "/updates/1/summary",
+            "/updates/1/previews",
+            "/updates/1/timeline",
+        ] {
+            self.get(&format!("{stack}{tail}")).await;
+        }
+        self.get(&format!("{stack}/refresh/{update}")).await;
+        self.get(&format!("{stack}/refresh/{update}/events")).await;
+        let sealed =
+            self.ask(Method::POST, &format!("{stack}/encrypt"), &json!({ "plaintext": "eA==" })).await;
+        self.ask(Method::POST, &format!("{stack}/decrypt"), &sealed).await;
+        let sealed = json!({ "ciphertexts": [sealed["ciphertext"]] });
+        self.ask(Method::POST, &format!("{stack}/batch-decrypt"), &sealed).await;
+        for path in [
+            "/api/capabilities",
+            "/api/cli/version",
+            "/api/user",
+            "/api/user/organizations/default",
+            "/api/user/stacks",
+            &format!("/api/orgs/{ORG}/members"),
+            &format!("/api/orgs/{ORG}/templates"),
+            &format!("/api/orgs/{ORG}/policypacks"),
+            &format!("/api/orgs/{ORG}/policygroups"),
+            "/api/registry/packages",
+            "/api/registry/templates",
+        ] {
+            self.get(path).await;
+        }
+        cli.run(["stack", "export", "--file", "state.json"]).await.assert_success();
+        cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
+        cli.run(["stack", "rename", "prod"]).await.assert_success();
+        cli.clone().env("PULUMI_DISABLE_JOURNALING", "true").run(UP).await.assert_success();
+        cli.run(DESTROY).await.assert_success();
+    }
+}
+
+/// The route of a path: that with the most words of its own, as a router takes it.
+fn route(method: &Method, path: &str) -> Option<&'static Route> {
+    let fits = |route: &&Route| {
+        let (asked, known) = (path.split('/'), route.path.split('/'));
+        asked.clone().count() == known.clone().count()
+            && asked.zip(known).all(|(asked, known)| asked == known || known.starts_with('{'))
+    };
+    ROUTES
+        .iter()
+        .filter(|route| route.method == *method)
+        .filter(fits)
+        .min_by_key(|route| route.parameters().count())
+}
+
+/// JSON as it was sent, or its gzip.
+fn json_of(body: &[u8]) -> Value {
+    let mut text = Vec::new();
+    match body.starts_with(&[0x1f, 0x8b]) {
+        true => drop(MultiGzDecoder::new(body).read_to_end(&mut text).unwrap()),
+        false => text.extend_from_slice(body),
+    }
+    serde_json::from_slice(&text).unwrap()
+}
+
+/// Where our answers differ from the shapes, with the reason.
+const DIFFERENCES: &[(&str, &str)] = &[
+    ("GET /api/orgs/{org}/members: .members[].created is missing", "it is not kept"),
+    ("GET /api/orgs/{org}/members: .members[].fgaRole.modifiedAt is missing", "roles do not change"),
+    ("GET /api/orgs/{org}/members: .members[].links is missing", NO_CONSOLE),
+    ("GET /api/stacks/{org}/{project}/{stack}/updates/{version}/summary: .kind is not known", MORE),
+    ("GET /api/stacks/{org}/{project}/{stack}/updates/{version}/summary: .message is not known", MORE),
+    (
+        "GET /api/stacks/{org}/{project}/{stack}/updates/{version}/summary: .resourceChanges is not known",
+        MORE,
+    ),
+    ("GET /api/stacks/{org}/{project}/{stack}/updates/{version}/summary: .version is not known", MORE),
+    (
+        "GET /api/stacks/{org}/{project}/{stack}/{kind}/{update}/events: .events[].sequence is not known",
+        EVENTS,
+    ),
+    ("GET /api/stacks/{org}/{project}/{stack}/{kind}/{update}/events: .events[].type is missing", EVENTS),
+    ("GET /api/user/stacks: .stacks[].links is missing", NO_CONSOLE),
+    ("GET /api/user: .organizations[].role is missing", "it would take a read of each organization"),
+];
+
+const NO_CONSOLE: &str = "there is no console to lead to";
+const MORE: &str = "a client passes over what it does not know";
+const EVENTS: &str = "events are given back as the CLI sent them, which has no type in them and a sequence";
+
+#[tokio::test]
+async fn answers_are_of_the_shapes_that_the_official_client_takes() {
+    let official = Official::load();
+    let server = Watched::start().await;
+    server.live().await;
+    let (mut found, mut asked) = (BTreeSet::new(), BTreeSet::new());
+    for answer in server.answers.lock().unwrap().iter() {
+        let Some(route) = route(&answer.method, &answer.path).filter(|route| !is_ours_alone(route)) else {
+            continue;
+        };
+        let Some(shape) = official.answer(route) else { continue };
+        asked.insert(route.id());
+        let place = format!("{} {}: ", route.method, route.path);
+        official.compare(shape, &json_of(&answer.body), &place, &mut |words| {
+            found.insert(words);
+        });
+    }
+    let has_answer = |route: &&Route| official.answer(route).is_some();
+    let expected: BTreeSet<String> = ROUTES.iter().filter(has_answer).map(Route::id).collect();
+    assert_eq!(asked, expected, "each answer is looked at");
+    let known: BTreeSet<String> = DIFFERENCES.iter().map(|(words, _)| (*words).to_owned()).collect();
+    let new: Vec<_> = found.difference(&known).collect();
+    assert!(new.is_empty(), "answers are not of the official client's shapes: {new:#?}");
+    let gone: Vec<_> = known.difference(&found).collect();
+    assert!(gone.is_empty(), "these differences are no more: {gone:#?}");
+}
