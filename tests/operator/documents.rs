@@ -201,7 +201,8 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     refused.send().await.refused(423);
     is_as_shown("state rejected", &ask(&["state", "rejected"]).await);
     is_as_shown("state unlock", &ask(&["state", "unlock", "--reason", "done", "--yes"]).await);
-    is_as_shown("state versions", &ask(&["state", "versions"]).await);
+    // The newest is the restored one: it alone says of what.
+    is_as_shown("state versions", &ask(&["state", "versions", "--last", "1"]).await);
     is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
     is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
     is_as_shown("state undelete", &ask(&["state", "undelete"]).await);
@@ -220,7 +221,9 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     file("policy.json", r#"{ "requiredKeys": ["team"], "allowedValues": { "env": ["dev"] } }"#);
     ask(&["policy", "set", "policy.json"]).await;
     is_as_shown("policy get", &ask(&["policy", "get"]).await);
-    let report = output(&mut of_user(&app, folder.path(), &["policy", "compliance", "--json"])).await;
+    let report =
+        output(&mut of_user(&app, folder.path(), &["policy", "compliance", "--project", "net", "--json"]))
+            .await;
     assert_eq!(report.code, Some(1), "{}", report.stderr);
     is_as_shown("policy compliance", &serde_json::from_str(&report.stdout).unwrap());
 }

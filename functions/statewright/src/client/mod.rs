@@ -147,7 +147,7 @@ impl Client {
     pub(crate) async fn organization(&self) -> anyhow::Result<OrgName> {
         #[derive(serde::Deserialize)]
         struct Default {
-            #[serde(rename = "gitHubLogin")]
+            #[serde(rename = "GitHubLogin", alias = "gitHubLogin")]
             login: String,
         }
         if let Some(org) = &self.settings.org {
