@@ -8,7 +8,7 @@ use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
 use crate::states::text;
-use crate::table::{STATE, path};
+use crate::table::{EDGE, STATE, path};
 use crate::world::{Run, Stack, begin_body, deployment, new_project, program, raw};
 
 /// The other organization of those who act here.
@@ -23,13 +23,24 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     let serial = SERIAL.fetch_add(10, Ordering::Relaxed);
     app.post(&format!("/tfstate/{STATE}"), &text(serial, &[])).send().await.expect(200);
-    let call = app.request(route.method.clone(), &path(route, &new_project(), "none")).token(token);
+    let mut path = path(route, &new_project(), "none");
+    let edge = json!({ "producer": STATE, "output": "url", "consumer": "reader" });
+    if route.path.contains("/tfstate-edges") {
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "reader" })).send().await;
+        if route.path.contains("{edge}") {
+            let added = app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);
+            path = path.replace(EDGE, added["id"].as_str().unwrap());
+        }
+    }
+    let call = app.request(route.method.clone(), &path).token(token);
     let is_protocol = route.path.starts_with("/tfstate/");
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
         ("POST", "lock") if is_protocol => call.json(&json!({ "ID": "a", "Operation": "OperationTypePlan" })),
         ("POST", _) if is_protocol => call.json(&text(serial + 1, &[])),
         ("POST", "lock") => call.json(&json!({ "reason": "maintenance" })),
         ("POST", "tfstates") => call.json(&json!({ "project": new_project() })),
+        ("POST", "tfstate-edges") => call.json(&edge),
+        ("PATCH", "{edge}") => call.json(&json!({ "mock": 1 })),
         ("PATCH", "schemas") => call.json(&json!({ "infer": true })),
         ("PATCH", _) => call.json(&json!({ "state": "default" })),
         ("PUT", "tfstate-policy") => call.json(&json!({ "version": 0, "policy": {} })),
@@ -117,8 +128,8 @@ async fn each_action_leaves_one_record_of_who_did_it() {
         assert_eq!((&record["user"], &record["token"]), (&user, &token), "{route:?}");
         assert_eq!(record["organization"], ORG, "{route:?}");
         let what = if route.group == Group::Tfstate { "state" } else { "stack" };
-        // What is set for an organization is of no project.
-        let is_of_all = action == "policy.set";
+        // What is set for an organization is of no project, and an edge is of two.
+        let is_of_all = action == "policy.set" || action.starts_with("edge.");
         assert!(
             is_of_all || record["project"].is_string() && record[what].is_string(),
             "{route:?}: {record}"

@@ -27,8 +27,11 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{other}", "1")
         .replace("{guid}", STATE)
         .replace("{state}", "default")
-        .replace("{edge}", "019b7c3a-0000-8000-8000-000000000002")
+        .replace("{edge}", EDGE)
 }
+
+/// The edge that rows name, which nobody adds.
+pub(crate) const EDGE: &str = "019b7c3a-0000-8000-8000-000000000002";
 
 /// The state of rows that name one by its id. Whoever wants it to be there makes it.
 pub(crate) const STATE: &str = "019b7c3a-0000-7000-8000-000000000001";

@@ -158,6 +158,19 @@ impl FromRequestParts<App> for OtherPath {
     }
 }
 
+/// The edge in a path, not judged yet: whoever may not see the organization learns so before anything else.
+#[derive(Debug)]
+pub(super) struct EdgeText(pub(super) String);
+
+impl FromRequestParts<App> for EdgeText {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+        let edge = params.iter().find(|(name, _)| *name == "edge").map(|(_, value)| value.to_owned());
+        Ok(Self(edge.unwrap_or_default()))
+    }
+}
+
 /// `{org}/{project}` of a path.
 #[derive(Debug)]
 pub(super) struct ProjectPath(pub(super) OrgName, pub(super) ProjectName);

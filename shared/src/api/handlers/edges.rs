@@ -1,6 +1,6 @@
 //! Edges between Terraform states, and what is to be said of states by them, for consoles and commands.
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use super::states::parse_position;
 use super::{Answer, json, nothing};
 use crate::api::App;
 use crate::api::body::Body;
-use crate::api::path::{OrgPath, StatePath};
+use crate::api::path::{EdgeText, OrgPath, StatePath};
 use crate::api::trail::Trail;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, OrgName, OutputName, StateAddress};
@@ -121,19 +121,20 @@ pub(crate) async fn add(
     json(&shown(named)?)
 }
 
-/// `{org}` and `{edge}`. Whoever may not see the organization learns so before anything else.
-type EdgePath = Path<(String, String)>;
-
-fn parse_edge(caller: &Caller, Path((org, edge)): EdgePath) -> Result<(OrgName, EdgeId), Error> {
-    let org = OrgName::parse(&org)?;
-    caller.check_org(&org)?;
+fn parse_edge(caller: &Caller, org: &OrgName, edge: &str) -> Result<EdgeId, Error> {
+    caller.check_org(org)?;
     let unknown = || Error::NoEdge(edge.chars().filter(|c| !c.is_control()).take(60).collect());
-    Ok((org, EdgeId::parse(&edge).ok_or_else(unknown)?))
+    EdgeId::parse(edge).ok_or_else(unknown)
 }
 
 /// One edge.
-pub(crate) async fn get(State(app): State<App>, caller: Caller, path: EdgePath) -> Answer {
-    let (org, edge) = parse_edge(&caller, path)?;
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    EdgeText(edge): EdgeText,
+) -> Answer {
+    let edge = parse_edge(&caller, &org, &edge)?;
     json(&shown(edges::get(&app, &caller, &org, edge).await?)?)
 }
 
@@ -141,11 +142,12 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, path: EdgePath) 
 pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
-    path: EdgePath,
+    OrgPath(org): OrgPath,
+    EdgeText(edge): EdgeText,
     trail: Trail,
     body: Body,
 ) -> Answer {
-    let (org, edge) = parse_edge(&caller, path)?;
+    let edge = parse_edge(&caller, &org, &edge)?;
     let edit: EdgeEdit = body.parse()?;
     let named = edges::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
     trail.detail(in_words(&named));
@@ -153,8 +155,14 @@ pub(crate) async fn edit(
 }
 
 /// Removes an edge.
-pub(crate) async fn remove(State(app): State<App>, caller: Caller, path: EdgePath, trail: Trail) -> Answer {
-    let (org, edge) = parse_edge(&caller, path)?;
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    EdgeText(edge): EdgeText,
+    trail: Trail,
+) -> Answer {
+    let edge = parse_edge(&caller, &org, &edge)?;
     trail.detail(in_words(&edges::remove(&app, &caller, &org, edge).await?));
     nothing()
 }
