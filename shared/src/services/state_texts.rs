@@ -25,13 +25,13 @@ pub(super) struct SentText {
 /// Reads a state and compresses it at the same time, away from the threads that serve.
 pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
     let same = text.clone();
-    let gzip = in_background(move || Ok(gzip(&same)));
+    let kept = in_background(move || Ok((gzip(&same), store::sha256_hex(&same))));
     let read = in_background(move || {
         let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
         let value_hashes = document.value_hashes(&text);
-        Ok((document, value_hashes, store::sha256_hex(&text), text.len() as u64))
+        Ok((document, value_hashes, text.len() as u64))
     });
-    let ((document, value_hashes, sha256, bytes), gzip) = futures::try_join!(read, gzip)?;
+    let ((document, value_hashes, bytes), (gzip, sha256)) = futures::try_join!(read, kept)?;
     Ok(SentText { bytes, sha256, document, value_hashes, gzip })
 }
 

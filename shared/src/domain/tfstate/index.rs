@@ -154,19 +154,29 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
 /// Feeds a JSON text without the space between its values: Terraform indents what OpenTofu does not.
 fn feed_without_space(digest: &mut Sha256, text: &str) {
     let mut kept = Vec::with_capacity(text.len());
-    let (mut in_string, mut is_escaped) = (false, false);
-    for byte in text.bytes() {
-        if in_string || !byte.is_ascii_whitespace() {
-            kept.push(byte);
-        }
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_string,
-            b'"' => in_string = !in_string,
-            _ => {}
-        }
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let (outside, quoted) = rest.split_at(memchr::memchr(b'"', rest).unwrap_or(rest.len()));
+        kept.extend(outside.iter().filter(|byte| !byte.is_ascii_whitespace()));
+        let (string, behind) = quoted.split_at(string_length(quoted));
+        kept.extend_from_slice(string);
+        rest = behind;
     }
     digest.update(kept);
+}
+
+/// How long the string is that begins here, with its quotes; nothing is 0 long, and what does not end is all of it.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if text.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        // Whatever is escaped is part of it.
+        at += 2;
+    }
+    text.len()
 }
 
 /// The index key as it stands in the text, and which deposed object it is.
@@ -189,6 +199,25 @@ fn instance_key(instance: &str) -> json::Result<(Option<&str>, Option<String>)> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn space_counts_within_strings_alone() {
+        let hash = |text: &str| {
+            let mut digest = Sha256::new();
+            feed_without_space(&mut digest, text);
+            digest.finalize()
+        };
+        let whole = |text: &str| Sha256::digest(text);
+        assert_eq!(
+            hash("{ \"a b\" :\n [1, \"c\\\" d\\\\\" , \"\"] }"),
+            whole("{\"a b\":[1,\"c\\\" d\\\\\",\"\"]}")
+        );
+        assert_eq!(hash(" 1 "), whole("1"));
+        assert_eq!(hash(""), whole(""));
+        // What is no JSON is hashed as it comes.
+        assert_eq!(hash("\" a"), whole("\" a"));
+        assert_eq!(hash("\"\\"), whole("\"\\"));
+    }
 
     const RESOURCES: &str = r#"[
         {"mode":"managed","type":"terraform_data","name":"a","provider":"p","instances":[{"attributes":{"id":"1"}}]},
