@@ -43,12 +43,27 @@ impl SentText {
     }
 }
 
+/// A text as it is stored.
+#[derive(Debug)]
+pub(super) struct SealedText {
+    bytes: Bytes,
+    sha256: String,
+}
+
+/// Seals a text. That is work for processors alone, once the state's key is there.
+pub(super) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Result<SealedText, Error> {
+    let bytes = Bytes::from(secrets::seal(ctx, state.into(), sent.gzip.to_vec()).await?);
+    in_background(move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
+}
+
 /// Stores a text under a key of its own.
-pub(super) async fn keep(ctx: &Context, state: StateId, sent: &SentText) -> Result<KeptState, Error> {
-    let sealed = secrets::seal(ctx, state.into(), sent.gzip.to_vec()).await?;
-    let sealed = Bytes::from(sealed);
-    let hashed = sealed.clone();
-    let blob_sha256 = in_background(move || Ok(store::sha256_hex(&hashed))).await?;
+pub(super) async fn keep(
+    ctx: &Context,
+    state: StateId,
+    sent: &SentText,
+    sealed: SealedText,
+) -> Result<KeptState, Error> {
+    let SealedText { bytes: sealed, sha256: blob_sha256 } = sealed;
     let key = state_blob(state, ctx.ids.uuid());
     let blob_bytes = sealed.len() as u64;
     store::put_blob(ctx, &key, sealed).await?;

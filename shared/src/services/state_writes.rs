@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::caller::Caller;
 use super::due::due_write;
 use super::state_schemas::Origin;
-use super::state_texts::{self, SentText};
+use super::state_texts::{self, SealedText, SentText};
 use super::states::{self, Place, WithLock};
 use super::{Error, RACES_MAX, state_schemas, state_versions, store};
 use crate::context::Context;
@@ -67,7 +67,7 @@ pub async fn write(
     }
     let sent = state_texts::read(text).await?;
     let (by, source) = (caller.requester(), StateSource::Written);
-    let mut attempt = Attempt { by, sent, source, began: None, stored: None };
+    let mut attempt = Attempt { by, sent, source, began: None, sealed: None, stored: None };
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::find_or_create(ctx, caller, place).await?;
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
@@ -187,7 +187,7 @@ async fn prepare_restore(
         state_versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
     };
     let sent = state_texts::read(text.into()).await?;
-    Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), stored: None })
+    Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
 }
 
 fn current_of(head: &StateHead) -> Option<Current<'_>> {
@@ -203,6 +203,7 @@ struct Attempt {
     source: StateSource,
     /// When the run began that made the text, where that was before it was sent.
     began: Option<Timestamp>,
+    sealed: Option<SealedText>,
     stored: Option<(KeptState, Option<(Payload, Bytes)>)>,
 }
 
@@ -225,8 +226,12 @@ impl Attempt {
         if let Some(stored) = &self.stored {
             return Ok(stored.clone());
         }
+        let sealed = match self.sealed.take() {
+            Some(sealed) => sealed,
+            None => state_texts::seal(ctx, id, &self.sent).await?,
+        };
         let (kept, index) = futures::try_join!(
-            state_texts::keep(ctx, id, &self.sent),
+            state_texts::keep(ctx, id, &self.sent, sealed),
             state_texts::keep_index(ctx, id, &self.sent.document)
         )?;
         self.stored = Some((kept.clone(), index.clone()));
@@ -252,6 +257,10 @@ impl Attempt {
         lock: Option<&Stored<StateLock>>,
         taken: Taken,
     ) -> Result<Option<u64>, Error> {
+        if self.stored.is_none() && self.sealed.is_none() {
+            // First, so that all that is waited for then is waited for at once.
+            self.sealed = Some(state_texts::seal(ctx, id, &self.sent).await?);
+        }
         let before = state_versions::before(ctx, id, head.value.version);
         let schemas =
             async { if head.value.has_schemas { state_schemas::read(ctx, id).await } else { Ok(None) } };
