@@ -188,7 +188,7 @@ async fn an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind(client: 
     let apply = apply_slowly(&cli).await;
     apply.interrupt();
     apply.says("Interrupt received").await;
-    go(&cli);
+    // Its work is not let go on: the client ends that itself, or else it could be done before it is stopped.
     let ended = apply.wait().await;
     assert_eq!(ended.code, Some(1), "{ended}");
     assert!(!ended.stdout.contains("Two interrupts"), "it was told once: {ended}");
@@ -207,7 +207,7 @@ async fn a_terminal_interrupts_a_run_once(client: Client) {
     // To all that run there, as a terminal does.
     apply.interrupt();
     apply.says("Interrupt received").await;
-    go(&cli);
+    // Its work is not let go on: the client ends that itself, or else it could be done before it is stopped.
     let ended = apply.wait().await;
     assert_eq!(ended.code, Some(1), "{ended}");
     assert!(!ended.stdout.contains("Two interrupts"), "{ended}");
