@@ -327,8 +327,12 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_whitespace(&mut self) {
-        while matches!(self.byte(self.at), Some(b' ' | b'\n' | b'\t' | b'\r')) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.byte(self.at) {
             self.at += 1;
+            // What is indented is so by many.
+            while self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(b"    ")) {
+                self.at += 4;
+            }
         }
     }
 
@@ -345,10 +349,7 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
         loop {
-            at += bytes
-                .get(at..)
-                .and_then(|rest| rest.iter().position(|&b| b == b'"' || b == b'\\' || b < b' '))
-                .ok_or_else(|| Malformed::new("the end of a string", bytes.len()))?;
+            at += bytes.get(at..).map_or(0, plain_length);
             match bytes.get(at) {
                 Some(b'"') => {
                     self.at = at + 1;
@@ -367,7 +368,8 @@ impl<'a> Reader<'a> {
                         _ => return Err(Malformed::new("a valid escape", at)),
                     };
                 }
-                _ => return Err(Malformed::new("control characters to be escaped", at)),
+                Some(_) => return Err(Malformed::new("control characters to be escaped", at)),
+                None => return Err(Malformed::new("the end of a string", at)),
             }
         }
     }
@@ -402,6 +404,28 @@ impl<'a> Reader<'a> {
         }
         if self.at == start { Err(self.expected("a digit")) } else { Ok(()) }
     }
+}
+
+/// How many bytes of a string stand for themselves, from its start: up to a quote, an escape or a control character. Looks
+/// at eight at a time, since most of a state is within strings.
+fn plain_length(bytes: &[u8]) -> usize {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    /// The high bit of each byte that is below `bound`, which is at most 128; above the first of these others may be set, too.
+    fn below(word: u64, bound: u8) -> u64 {
+        word.wrapping_sub(EACH * u64::from(bound)) & !word & (EACH << 7)
+    }
+    let (words, rest) = bytes.as_chunks();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = below(word, b' ')
+            | below(word ^ (EACH * u64::from(b'"')), 1)
+            | below(word ^ (EACH * u64::from(b'\\')), 1);
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let plain = rest.iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= b' ').count();
+    bytes.len() - rest.len() + plain
 }
 
 /// The members of an object with the text of their values, in order.

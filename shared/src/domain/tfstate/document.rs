@@ -77,7 +77,7 @@ impl Document {
     pub fn read(text: &[u8]) -> Result<Self, InvalidState> {
         let mut document = Self::default();
         let mut reader = Reader::from_bytes(text)?;
-        let (mut outputs, mut resources) = (None, None);
+        let mut outputs = None;
         let mut serial = None;
         reader.object(|reader, key| {
             let start = reader.start();
@@ -95,7 +95,7 @@ impl Document {
                     outputs = Some(raw);
                     document.outputs_at = Some(start..start + raw.len());
                 }
-                "resources" => resources = Some(value(reader)?),
+                "resources" => document.index = read_resources(reader)?,
                 _ => drop(reader.raw()?),
             }
             Ok(())
@@ -107,10 +107,11 @@ impl Document {
             None if document.is_encrypted => None,
             None => return Err(InvalidState("it has no serial".to_owned())),
         };
-        if !document.is_encrypted {
+        if document.is_encrypted {
+            document.index = None;
+        } else {
             let (named, count) = outputs.and_then(read_outputs).unwrap_or_default();
             (document.outputs, document.output_count) = (named, Some(count));
-            document.index = resources.and_then(resources_of);
         }
         Ok(document)
     }
@@ -162,8 +163,16 @@ fn text_of(raw: &str) -> Option<String> {
     (text.len() <= TEXT_BYTES_MAX).then(|| text.into_owned())
 }
 
-fn resources_of(raw: &str) -> Option<Index> {
-    if raw == "null" { Some(Index::default()) } else { Index::of_resources(raw) }
+/// `None` where they are formed in a way that we do not know.
+fn read_resources(reader: &mut Reader<'_>) -> json::Result<Option<Index>> {
+    let start = reader.start();
+    match reader.optional(Index::read) {
+        Ok(index) => Ok(Some(index.unwrap_or_default())),
+        Err(_) => {
+            reader.return_to(start);
+            reader.raw().map(|_| None)
+        }
+    }
 }
 
 fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {

@@ -1,5 +1,6 @@
 //! What is in a state, resource by resource, without what it says: enough to tell what a version changed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -36,18 +37,17 @@ pub struct Changes {
 }
 
 impl Index {
-    /// The index of the `resources` of a state of format 4; `None` for what is not formed as these are.
-    pub(super) fn of_resources(resources: &str) -> Option<Self> {
-        let mut index = BTreeMap::new();
-        let mut whole = true;
-        Reader::new(resources)
-            .array(|reader| {
-                let resource = reader.raw()?;
-                whole &= index_resource(resource, &mut index).is_ok() && index.len() <= ENTRIES_MAX;
-                Ok(())
-            })
-            .ok()?;
-        whole.then_some(Self(index))
+    /// Reads the `resources` of a state of format 4.
+    ///
+    /// # Errors
+    /// [`json::Malformed`] for what is not formed as these are, and for more instances than an index holds.
+    pub(super) fn read(reader: &mut Reader<'_>) -> json::Result<Self> {
+        let (mut entries, mut scratch) = (Vec::new(), Vec::new());
+        reader.array(|reader| {
+            read_resource(reader, &mut entries, &mut scratch)?;
+            if entries.len() <= ENTRIES_MAX { Ok(()) } else { Err(reader.expected("fewer instances")) }
+        })?;
+        Ok(Self(entries.into_iter().collect()))
     }
 
     /// How many instances there are, deposed ones and those of data sources among them.
@@ -112,10 +112,22 @@ fn note(count: &mut u64, named: &mut Vec<String>, address: &str) {
     }
 }
 
+/// An instance in the text of a state.
+struct Instance<'a> {
+    text: &'a str,
+    /// Its index key, as it stands in the text.
+    key: Option<&'a str>,
+    /// Which deposed object it is.
+    deposed: Option<Cow<'a, str>>,
+}
+
 /// The instances of a resource, under addresses as the client prints them: `[module.]type.name[index]`, with `data.` in
-/// front of the type of a data source.
-fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json::Result<()> {
-    let mut reader = Reader::new(resource);
+/// front of the type of a data source. `scratch` is for what is read on the way.
+fn read_resource(
+    reader: &mut Reader<'_>,
+    entries: &mut Vec<(String, [u8; 8])>,
+    scratch: &mut Vec<u8>,
+) -> json::Result<()> {
     let (mut module, mut mode, mut kind, mut name) = (None, None, None, None);
     let mut provider = "";
     let mut instances = Vec::new();
@@ -127,7 +139,7 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
             "name" => name = reader.optional(Reader::string)?,
             "provider" => provider = reader.raw()?,
             "instances" => {
-                instances = reader.optional(|reader| reader.list(Reader::raw))?.unwrap_or_default()
+                instances = reader.optional(|reader| reader.list(read_instance))?.unwrap_or_default()
             }
             _ => drop(reader.raw()?),
         }
@@ -137,23 +149,41 @@ fn index_resource(resource: &str, index: &mut BTreeMap<String, [u8; 8]>) -> json
     let module = module.filter(|module| !module.is_empty()).map(|module| format!("{module}."));
     let data = if mode.as_deref() == Some("data") { "data." } else { "" };
     let address = format!("{}{data}{kind}.{name}", module.unwrap_or_default());
-    for instance in instances {
-        let (key, deposed) = instance_key(instance)?;
+    for Instance { text, key, deposed } in instances {
         let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
         let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-        let mut digest = Sha256::new();
-        feed_without_space(&mut digest, provider);
-        feed_without_space(&mut digest, instance);
-        let mut short = [0; 8];
-        short.copy_from_slice(digest.finalize().first_chunk::<8>().unwrap_or(&[0; 8]));
-        index.insert(format!("{address}{key}{deposed}"), short);
+        scratch.clear();
+        append_without_space(scratch, provider);
+        append_without_space(scratch, text);
+        let digest = Sha256::digest(&scratch);
+        entries.push((format!("{address}{key}{deposed}"), digest.first_chunk().copied().unwrap_or_default()));
     }
     Ok(())
 }
 
-/// Feeds a JSON text without the space between its values: Terraform indents what OpenTofu does not.
-fn feed_without_space(digest: &mut Sha256, text: &str) {
-    let mut kept = Vec::with_capacity(text.len());
+fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
+    let start = reader.start();
+    let (mut key, mut deposed) = (None, None);
+    reader.object(|reader, member| {
+        match member.name.as_ref() {
+            "index_key" => key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
+            "deposed" => deposed = reader.optional(Reader::string)?,
+            _ => drop(reader.raw()?),
+        }
+        Ok(())
+    })?;
+    // A line of the text form is an address, whatever a made-up key holds.
+    let is_plain = |key: &str| !key.contains(['\n', '\r', '\t']);
+    Ok(Instance {
+        text: reader.text_since(start),
+        key: key.filter(|key| is_plain(key)),
+        deposed: deposed.filter(|key| !key.is_empty() && is_plain(key)),
+    })
+}
+
+/// Appends a JSON text without the space between its values: Terraform indents what OpenTofu does not.
+fn append_without_space(kept: &mut Vec<u8>, text: &str) {
+    kept.reserve(text.len());
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         let (outside, quoted) = rest.split_at(memchr::memchr(b'"', rest).unwrap_or(rest.len()));
@@ -162,7 +192,6 @@ fn feed_without_space(digest: &mut Sha256, text: &str) {
         kept.extend_from_slice(string);
         rest = behind;
     }
-    digest.update(kept);
 }
 
 /// How long the string is that begins here, with its quotes; nothing is 0 long, and what does not end is all of it.
@@ -179,44 +208,23 @@ fn string_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// The index key as it stands in the text, and which deposed object it is.
-fn instance_key(instance: &str) -> json::Result<(Option<&str>, Option<String>)> {
-    let (mut index_key, mut deposed) = (None, None);
-    Reader::new(instance).object(|reader, key| {
-        match key.name.as_ref() {
-            "index_key" => index_key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
-            "deposed" => deposed = reader.optional(Reader::string)?.map(|text| text.into_owned()),
-            _ => drop(reader.raw()?),
-        }
-        Ok(())
-    })?;
-    // A line of the text form is an address, whatever a made-up key holds.
-    let is_plain = |key: &&str| !key.contains(['\n', '\r', '\t']);
-    let deposed = deposed.filter(|key| !key.is_empty() && is_plain(&key.as_str()));
-    Ok((index_key.filter(is_plain), deposed))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn space_counts_within_strings_alone() {
-        let hash = |text: &str| {
-            let mut digest = Sha256::new();
-            feed_without_space(&mut digest, text);
-            digest.finalize()
+        let kept = |text: &str| {
+            let mut kept = Vec::new();
+            append_without_space(&mut kept, text);
+            String::from_utf8(kept).unwrap()
         };
-        let whole = |text: &str| Sha256::digest(text);
-        assert_eq!(
-            hash("{ \"a b\" :\n [1, \"c\\\" d\\\\\" , \"\"] }"),
-            whole("{\"a b\":[1,\"c\\\" d\\\\\",\"\"]}")
-        );
-        assert_eq!(hash(" 1 "), whole("1"));
-        assert_eq!(hash(""), whole(""));
-        // What is no JSON is hashed as it comes.
-        assert_eq!(hash("\" a"), whole("\" a"));
-        assert_eq!(hash("\"\\"), whole("\"\\"));
+        assert_eq!(kept("{ \"a b\" :\n [1, \"c\\\" d\\\\\" , \"\"] }"), "{\"a b\":[1,\"c\\\" d\\\\\",\"\"]}");
+        assert_eq!(kept(" 1 "), "1");
+        assert_eq!(kept(""), "");
+        // What is no JSON is kept as it comes.
+        assert_eq!(kept("\" a"), "\" a");
+        assert_eq!(kept("\"\\"), "\"\\");
     }
 
     const RESOURCES: &str = r#"[
@@ -226,13 +234,17 @@ mod tests {
         {"mode":"managed","type":"t","name":"c","instances":[{"deposed":"0badf00d"},{}]}
     ]"#;
 
+    fn index_of(resources: &str) -> json::Result<Index> {
+        Index::read(&mut Reader::new(resources))
+    }
+
     fn addresses(index: &Index) -> Vec<&str> {
         index.0.keys().map(String::as_str).collect()
     }
 
     #[test]
     fn instances_are_found_under_the_addresses_that_the_client_prints() {
-        let index = Index::of_resources(RESOURCES).unwrap();
+        let index = index_of(RESOURCES).unwrap();
         let expected = [
             r#"module.net["x"].data.t.b["k\"1"]"#,
             r#"module.net["x"].data.t.b[0]"#,
@@ -246,10 +258,10 @@ mod tests {
 
     #[test]
     fn what_a_version_changed_is_named() {
-        let before = Index::of_resources(RESOURCES).unwrap();
+        let before = index_of(RESOURCES).unwrap();
         let after =
             RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"2"}"#).replace("\"name\":\"c\"", "\"name\":\"d\"");
-        let changes = Index::of_resources(&after).unwrap().changes_since(&before);
+        let changes = index_of(&after).unwrap().changes_since(&before);
         assert_eq!(changes.added, ["t.d", "t.d (deposed 0badf00d)"]);
         assert_eq!(changes.changed, ["terraform_data.a"]);
         assert_eq!(changes.removed, ["t.c", "t.c (deposed 0badf00d)"]);
@@ -259,11 +271,11 @@ mod tests {
 
     #[test]
     fn space_between_values_changes_nothing_and_space_in_texts_does() {
-        let before = Index::of_resources(RESOURCES).unwrap();
+        let before = index_of(RESOURCES).unwrap();
         let indented = RESOURCES.replace(':', " :\n  ");
-        assert_eq!(Index::of_resources(&indented).unwrap().changes_since(&before), Changes::default());
+        assert_eq!(index_of(&indented).unwrap().changes_since(&before), Changes::default());
         let other = RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"1 \" "}"#);
-        assert_eq!(Index::of_resources(&other).unwrap().changes_since(&before).changed, ["terraform_data.a"]);
+        assert_eq!(index_of(&other).unwrap().changes_since(&before).changed, ["terraform_data.a"]);
     }
 
     #[test]
@@ -275,7 +287,7 @@ mod tests {
             r#"[{"type":0,"name":"a"}]"#,
             r#"[{"type":"t","name":"a","instances":[7]}]"#,
         ] {
-            assert_eq!(Index::of_resources(odd), None, "{odd}");
+            assert_eq!(index_of(odd).ok(), None, "{odd}");
         }
     }
 }
