@@ -124,16 +124,18 @@ impl Scene {
             }
             Step::Lock => drop(state_locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
             Step::Write(serial) => {
-                drop(state_writes::write(ctx, caller, place, Some("run"), text(serial)).await?);
+                drop(state_writes::write(ctx, caller, place, Some("run"), text(serial), || Ok(())).await?);
             }
             Step::WriteUnlocked(serial) => {
-                drop(state_writes::write(ctx, caller, place, None, text(serial)).await?);
+                drop(state_writes::write(ctx, caller, place, None, text(serial), || Ok(())).await?);
             }
-            Step::Reject => match state_writes::write(ctx, caller, place, Some("other"), text(99)).await {
-                Err(Error::StateRefused { .. }) => {}
-                Err(error) => return Err(error),
-                Ok(written) => panic!("it was taken: {written:?}"),
-            },
+            Step::Reject => {
+                match state_writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
+                    Err(Error::StateRefused { .. }) => {}
+                    Err(error) => return Err(error),
+                    Ok(written) => panic!("it was taken: {written:?}"),
+                }
+            }
             Step::Unlock => drop(state_locks::unlock(ctx, caller, place, Some("run")).await?),
             Step::Break => drop(state_locks::unlock(ctx, caller, place, None).await?),
             Step::Rename => {
@@ -401,7 +403,8 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
             }
             let before = states::locate(&ctx, caller, place).await.unwrap().head.value.version;
             let serial = before + 1;
-            let written = state_writes::write(&ctx, caller, place, Some(name), text(serial)).await.unwrap();
+            let written =
+                state_writes::write(&ctx, caller, place, Some(name), text(serial), || Ok(())).await.unwrap();
             assert_eq!(written.version, serial, "nobody wrote beside the holder of the lock");
             state_locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
         };

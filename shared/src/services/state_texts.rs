@@ -22,16 +22,22 @@ pub(super) struct SentText {
     gzip: Bytes,
 }
 
-/// Reads a state and compresses it at the same time, away from the threads that serve.
-pub(super) async fn read(text: Bytes) -> Result<SentText, Error> {
-    let same = text.clone();
-    let kept = in_background(move || Ok((gzip(&same), store::sha256_hex(&same))));
+/// Reads a state, hashes it and compresses it at the same time, away from the threads that serve. `verify` is run beside.
+pub(super) async fn read(
+    text: Bytes,
+    verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<SentText, Error> {
+    let (whole, same) = (text.clone(), text.clone());
+    let gzip = in_background(move || Ok(gzip(&whole)));
+    let sha256 = in_background(move || verify().map(|()| store::sha256_hex(&same)));
     let read = in_background(move || {
         let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
         let value_hashes = document.value_hashes(&text);
         Ok((document, value_hashes, text.len() as u64))
     });
-    let ((document, value_hashes, bytes), (gzip, sha256)) = futures::try_join!(read, kept)?;
+    let (sha256, read, gzip) = futures::join!(sha256, read, gzip);
+    // What was changed on its way may be no state for that reason alone.
+    let (sha256, (document, value_hashes, bytes), gzip) = (sha256?, read?, gzip?);
     Ok(SentText { bytes, sha256, document, value_hashes, gzip })
 }
 

@@ -48,11 +48,12 @@ pub struct Written {
     pub replayed: bool,
 }
 
-/// Takes a state that a client wrote as the next version. `lock_id` is the lock that the client says it holds. Two reads at
-/// once, one more for what changed, a blob, and one commit.
+/// Takes a state that a client wrote as the next version. `lock_id` is the lock that the client says it holds; `verify` tells
+/// whether the text is what was sent, and takes as long as hashing it. Two reads at once, one more for what changed, a blob,
+/// and one commit.
 ///
 /// # Errors
-/// [`Error::StateLocked`] and [`Error::StateRefused`] for a write that is kept, but not as a version; [`Error::Invalid`] for
+/// What `verify` says; [`Error::StateLocked`] and [`Error::StateRefused`] for a write that is kept, but not as a version; [`Error::Invalid`] for
 /// what is no state; [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
@@ -60,12 +61,13 @@ pub async fn write(
     place: &Place,
     lock_id: Option<&str>,
     text: Bytes,
+    verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<Written, Error> {
     let bytes_max = ctx.settings.states.bytes_max;
     if text.len() > bytes_max {
         return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
     }
-    let sent = state_texts::read(text).await?;
+    let sent = state_texts::read(text, verify).await?;
     let (by, source) = (caller.requester(), StateSource::Written);
     let mut attempt = Attempt { by, sent, source, began: None, sealed: None, stored: None };
     for _ in 0..RACES_MAX {
@@ -186,7 +188,7 @@ async fn prepare_restore(
         state_versions::Which::Version(version) => StateSource::Restored(*version),
         state_versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
     };
-    let sent = state_texts::read(text.into()).await?;
+    let sent = state_texts::read(text.into(), || Ok(())).await?;
     Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
 }
 
