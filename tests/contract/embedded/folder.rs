@@ -307,12 +307,12 @@ async fn a_ledger_of_a_newer_format_is_refused() {
     // The format's number lies at byte 60 of a SQLite file, big-endian (https://sqlite.org/fileformat2.html).
     let ledger = path.join("ledger.sqlite");
     let mut bytes = fs::read(&ledger).unwrap();
-    bytes.splice(60..64, 2_u32.to_be_bytes());
+    bytes.splice(60..64, 3_u32.to_be_bytes());
     fs::write(&ledger, bytes).unwrap();
     for refusal in refusals_that_change_nothing(&path).await {
-        let newer = matches!(refusal, FolderError::Ledger(OpenLedgerError::Newer { found: 2, .. }));
+        let newer = matches!(refusal, FolderError::Ledger(OpenLedgerError::Newer { found: 3, .. }));
         assert!(newer, "{refusal}");
-        assert!(refusal.to_string().contains("format 2"), "{refusal}");
+        assert!(refusal.to_string().contains("format 3"), "{refusal}");
     }
 }
 

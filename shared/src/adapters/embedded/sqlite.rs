@@ -30,11 +30,12 @@ use crate::ports::{
 /// Marks the file as ours: "STWR" in ASCII.
 const APPLICATION_ID: i32 = 0x5354_5752;
 
-/// The schema that this program reads and writes. A file of a newer one is refused.
-const SCHEMA_VERSION: i32 = 1;
+/// The schema that this program reads and writes. A file of an older one is brought up to it, one of a newer one is refused.
+const SCHEMA_VERSION: i32 = 2;
 
-/// Keys are blobs, because those compare as bytes and know no encoding. The table is its own index: an item is found,
-/// and a partition is walked, in one tree. The value comes last: what stands before it is read without it.
+/// Keys are blobs, because those compare as bytes and know no encoding. They stand in an index of their own: in one tree with
+/// the values every comparison on the way to a key reads the whole value beside it. The value comes last: what stands before
+/// it is read without it.
 const SCHEMA: &str = "
     CREATE TABLE items (
         partition BLOB NOT NULL,
@@ -42,11 +43,18 @@ const SCHEMA: &str = "
         revision INTEGER NOT NULL,
         expires INTEGER,
         value BLOB NOT NULL,
-        PRIMARY KEY (partition, sort)
-    ) WITHOUT ROWID, STRICT;
+        UNIQUE (partition, sort)
+    ) STRICT;
     PRAGMA application_id = 0x53545752;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
 ";
+
+/// What is done to a file of version 1, where the table was one tree, before [`SCHEMA`], and after it.
+const FROM_ONE_TREE: [&str; 2] = [
+    "ALTER TABLE items RENAME TO one_tree",
+    "INSERT INTO items SELECT partition, sort, revision, expires, value FROM one_tree ORDER BY partition, sort;
+     DROP TABLE one_tree;",
+];
 
 /// How long a connection waits for another process to finish its transaction. An operator's command holds the write
 /// lock for milliseconds; whoever holds it for longer is stuck, and then an error helps more than waiting.
@@ -182,9 +190,9 @@ impl SqliteLedger {
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
 
         match known_schema(&connection, path)? {
-            true => {}
-            false if create.is_empty() => return Err(OpenLedgerError::Empty { path: path.to_owned() }),
-            false => create_schema(&mut connection, path)?,
+            Some(SCHEMA_VERSION) => {}
+            None if create.is_empty() => return Err(OpenLedgerError::Empty { path: path.to_owned() }),
+            Some(_) | None => make_schema(&mut connection, path)?,
         }
         // Every commit is synced before it is seen. On a Mac only this kind of sync reaches the disk.
         for (pragma, value) in [("synchronous", "FULL"), ("fullfsync", "ON"), ("checkpoint_fullfsync", "ON")]
@@ -249,7 +257,7 @@ impl SqliteLedger {
         let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        if !known_schema(&connection, path)? {
+        if known_schema(&connection, path)?.is_none() {
             return Err(OpenLedgerError::Empty { path: path.to_owned() });
         }
         use_log(&connection, path)
@@ -310,8 +318,8 @@ impl fmt::Debug for SqliteLedger {
     }
 }
 
-/// Whether the file holds a ledger of the known format; `false` for a file without anything. Changes nothing.
-fn known_schema(connection: &Connection, path: &Path) -> Result<bool, OpenLedgerError> {
+/// The schema of the ledger in the file, one that this program knows; `None` for a file without anything. Changes nothing.
+fn known_schema(connection: &Connection, path: &Path) -> Result<Option<i32>, OpenLedgerError> {
     let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id").map_err(failed)?;
@@ -319,9 +327,9 @@ fn known_schema(connection: &Connection, path: &Path) -> Result<bool, OpenLedger
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
     match (application, found) {
-        (APPLICATION_ID, SCHEMA_VERSION) => Ok(true),
+        (APPLICATION_ID, 1..=SCHEMA_VERSION) => Ok(Some(found)),
         (APPLICATION_ID, _) => Err(OpenLedgerError::Newer { path: path.to_owned(), found }),
-        (0, 0) if tables == 0 => Ok(false),
+        (0, 0) if tables == 0 => Ok(None),
         _ => Err(OpenLedgerError::Foreign { path: path.to_owned() }),
     }
 }
@@ -336,13 +344,22 @@ fn use_log(connection: &Connection, path: &Path) -> Result<(), OpenLedgerError> 
     Ok(())
 }
 
-fn create_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
+/// Makes the schema, in one transaction, in a file without anything or out of an older one.
+fn make_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
     let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
     use_log(connection, path)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    // Another process may have been faster.
-    if !known_schema(&transaction, path)? {
-        transaction.execute_batch(SCHEMA).map_err(failed)?;
+    match known_schema(&transaction, path)? {
+        // Another process was faster.
+        Some(SCHEMA_VERSION) => {}
+        Some(_) => {
+            tracing::info!(path = %path.display(), "the ledger is brought into this program's format");
+            let [before, after] = FROM_ONE_TREE;
+            for step in [before, SCHEMA, after] {
+                transaction.execute_batch(step).map_err(failed)?;
+            }
+        }
+        None => transaction.execute_batch(SCHEMA).map_err(failed)?,
     }
     transaction.commit().map_err(failed)
 }
@@ -815,7 +832,8 @@ fn apply(transaction: &Connection, writes: &[Write]) -> rusqlite::Result<Option<
 const NEW: &str = "INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 
 /// Writes an item over whatever is there.
-const OVER: &str = "REPLACE INTO items VALUES (?1, ?2, ?3, ?4, ?5)";
+const OVER: &str = "INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (partition, sort)
+    DO UPDATE SET revision = excluded.revision, expires = excluded.expires, value = excluded.value";
 
 /// Writes one item in this way, and returns how many were written.
 fn insert(
@@ -887,6 +905,38 @@ mod tests {
         let connection = Connection::open(path).unwrap();
         let mut statement = connection.prepare("SELECT CAST(sort AS TEXT) FROM items").unwrap();
         statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_ledger_of_the_first_format_is_brought_up_with_all_its_items() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             CREATE TABLE items (
+                 partition BLOB NOT NULL, sort BLOB NOT NULL, revision INTEGER NOT NULL, expires INTEGER,
+                 value BLOB NOT NULL, PRIMARY KEY (partition, sort)
+             ) WITHOUT ROWID, STRICT;
+             PRAGMA application_id = 0x53545752;
+             PRAGMA user_version = 1;
+             INSERT INTO items VALUES (CAST('P' AS BLOB), CAST('b' AS BLOB), -1, NULL, zeroblob(5000));
+             INSERT INTO items VALUES (CAST('P' AS BLOB), CAST('a' AS BLOB), 7, 1000, CAST('x' AS BLOB));",
+        )
+        .unwrap();
+        drop(old);
+        for opened in [SqliteLedger::open_existing(&path), SqliteLedger::open_or_create(&path)] {
+            let items = opened.unwrap().scan("", None, 10).await.unwrap().items;
+            let [a, b] = items.try_into().unwrap();
+            assert_eq!((a.key, a.revision), (ItemKey::new("P", "a"), Revision(7)));
+            assert_eq!((a.expires, a.value), (Some(Timestamp(1000)), Bytes::from("x")));
+            assert_eq!((b.key, b.revision), (ItemKey::new("P", "b"), Revision(u64::MAX)));
+            assert_eq!((b.expires, b.value), (None, Bytes::from(vec![0; 5000])));
+        }
+        let tables = "SELECT group_concat(name) FROM sqlite_schema WHERE type = 'table'";
+        let tables: String =
+            Connection::open(&path).unwrap().query_row(tables, [], |row| row.get(0)).unwrap();
+        assert_eq!(tables, "items");
     }
 
     #[test]
