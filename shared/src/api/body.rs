@@ -1,18 +1,21 @@
 //! Reading bodies: limited before they are read and while they inflate, and inflated by their first bytes, since what
 //! stands between a client and us does not always keep the header true.
 
+mod buffer;
+
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_ENCODING;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use futures::StreamExt;
 use http_body::Body as _;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
+use self::buffer::Buffer;
 use super::App;
 use super::door::Door;
 use super::error::Failure;
@@ -110,8 +113,7 @@ async fn receive(
     // Said by the client; memory is taken as the bytes come.
     let bytes_said = usize::try_from(body.size_hint().lower()).unwrap_or(0);
     let mut stream = body.into_data_stream();
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
+    let (mut bytes, mut first, mut whole) = (0, Bytes::new(), None);
     loop {
         let piece = tokio::select! {
             biased;
@@ -125,22 +127,38 @@ async fn receive(
         if app.now().since(since) > BODY_TIME_MAX {
             return Err(Failure::Stalled);
         }
-        if first.len() + rest.len() + piece.len() > bytes_max {
+        bytes += piece.len();
+        if bytes > bytes_max {
             return Err(too_large().into());
         }
         share.take(app.room(), &*app.clock, piece.len()).await?;
         // Most bodies come in one piece, and need not be copied.
-        if first.is_empty() && rest.is_empty() {
+        if bytes == piece.len() {
             first = piece;
-        } else {
-            if rest.is_empty() {
-                rest.reserve(bytes_said.max(first.len() + piece.len()));
-                rest.extend_from_slice(&std::mem::take(&mut first));
-            }
-            rest.extend_from_slice(&piece);
+            continue;
         }
+        let whole = match &mut whole {
+            Some(whole) => whole,
+            None => {
+                let mut begun = room_for(bytes_said.max(bytes))?;
+                begun.append(&std::mem::take(&mut first)).map_err(longer)?;
+                whole.insert(begun)
+            }
+        };
+        whole.append(&piece).map_err(longer)?;
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    Ok(whole.map_or(first, Buffer::freeze))
+}
+
+fn room_for(bytes: usize) -> Result<Buffer, Failure> {
+    Buffer::with_capacity(bytes).map_err(|error| {
+        tracing::error!(%error, bytes, "there is no memory for a request body");
+        Failure::NoRoom
+    })
+}
+
+fn longer(_: io::Error) -> Failure {
+    Error::Invalid("the request body is longer than was said".to_owned()).into()
 }
 
 /// Deflate makes no more than so many bytes of one.
@@ -152,7 +170,7 @@ async fn inflate(app: &App, share: &mut Share, gzip: &[u8], bytes_max: usize) ->
     let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
     let said = said.min(gzip.len().saturating_mul(INFLATES_MAX)).min(bytes_max);
     share.take(app.room(), &*app.clock, said.saturating_mul(PARSED_FACTOR)).await?;
-    if let Some(text) = inflate_within(gzip, said).map_err(damaged)? {
+    if let Some(text) = inflate_within(gzip, said)? {
         return Ok(text);
     }
     let mut text = MultiGzDecoder::new(gzip).take(bytes_max as u64 + 1);
@@ -162,8 +180,8 @@ async fn inflate(app: &App, share: &mut Share, gzip: &[u8], bytes_max: usize) ->
         return Err(Error::TooLarge { what: "an inflated request body", bytes, bytes_max }.into());
     }
     share.take(app.room(), &*app.clock, (bytes - said).saturating_mul(PARSED_FACTOR)).await?;
-    let text = inflate_within(gzip, bytes).map_err(damaged)?;
-    Ok(text.ok_or_else(|| Error::Broken("a gzip inflates to two lengths".to_owned()))?)
+    Ok(inflate_within(gzip, bytes)?
+        .ok_or_else(|| Error::Broken("a gzip inflates to two lengths".to_owned()))?)
 }
 
 fn damaged(error: io::Error) -> Failure {
@@ -171,11 +189,10 @@ fn damaged(error: io::Error) -> Failure {
 }
 
 /// The text, unless it is longer than this.
-fn inflate_within(gzip: &[u8], bytes_max: usize) -> io::Result<Option<Bytes>> {
-    // One byte more is asked for than is expected, so that the end is seen without growing.
-    let mut text = Vec::with_capacity(bytes_max + 1);
-    MultiGzDecoder::new(gzip).take(bytes_max as u64 + 1).read_to_end(&mut text)?;
-    Ok((text.len() <= bytes_max).then(|| text.into()))
+fn inflate_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Bytes>, Failure> {
+    let mut text = room_for(bytes_max)?;
+    let is_whole = text.fill(MultiGzDecoder::new(gzip)).map_err(damaged)?;
+    Ok(is_whole.then(|| text.freeze()))
 }
 
 /// A body that is JSON of a shape.
