@@ -35,7 +35,7 @@ use crate::serve::{self, Serve};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the `pulumi` CLI, with all data in one folder, or on AWS.
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Make, list and revoke access tokens. Works beside a running server.
     Token(token::Token),
     /// Make, list and remove users. Works beside a running server.
@@ -111,7 +111,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
             "--json is for commands that answer; the server's log lines have `serve --log-format json`",
         )),
         // These hold much at once, which would be taken from every other command's stack.
-        Command::Serve(args) => Box::pin(serve::run(args, audit)).await,
+        Command::Serve(args) => Box::pin(serve::run(*args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use statewright_shared::context::{Retention, StateLimits};
 use statewright_shared::domain::names::{Login, OrgName};
+use tracing_subscriber::filter::Targets;
 
 use crate::args::{Data, duration, login, organization};
 
@@ -46,6 +47,10 @@ pub(crate) struct Serve {
     pub(crate) offer_delta_checkpoints: Option<u64>,
     #[command(flatten)]
     pub(crate) keep: Keep,
+    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace` or `off`), and others for targets, as in
+    /// `info,access=off`.
+    #[arg(long, value_name = "FILTER", env = "STATEWRIGHT_LOG", default_value = "info")]
+    pub(crate) log: Targets,
     /// How log lines are written, to stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,

@@ -3,13 +3,13 @@
 use statewright_traces::{SEND_TIMEOUT, Traces};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
 use super::options::{LogFormat, Serve};
 
 /// Lines go to stderr, those of the target `access` one a request; spans go to a collector, if there is one.
 pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
-    let filter = EnvFilter::try_from_env("STATEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = args.log.clone();
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
