@@ -273,6 +273,21 @@ async fn functions_work_on_what_the_sam_template_makes() {
     journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
 }
 
+/// What alarms and saved queries are made of, in the program and in the template.
+const ALARM: &[(&str, &str)] = &[
+    ("alarmDescription", "AlarmDescription"),
+    ("namespace", "Namespace"),
+    ("metricName", "MetricName"),
+    ("statistic", "Statistic"),
+    ("period", "Period"),
+    ("evaluationPeriods", "EvaluationPeriods"),
+    ("datapointsToAlarm", "DatapointsToAlarm"),
+    ("comparisonOperator", "ComparisonOperator"),
+    ("threshold", "Threshold"),
+    ("treatMissingData", "TreatMissingData"),
+];
+const QUERY: &[(&str, &str)] = &[("name", "Name"), ("queryString", "QueryString")];
+
 /// What is in both is the same in both.
 #[test]
 fn the_pulumi_program_is_as_the_sam_template() {
@@ -339,6 +354,17 @@ fn the_pulumi_program_is_as_the_sam_template() {
         rules.iter().map(|rule| &rule["id"]).eq(lifecycle.iter().map(|rule| &rule["Id"])),
         "the bucket has other rules: {rules:?}"
     );
+    for (name, there) in sam["Resources"].as_object().unwrap() {
+        let properties: &[(&str, &str)] = match there["Type"].as_str() {
+            Some("AWS::CloudWatch::Alarm") => ALARM,
+            Some("AWS::Logs::QueryDefinition") => QUERY,
+            _ => continue,
+        };
+        for (here, there) in properties.iter().map(|(here, property)| (here, &there["Properties"][property]))
+        {
+            assert_eq!(&resource(&camel(name))[here], there, "{name}: {here}");
+        }
+    }
     let kept = ["table", "bucket", "key"];
     for name in kept {
         assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");
