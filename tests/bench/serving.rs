@@ -61,7 +61,9 @@ pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
     };
     let waits = waits_ms(&head) * HEAD_MEMORY_MB + waits_ms(&(*usage - head)) * OTHER_MEMORY_MB;
     let count = asked.len() as f64;
-    things(count, count, count * LINE_BYTES + records * RECORD_BYTES, work + cold + waits)
+    let mut things = things(count, count, work + cold + waits);
+    things.push(("log_byte_infrequent", count * LINE_BYTES + records * RECORD_BYTES));
+    things
 }
 
 /// How many of these requests each function answers.
@@ -73,15 +75,16 @@ pub(crate) fn by_group(requests: &[String]) -> impl Iterator<Item = (&'static st
 /// A month of events for the sweep, each of which asks so much of the store, half of them cold.
 pub(crate) fn of_idle_month(sweep: &Usage) -> Things {
     let each = WORK_MS + COLD_MS / 2.0 + waits_ms(sweep);
-    things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * SWEEP_LOG_BYTES, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB)
+    let mut things = things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB);
+    things.push(("log_byte", SWEEPS_A_MONTH * SWEEP_LOG_BYTES));
+    things
 }
 
-fn things(invocations: f64, requests: f64, log_bytes: f64, mb_ms: f64) -> Things {
+fn things(invocations: f64, requests: f64, mb_ms: f64) -> Things {
     vec![
         ("lambda_request", invocations),
         ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
         ("http_api_request", requests),
-        ("log_byte", log_bytes),
     ]
 }
 
@@ -153,10 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_tells_of_failures_alone() {
+    fn the_platform_tells_of_failures_alone_and_lines_are_of_the_cheaper_class() {
         let template = include_str!("../../infra/sam/template.yaml");
         let logging = "LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: INFO, SystemLogLevel: WARN }";
         assert!(template.contains(logging), "its lines of each request are in no sum here");
+        let groups = template.matches("LogGroupClass: !Ref LogClass").count();
+        assert_eq!(groups, Group::ALL.len(), "and all but the sweep's are of the cheaper class");
+        assert!(template.contains("  LogClass:\n    Type: String\n    Default: INFREQUENT_ACCESS\n"));
     }
 
     #[test]
@@ -169,7 +175,7 @@ mod tests {
                 ("lambda_request", 1.0),
                 ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
                 ("http_api_request", 1.0),
-                ("log_byte", LINE_BYTES + records * RECORD_BYTES),
+                ("log_byte_infrequent", LINE_BYTES + records * RECORD_BYTES),
             ];
             assert_eq!(things, expected, "{line}");
         }

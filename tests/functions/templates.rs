@@ -192,6 +192,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         "disableGeneratedAddress=true".to_owned(),
         "provisionedConcurrency=2".to_owned(),
         "sweepMemory=4096".to_owned(),
+        "logClass=STANDARD".to_owned(),
     ];
     let config = config.each_ref().map(String::as_str);
     for (stack, config) in [("defaults", &[][..]), ("choices", &config)] {
@@ -210,6 +211,11 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         let topics = inputs("throttles")["alarmActions"].as_array().map_or(0, Vec::len);
         assert_eq!(topics, usize::from(is_chosen));
         assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
+        assert_eq!(
+            inputs("logLog")["logGroupClass"],
+            if is_chosen { "STANDARD" } else { "INFREQUENT_ACCESS" }
+        );
+        assert_eq!(inputs("sweepLog")["logGroupClass"], Value::Null, "metrics are read from it");
     }
     for (number, (from, to)) in [
         ("memorySize: ${headMemory}", "memroySize: ${headMemory}"),

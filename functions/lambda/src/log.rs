@@ -72,8 +72,8 @@ impl Log {
         *current = Current { request_id: Some(request_id.to_owned()), calls_before, events };
     }
 
-    /// Adds to metrics, by CloudWatch's embedded format. They have no dimensions, since each value of one is another metric to
-    /// pay for.
+    /// Adds to metrics, by CloudWatch's embedded format, which is read from log groups of the standard class alone. They have no
+    /// dimensions, since each value of one is another metric to pay for.
     pub(crate) fn metrics(&self, metrics: &[Metric]) {
         let described: Vec<Value> =
             metrics.iter().map(|metric| json!({ "Name": metric.name, "Unit": metric.unit })).collect();
