@@ -381,6 +381,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
 async fn the_openapi_document_has_the_routes_of_the_table() {
     let app = TestApp::memory().await;
     let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    assert_eq!(app.get("/api/openapi").anonymous().send().await.expect(200), document);
     let paths = document["paths"].as_object().unwrap();
     let described: BTreeSet<(String, String)> = paths
         .iter()

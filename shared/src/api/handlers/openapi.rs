@@ -12,7 +12,7 @@ use crate::wire::pulumi::{
 use crate::wire::tfstate::{LockInfo, NewLabelPolicy, NewState, SchemasEdit, StateEdit, WithReason};
 use crate::wire::{Members, edges, schema};
 
-/// The document, at the path where Pulumi's own service has its own.
+/// The document, also at the path where Pulumi's own service has its own.
 pub(crate) async fn document() -> Answer {
     json(&all(ROUTES))
 }
