@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -277,6 +278,39 @@ async fn functions_work_on_what_the_sam_template_makes() {
     assert_eq!(table["TimeToLiveSpecification"], json!({ "AttributeName": "ttl", "Enabled": true }));
     assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }));
     journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
+}
+
+/// As LocalStack starts it, but that its `awslocal` is the AWS CLI for the stand-in.
+#[tokio::test]
+async fn the_init_script_makes_the_store_and_may_run_again() {
+    let stand_in = StandIn::of_this_process();
+    let folder = tempfile::tempdir().unwrap();
+    let awslocal = folder.path().join("awslocal");
+    let python = tools::aws_cli_python().display();
+    fs::write(
+        &awslocal,
+        format!("#!/bin/sh\nexec {python} -m awscli --endpoint-url {} \"$@\"\n", stand_in.url),
+    )
+    .unwrap();
+    fs::set_permissions(&awslocal, fs::Permissions::from_mode(0o755)).unwrap();
+    let name = || "statewright".to_owned();
+    let names = Names { table: name(), bucket: name(), key: "alias/statewright".to_owned() };
+    for _ in 0..2 {
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let ran = std::process::Command::new("bash")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../localstack/init/make-store.sh"))
+            .envs(stand_in.environment(&names))
+            .env("PATH", path)
+            .env("AWS_DEFAULT_REGION", "us-east-1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+        assert!(ran.status.success(), "{said}");
+    }
+    let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    let made: Vec<&str> =
+        done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
+    assert_eq!(made, [""; 0]);
 }
 
 /// What alarms and saved queries are made of, in the program and in the template.
