@@ -250,7 +250,6 @@ mod tests {
 
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    #[expect(dead_code, reason = "it is only described")]
     enum Kind {
         FirstOne,
         Second,
