@@ -9,10 +9,17 @@ awslocal dynamodb describe-table --table-name statewright >/dev/null 2>&1 || {
   awslocal dynamodb wait table-exists --table-name statewright
   awslocal dynamodb update-time-to-live --table-name statewright \
     --time-to-live-specification Enabled=true,AttributeName=ttl >/dev/null
+  awslocal dynamodb update-continuous-backups --table-name statewright \
+    --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true >/dev/null
 }
-awslocal s3api head-bucket --bucket statewright 2>/dev/null || awslocal s3 mb s3://statewright
+awslocal s3api head-bucket --bucket statewright >/dev/null 2>&1 || {
+  awslocal s3 mb s3://statewright
+  awslocal s3api put-public-access-block --bucket statewright --public-access-block-configuration \
+    BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
+}
 awslocal kms describe-key --key-id alias/statewright >/dev/null 2>&1 || {
   key=$(awslocal kms create-key --query KeyMetadata.KeyId --output text)
+  awslocal kms enable-key-rotation --key-id "$key"
   awslocal kms create-alias --alias-name alias/statewright --target-key-id "$key"
 }
 echo "the store of Statewright is there"

@@ -230,6 +230,9 @@ impl Lane {
         let served = requests.map(|requests| serving::of_requests(requests, &spent));
         self.print(size, what, spent, served)?;
         if self.detail {
+            for (name, count) in usage_and(&spent, requests) {
+                println!("{:>13}{name:30} {count:>14.3} {:>11.7}", "", self.prices.of(&[(name, count)])?);
+            }
             for (name, count) in serving::by_group(requests.unwrap_or_default()) {
                 println!("{:>13}requests to {name}: {count}", "");
             }
@@ -265,6 +268,12 @@ impl Lane {
         println!();
         Ok(())
     }
+}
+
+/// All that is paid for.
+fn usage_and(usage: &Usage, requests: Option<&[String]>) -> Things {
+    let served = requests.map(|requests| serving::of_requests(requests, usage)).unwrap_or_default();
+    usage.billed().into_iter().chain(served).collect()
 }
 
 fn columns(usage: &Usage) -> String {

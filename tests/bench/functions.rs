@@ -12,7 +12,7 @@ use statewright_gateway::Between;
 use statewright_tests::app::ORG;
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::functions::{Functions, Setting, is_of_request, log_bytes};
+use statewright_tests::functions::{Functions, Setting, is_of_audit, is_of_request, log_bytes};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 use tokio::io::AsyncReadExt as _;
@@ -135,14 +135,15 @@ async fn lives(functions: &Functions, rounds: usize) -> io::Result<()> {
 /// Prints what requests came to in the log, from some line on.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 fn tell_lines(lines: &[(String, String)], from: usize) {
-    let lines: Vec<_> = lines.iter().skip(from).map(|(_, line)| line).collect();
-    let of_requests: Vec<usize> =
-        lines.iter().filter(|line| is_of_request(line)).map(|line| log_bytes([line])).collect();
+    let lines = || lines.iter().skip(from).map(|(_, line)| line.as_str());
+    let of = |is_it: fn(&str) -> bool| {
+        let lines: Vec<&str> = lines().filter(|line| is_it(line)).collect();
+        (lines.len(), log_bytes(&lines) / lines.len().max(1))
+    };
+    let (requests, line_bytes) = of(is_of_request);
+    let (records, record_bytes) = of(is_of_audit);
     println!(
-        "{} requests wrote {} bytes into the log each, of which the line of the request has {} (with what CloudWatch adds)",
-        of_requests.len(),
-        log_bytes(&lines) / of_requests.len().max(1),
-        of_requests.iter().sum::<usize>() / of_requests.len().max(1)
+        "{requests} requests wrote lines of {line_bytes} bytes, and {records} audit records of {record_bytes} (with what CloudWatch adds)"
     );
 }
 

@@ -1,7 +1,7 @@
 //! What the functions cost beside what they ask of the store: requests, time and lines, by a model that is stated here and in `README.md`.
 
-use statewright_shared::api::routes::{Group, ROUTES};
-use statewright_tests::functions::LOG_BYTES_OF_A_REQUEST;
+use statewright_shared::api::routes::{Group, ROUTES, Route};
+use statewright_tests::functions::{LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST};
 use statewright_tests::meter::Usage;
 
 /// MB of the function that publishes, as in `infra/sam/template.yaml`.
@@ -30,8 +30,13 @@ const HEAD_S3_PUTS: u64 = 1;
 /// Milliseconds of a process until it asks for an event, which are paid for too.
 const COLD_MS: f64 = 150.0;
 
-/// Bytes in the log for a request: our lines alone, since the templates keep of the platform's own only those that tell of failures.
-const LOG_BYTES: f64 = LOG_BYTES_OF_A_REQUEST as f64;
+/// Bytes in the log for a request, and for an audit record: our lines alone, since the templates keep of the platform's own only those
+/// that tell of failures.
+const LINE_BYTES: f64 = LOG_BYTES_OF_A_REQUEST as f64;
+const RECORD_BYTES: f64 = LOG_BYTES_OF_A_RECORD as f64;
+
+/// Bytes in the log for a sweep, most of which are its metrics.
+const SWEEP_LOG_BYTES: f64 = 600.0;
 
 /// How often the schedule has its event, in a month of 30 days.
 const SWEEPS_A_MONTH: f64 = 30.0 * 24.0 * 12.0;
@@ -43,7 +48,8 @@ pub(crate) type Things = Vec<(&'static str, f64)>;
 /// than it can be: the calls of the store come one after another, and the largest function waits for as many of them as it can have
 /// made.
 pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
-    let asked: Vec<Group> = requests.iter().filter_map(|line| group(line)).collect();
+    let asked: Vec<Group> = requests.iter().map(|line| group(line)).collect();
+    let records = requests.iter().filter_map(|line| route(line)?.action).count() as f64;
     let work: f64 = asked.iter().map(|group| WORK_MS * memory_mb(*group)).sum();
     let cold = Group::ALL.into_iter().filter(|group| asked.contains(group));
     let cold: f64 = cold.map(|group| COLD_MS * memory_mb(group)).sum();
@@ -54,19 +60,24 @@ pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
         ..*usage
     };
     let waits = waits_ms(&head) * HEAD_MEMORY_MB + waits_ms(&(*usage - head)) * OTHER_MEMORY_MB;
-    things(asked.len() as f64, asked.len() as f64, work + cold + waits)
+    let count = asked.len() as f64;
+    let mut things = things(count, count, work + cold + waits);
+    things.push(("log_byte_infrequent", count * LINE_BYTES + records * RECORD_BYTES));
+    things
 }
 
 /// How many of these requests each function answers.
 pub(crate) fn by_group(requests: &[String]) -> impl Iterator<Item = (&'static str, usize)> {
-    let asked: Vec<Group> = requests.iter().filter_map(|line| group(line)).collect();
+    let asked: Vec<Group> = requests.iter().map(|line| group(line)).collect();
     Group::ALL.into_iter().map(move |group| (group.name(), asked.iter().filter(|it| **it == group).count()))
 }
 
 /// A month of events for the sweep, each of which asks so much of the store, half of them cold.
 pub(crate) fn of_idle_month(sweep: &Usage) -> Things {
     let each = WORK_MS + COLD_MS / 2.0 + waits_ms(sweep);
-    things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB)
+    let mut things = things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB);
+    things.push(("log_byte", SWEEPS_A_MONTH * SWEEP_LOG_BYTES));
+    things
 }
 
 fn things(invocations: f64, requests: f64, mb_ms: f64) -> Things {
@@ -74,7 +85,6 @@ fn things(invocations: f64, requests: f64, mb_ms: f64) -> Things {
         ("lambda_request", invocations),
         ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
         ("http_api_request", requests),
-        ("log_byte", invocations * LOG_BYTES),
     ]
 }
 
@@ -90,8 +100,13 @@ fn memory_mb(group: Group) -> f64 {
     }
 }
 
-/// The group of a request, by the row of the table that has the most of its path in words of its own.
-fn group(line: &str) -> Option<Group> {
+/// The group of a request.
+fn group(line: &str) -> Group {
+    route(line).map_or(Group::DEFAULT, |route| route.group)
+}
+
+/// The row of a request: of those that fit, the one that has the most of its path in words of its own.
+fn route(line: &str) -> Option<&'static Route> {
     let (method, path) = line.split_once(' ')?;
     let literals = |pattern: &str| {
         let (mut parts, mut literals) = (path.split('/'), 0);
@@ -105,8 +120,8 @@ fn group(line: &str) -> Option<Group> {
         parts.next().is_none().then_some(literals)
     };
     let rows = ROUTES.iter().filter(|row| row.method.as_str() == method);
-    let fits = rows.filter_map(|row| Some((literals(row.path)?, row.group)));
-    Some(fits.max_by_key(|(literals, _)| *literals).map_or(Group::DEFAULT, |(_, group)| group))
+    let fits = rows.filter_map(|row| Some((literals(row.path)?, row)));
+    fits.max_by_key(|(literals, _)| *literals).map(|(_, row)| row)
 }
 
 #[cfg(test)]
@@ -122,7 +137,7 @@ mod tests {
             ("PATCH /api/stacks/o/p/s/update/u1/journalentries", Group::Log),
             ("GET /nowhere", Group::DEFAULT),
         ] {
-            assert_eq!(group(line), Some(expected), "{line}");
+            assert_eq!(group(line), expected, "{line}");
         }
     }
 
@@ -141,23 +156,26 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_tells_of_failures_alone() {
+    fn the_platform_tells_of_failures_alone_and_lines_are_of_the_cheaper_class() {
         let template = include_str!("../../infra/sam/template.yaml");
         let logging = "LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: INFO, SystemLogLevel: WARN }";
         assert!(template.contains(logging), "its lines of each request are in no sum here");
+        let groups = template.matches("LogGroupClass: !Ref LogClass").count();
+        assert_eq!(groups, Group::ALL.len(), "and all but the sweep's are of the cheaper class");
+        assert!(template.contains("  LogClass:\n    Type: String\n    Default: INFREQUENT_ACCESS\n"));
     }
 
     #[test]
     fn a_request_costs_its_invocation_its_gateway_its_line_and_the_time_of_its_calls() {
         let usage = Usage { dynamodb_requests: 2, s3_puts: 1, kms_requests: 1, ..Usage::default() };
-        for (line, mb) in [("GET /api/user", 512.0), ("POST /api/stacks/o/p", 2048.0)] {
+        for (line, mb, records) in [("GET /api/user", 512.0, 0.0), ("POST /api/stacks/o/p", 2048.0, 1.0)] {
             let things = of_requests(&[line.to_owned()], &usage);
             let mb_ms = (WORK_MS + COLD_MS) * mb + (2.0 * DYNAMODB_MS + S3_MS) * mb + KMS_MS * 2048.0;
             let expected = [
                 ("lambda_request", 1.0),
                 ("lambda_gb_second", mb_ms / 1024.0 / 1000.0),
                 ("http_api_request", 1.0),
-                ("log_byte", LOG_BYTES),
+                ("log_byte_infrequent", LINE_BYTES + records * RECORD_BYTES),
             ];
             assert_eq!(things, expected, "{line}");
         }

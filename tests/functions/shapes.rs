@@ -1,9 +1,10 @@
-//! The server beside the official client package of Pulumi Cloud, as far as both go: the paths of the OpenAPI document, and the JSON of real
-//! answers.
+//! The server beside the official client package of Pulumi Cloud, as far as both go: the paths and bodies of the OpenAPI document, and the
+//! JSON of real answers.
 //!
 //! Goal: a program that was written with that package works here. Method: the package is asked for its paths and types
-//! (`tests/tools/cloud-shapes`); the real client and a few requests of our own then meet a server whose answers are looked at, and each
-//! member of each answer has to be there, of the kind that the package takes, and known to it.
+//! (`tests/tools/cloud-shapes`). Each member that it sends is in the document, and what the document has is read: one of another kind is
+//! refused. The real client and a few requests of our own meet a server whose answers are looked at, and each member of each answer has to
+//! be there, of the kind that the package takes, and known to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -18,7 +19,7 @@ use flate2::read::MultiGzDecoder;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use statewright_shared::api::routes::{Group, ROUTES, Route};
+use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
@@ -150,7 +151,7 @@ impl Official {
 
 /// Routes that are none of Pulumi Cloud's.
 fn is_ours_alone(route: &Route) -> bool {
-    route.group == Group::Tfstate || ["/healthz", "/readyz"].contains(&route.path)
+    route.group == Group::Tfstate || ["/healthz", "/readyz", "/api/openapi"].contains(&route.path)
 }
 
 /// Bodies that the document has and the package has not, with the reason.
@@ -173,6 +174,173 @@ async fn the_openapi_document_has_the_paths_and_bodies_of_the_official_client() 
         let has_more = MORE_BODIES.iter().any(|(path, _)| *path == route.path);
         assert_eq!(described["requestBody"].is_object(), takes_body || has_more, "{route:?}");
     }
+}
+
+impl Official {
+    /// Says where a JSON schema of the document is not as a shape of what the package sends.
+    fn compare_request(&self, shape: &Shape, schema: &Value, place: &str, say: &mut impl FnMut(String)) {
+        let named = shape.name.as_ref().map(|name| &self.shapes[name]);
+        let kind = named.map_or(shape.kind, |named| named.kind);
+        let described = schema["type"].as_str();
+        let is_of_kind = match (kind, described) {
+            // What is kept as it comes, and what the package knows no more of.
+            (_, None) | (Kind::Any | Kind::Named, _) => return,
+            (Kind::Boolean, Some(described)) => described == "boolean",
+            (Kind::Integer, Some(described)) => described == "integer",
+            (Kind::Number, Some(described)) => described == "number",
+            (Kind::String, Some(described)) => described == "string",
+            (Kind::Array, Some(described)) => described == "array",
+            (Kind::Map | Kind::Object, Some(described)) => described == "object",
+        };
+        if !is_of_kind {
+            return say(format!("{place} is no {kind:?}"));
+        }
+        if let Some(of) = shape.of.as_deref() {
+            let inside = if kind == Kind::Array { &schema["items"] } else { &schema["additionalProperties"] };
+            return self.compare_request(of, inside, &format!("{place}[]"), say);
+        }
+        let Some(described) = schema["properties"].as_object() else { return };
+        let known = named.map_or(&shape.members, |named| &named.members);
+        for (name, shape) in known {
+            match described.get(name) {
+                Some(schema) => self.compare_request(shape, schema, &format!("{place}.{name}"), say),
+                None => say(format!("{place}.{name} is not read")),
+            }
+        }
+        for name in described.keys().filter(|name| !known.contains_key(*name)) {
+            say(format!("{place}.{name} is not sent"));
+        }
+    }
+}
+
+/// What the package sends and the server does not read, or the other way round, with the reason. A place stands for all that it begins.
+const UNREAD: &[(&str, &str)] = &[
+    ("POST {stack}/transfer: .fromOrg", "the path has it"),
+    ("POST {stack}/transfer: .projectName", "the path has it"),
+    ("POST {stack}/transfer: .stackName", "the path has it"),
+    ("POST {update}/renew_lease: .token", "the header has it"),
+    ("POST {update}/complete: .outputs", "the state has them"),
+    ("POST {update}/complete: .secretsProviders", "the state has them"),
+    ("PATCH {update}/checkpoint: .isInvalid", "no client sets it"),
+    ("PATCH {update}/checkpointverbatim: .version", "the text has it"),
+    ("PATCH {update}/checkpointdelta: .version", "the text has it"),
+    ("PATCH {update}/journalentries: .entries[].removeOlds", "the package calls it unused"),
+    ("POST {update}/events: ", EVENTS_ARE_KEPT),
+    ("POST {update}/events/batch: .events[]", EVENTS_ARE_KEPT),
+    ("program: .coherenceWindow", CLIENTS),
+    ("program: .description", PROJECTS),
+    ("program: .environment", "stacks have no environments here"),
+    ("program: .main", PROJECTS),
+    ("program: .name", PROJECTS),
+    ("program: .options.", CLIENTS),
+    ("program: .runtime", PROJECTS),
+];
+
+const PROJECTS: &str = "it is the project's, and nothing is made of it: updates run with the client";
+const CLIENTS: &str = "it is for the client, which runs the update";
+const EVENTS_ARE_KEPT: &str = "events are kept as they come, and the server looks for totals alone";
+
+/// A route in short, for places: what creates an update has the same body everywhere.
+fn in_short(route: &Route) -> String {
+    let stack = "/api/stacks/{org}/{project}/{stack}";
+    let path =
+        route.path.replace(&format!("{stack}/{{kind}}/{{update}}"), "{update}").replace(stack, "{stack}");
+    match path.as_str() {
+        "{stack}/update" | "{stack}/preview" | "{stack}/refresh" | "{stack}/destroy" => {
+            "program: ".to_owned()
+        }
+        path => format!("{} {path}: ", route.method),
+    }
+}
+
+/// The schema of a route's body.
+fn described<'a>(document: &'a Value, route: &Route) -> &'a Value {
+    let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+    &operation["requestBody"]["content"]["application/json"]["schema"]
+}
+
+#[tokio::test]
+async fn what_the_official_client_sends_is_read_as_the_document_says() {
+    let official = Official::load();
+    let app = TestApp::memory().await;
+    let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    let (mut found, mut compared) = (BTreeSet::new(), 0);
+    for route in ROUTES.iter().filter(|route| !is_ours_alone(route)) {
+        let sent = official.operations(route).into_iter().filter_map(|operation| operation.request.as_ref());
+        for shape in sent {
+            compared += 1;
+            official.compare_request(shape, described(&document, route), &in_short(route), &mut |words| {
+                found.insert(words.replace("POST {stack}/begin-update: .program.", "program: ."));
+            });
+        }
+    }
+    assert!(compared > 40, "{compared}");
+    let begins = |words: &str| UNREAD.iter().any(|(place, _)| words.starts_with(place));
+    let new: Vec<_> = found.iter().filter(|words| !begins(words)).collect();
+    assert!(new.is_empty(), "requests of the official client are not read whole: {new:#?}");
+    let is_gone = |place: &&str| !found.iter().any(|words| words.starts_with(*place));
+    let gone: Vec<_> = UNREAD.iter().map(|(place, _)| *place).filter(is_gone).collect();
+    assert!(gone.is_empty(), "these differences are no more: {gone:#?}");
+}
+
+/// All members of a schema, each as a body that has another kind there and nothing beside it, and as one without it.
+fn wrong_bodies(schema: &Value) -> Vec<(Value, Value)> {
+    let wrong = match schema["type"].as_str() {
+        None => return Vec::new(),
+        Some("object" | "array") => json!("a text"),
+        Some(_) => json!({}),
+    };
+    let mut bodies = vec![(wrong, Value::Null)];
+    let mut inside = |schema: &Value, wrap: &dyn Fn(Option<Value>) -> Value| {
+        for (wrong, right) in wrong_bodies(schema) {
+            let right = Some(right).filter(|right| !right.is_null());
+            bodies.push((wrap(Some(wrong)), wrap(right)));
+        }
+    };
+    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+        inside(schema, &|value| {
+            Value::Object(value.map(|value| (name.clone(), value)).into_iter().collect())
+        });
+    }
+    inside(&schema["items"], &|value| Value::Array(value.into_iter().collect()));
+    inside(&schema["additionalProperties"], &|value| {
+        Value::Object(value.map(|value| ("x".to_owned(), value)).into_iter().collect())
+    });
+    bodies
+}
+
+/// The document says nothing that is not so: what it calls a text is refused where it is none, in other words than where it is missing.
+#[tokio::test]
+async fn each_member_that_the_document_has_is_read() {
+    let app = TestApp::memory().await;
+    let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    for name in ["idle", "held"] {
+        let stack = json!({ "stackName": name });
+        app.post(&format!("/api/stacks/{ORG}/shapes"), &stack).send().await.expect(200);
+    }
+    let stack = format!("/api/stacks/{ORG}/shapes/held");
+    let begin = json!({ "updateKind": "update", "program": {} });
+    let begun = app.post(&format!("{stack}/begin-update"), &begin).send().await.expect(200);
+    let (update, token) = (begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap());
+    let (mut members, empty) = (0, json!({}));
+    for route in ROUTES.iter().filter(|route| !is_ours_alone(route)) {
+        let path = route.path.replace("{kind}/{update}", &format!("update/{update}"));
+        let stack = if route.path.contains("{update}") { "held" } else { "idle" };
+        let path = path.replace("{org}/{project}", &format!("{ORG}/shapes")).replace("{stack}", stack);
+        for (wrong, right) in wrong_bodies(described(&document, route)) {
+            let ask = async |body: &Value| {
+                let call = app.request(route.method.clone(), &path);
+                let call = if route.auth == Auth::UpdateToken { call.update_token(token) } else { call };
+                call.json(body).send().await
+            };
+            let refused = ask(&wrong).await;
+            assert_eq!(refused.status, 400, "{route:?} takes {wrong}: {}", refused.text());
+            let otherwise = ask(if right.is_null() { &empty } else { &right }).await;
+            assert_ne!(refused.text(), otherwise.text(), "{route:?} does not look at {wrong}");
+            members += 1;
+        }
+    }
+    assert!(members > 100, "{members}");
 }
 
 /// What a server answered with 200.

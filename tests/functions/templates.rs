@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -192,6 +193,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         "disableGeneratedAddress=true".to_owned(),
         "provisionedConcurrency=2".to_owned(),
         "sweepMemory=4096".to_owned(),
+        "logClass=STANDARD".to_owned(),
     ];
     let config = config.each_ref().map(String::as_str);
     for (stack, config) in [("defaults", &[][..]), ("choices", &config)] {
@@ -210,6 +212,11 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         let topics = inputs("throttles")["alarmActions"].as_array().map_or(0, Vec::len);
         assert_eq!(topics, usize::from(is_chosen));
         assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
+        assert_eq!(
+            inputs("logLog")["logGroupClass"],
+            if is_chosen { "STANDARD" } else { "INFREQUENT_ACCESS" }
+        );
+        assert_eq!(inputs("sweepLog")["logGroupClass"], Value::Null, "metrics are read from it");
     }
     for (number, (from, to)) in [
         ("memorySize: ${headMemory}", "memroySize: ${headMemory}"),
@@ -272,6 +279,54 @@ async fn functions_work_on_what_the_sam_template_makes() {
     assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }));
     journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
 }
+
+/// As LocalStack starts it, but that its `awslocal` is the AWS CLI for the stand-in.
+#[tokio::test]
+async fn the_init_script_makes_the_store_and_may_run_again() {
+    let stand_in = StandIn::of_this_process();
+    let folder = tempfile::tempdir().unwrap();
+    let awslocal = folder.path().join("awslocal");
+    let python = tools::aws_cli_python().display();
+    fs::write(
+        &awslocal,
+        format!("#!/bin/sh\nexec {python} -m awscli --endpoint-url {} \"$@\"\n", stand_in.url),
+    )
+    .unwrap();
+    fs::set_permissions(&awslocal, fs::Permissions::from_mode(0o755)).unwrap();
+    let name = || "statewright".to_owned();
+    let names = Names { table: name(), bucket: name(), key: "alias/statewright".to_owned() };
+    for _ in 0..2 {
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+        let ran = std::process::Command::new("bash")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../localstack/init/make-store.sh"))
+            .envs(stand_in.environment(&names))
+            .env("PATH", path)
+            .env("AWS_DEFAULT_REGION", "us-east-1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+        assert!(ran.status.success(), "{said}");
+    }
+    let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    let made: Vec<&str> =
+        done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
+    assert_eq!(made, [""; 0]);
+}
+
+/// What alarms and saved queries are made of, in the program and in the template.
+const ALARM: &[(&str, &str)] = &[
+    ("alarmDescription", "AlarmDescription"),
+    ("namespace", "Namespace"),
+    ("metricName", "MetricName"),
+    ("statistic", "Statistic"),
+    ("period", "Period"),
+    ("evaluationPeriods", "EvaluationPeriods"),
+    ("datapointsToAlarm", "DatapointsToAlarm"),
+    ("comparisonOperator", "ComparisonOperator"),
+    ("threshold", "Threshold"),
+    ("treatMissingData", "TreatMissingData"),
+];
+const QUERY: &[(&str, &str)] = &[("name", "Name"), ("queryString", "QueryString")];
 
 /// What is in both is the same in both.
 #[test]
@@ -339,6 +394,17 @@ fn the_pulumi_program_is_as_the_sam_template() {
         rules.iter().map(|rule| &rule["id"]).eq(lifecycle.iter().map(|rule| &rule["Id"])),
         "the bucket has other rules: {rules:?}"
     );
+    for (name, there) in sam["Resources"].as_object().unwrap() {
+        let properties: &[(&str, &str)] = match there["Type"].as_str() {
+            Some("AWS::CloudWatch::Alarm") => ALARM,
+            Some("AWS::Logs::QueryDefinition") => QUERY,
+            _ => continue,
+        };
+        for (here, there) in properties.iter().map(|(here, property)| (here, &there["Properties"][property]))
+        {
+            assert_eq!(&resource(&camel(name))[here], there, "{name}: {here}");
+        }
+    }
     let kept = ["table", "bucket", "key"];
     for name in kept {
         assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");
@@ -349,6 +415,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
 async fn the_openapi_document_has_the_routes_of_the_table() {
     let app = TestApp::memory().await;
     let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
+    assert_eq!(app.get("/api/openapi").anonymous().send().await.expect(200), document);
     let paths = document["paths"].as_object().unwrap();
     let described: BTreeSet<(String, String)> = paths
         .iter()

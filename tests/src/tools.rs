@@ -367,6 +367,8 @@ fn build(tool: &GoTool) -> Result<Ready, ToolError> {
 
 const AWS_STAND_IN: &str = "aws-stand-in";
 
+const AWS_CLI: &str = "aws-cli";
+
 const TEMPLATE_LINTERS: &str = "template-linters";
 
 /// The folder of what a tool in Python needs beside Python itself.
@@ -389,6 +391,15 @@ fn install_python(tool: &'static str) -> Result<Ready, ToolError> {
         let arguments = pip.iter().map(OsStr::new).chain([requirements.as_os_str()]);
         run_python(tool, &folder.join("bin").join("python"), &arguments.collect::<Vec<_>>()).map(drop)
     })
+}
+
+/// Python with the AWS CLI, which `-m awscli` is.
+///
+/// # Panics
+/// If it cannot be installed.
+pub fn aws_cli_python() -> &'static Path {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON.get_or_init(|| or_panic(install_python(AWS_CLI)).path.join("bin").join("python"))
 }
 
 /// What Python printed.
@@ -674,12 +685,11 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
     let watch = Stopwatch::start();
     let ready = aws_schema()?;
     report(AWS_SCHEMA, &ready, watch.elapsed().as_secs_f64());
-    let watch = Stopwatch::start();
-    let ready = install_python(AWS_STAND_IN)?;
-    report(AWS_STAND_IN, &ready, watch.elapsed().as_secs_f64());
-    let watch = Stopwatch::start();
-    let ready = install_python(TEMPLATE_LINTERS)?;
-    report(TEMPLATE_LINTERS, &ready, watch.elapsed().as_secs_f64());
+    for tool in [AWS_STAND_IN, AWS_CLI, TEMPLATE_LINTERS] {
+        let watch = Stopwatch::start();
+        let ready = install_python(tool)?;
+        report(tool, &ready, watch.elapsed().as_secs_f64());
+    }
     let clients: &[&GoTool] = &[
         &PULUMI,
         #[cfg(feature = "extended")]

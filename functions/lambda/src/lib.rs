@@ -226,9 +226,5 @@ async fn answer(router: Router, log: Log, request: Request) -> Result<Response, 
     if let Some(api::RequestId(id)) = request.extensions().get() {
         log.begin(id);
     }
-    let answer = router.oneshot(request).await?;
-    if answer.status().is_server_error() {
-        log.metrics(&[Metric::count("ServerErrors", 1)]);
-    }
-    Ok(answer)
+    router.oneshot(request).await
 }

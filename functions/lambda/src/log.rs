@@ -2,7 +2,8 @@
 //!
 //! A function serves one request at a time, so a line knows which one it belongs to and how many calls of services that took.
 //! Each byte is paid for, so a line does not say what its place says, nor what is as it nearly always is: a line without a level is
-//! of the level INFO, one with a `route` is of a request, and one with `cold` is of a process's first event.
+//! of the level INFO, one with a `route` is of a request, and one with `cold` is of a process's first event. A route is a method and a
+//! path, such as `PATCH {update}/journalentries`, and the stack of an update stands in the audit record of its begin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,8 +72,8 @@ impl Log {
         *current = Current { request_id: Some(request_id.to_owned()), calls_before, events };
     }
 
-    /// Adds to metrics, by CloudWatch's embedded format. They have no dimensions, since each value of one is another metric to
-    /// pay for.
+    /// Adds to metrics, by CloudWatch's embedded format, which is read from log groups of the standard class alone. They have no
+    /// dimensions, since each value of one is another metric to pay for.
     pub(crate) fn metrics(&self, metrics: &[Metric]) {
         let described: Vec<Value> =
             metrics.iter().map(|metric| json!({ "Name": metric.name, "Unit": metric.unit })).collect();
@@ -138,8 +139,15 @@ impl<S: Subscriber> Layer<S> for Log {
         event.record(&mut fields);
         let metadata = event.metadata();
         let is_information = *metadata.level() == Level::INFO;
-        if is_information && metadata.target() == "access" {
+        let is_of_request = metadata.target() == "access";
+        if is_of_request {
+            fields.join_method_and_route();
+        }
+        if is_information && is_of_request {
             UNTOLD_OF_REQUESTS.iter().for_each(|name| drop(fields.0.remove(name)));
+            if fields.0.contains_key("update") {
+                fields.0.remove("stack");
+            }
         } else {
             fields.0.insert("target", metadata.target().into());
         }
@@ -170,8 +178,28 @@ impl<S: Subscriber> Layer<S> for Log {
 /// own metrics tell.
 const UNTOLD_OF_REQUESTS: [&str; 5] = ["message", "http", "from", "request_bytes", "answer_bytes"];
 
+/// Where most paths begin, and what stands for it.
+const BEGINNINGS: [(&str, &str); 2] = [
+    ("/api/stacks/{org}/{project}/{stack}/{kind}/{update}", "{update}"),
+    ("/api/stacks/{org}/{project}/{stack}", "{stack}"),
+];
+
 #[derive(Default)]
 struct Fields(BTreeMap<&'static str, Value>);
+
+impl Fields {
+    fn join_method_and_route(&mut self) {
+        let (Some(Value::String(method)), Some(Value::String(path))) =
+            (self.0.remove("method"), self.0.remove("route"))
+        else {
+            return;
+        };
+        let shorter =
+            |(beginning, short): &(&str, &str)| Some(format!("{short}{}", path.strip_prefix(beginning)?));
+        let path = BEGINNINGS.iter().find_map(shorter).unwrap_or(path.clone());
+        self.0.insert("route", format!("{method} {path}").into());
+    }
+}
 
 impl Visit for Fields {
     /// Durations, to a tenth of a millisecond.
@@ -208,5 +236,29 @@ impl Visit for Fields {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.0.insert(field.name(), format!("{value:?}").into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_told_with_its_method_and_in_short() {
+        for (method, path, expected) in [
+            ("GET", "/api/user", "GET /api/user"),
+            ("GET", "/api/stacks/{org}/{project}/{stack}", "GET {stack}"),
+            ("POST", "/api/stacks/{org}/{project}/{stack}/batch-encrypt", "POST {stack}/batch-encrypt"),
+            (
+                "POST",
+                "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete",
+                "POST {update}/complete",
+            ),
+            ("BREW", "-", "BREW -"),
+        ] {
+            let mut fields = Fields(BTreeMap::from([("method", method.into()), ("route", path.into())]));
+            fields.join_method_and_route();
+            assert_eq!(fields.0, BTreeMap::from([("route", expected.into())]));
+        }
     }
 }

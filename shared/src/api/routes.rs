@@ -207,6 +207,7 @@ pub static ROUTES: &[Route] = routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
+    GET "/api/openapi" Nobody 0, Read openapi::document;
     GET "/api/openapi/pulumi-spec.json" Nobody 0, Read openapi::document;
     GET "/tfstate/{guid}" Run 0, Tfstate tfstate::get;
     POST "/tfstate/{guid}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";

@@ -3,6 +3,7 @@
 pub mod edges;
 mod few;
 pub mod pulumi;
+pub(crate) mod schema;
 pub mod tfstate;
 
 pub use few::Members;

@@ -4,8 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, json};
 use crate::api::routes::{Auth, ROUTES, Route};
+use crate::domain::saves;
+use crate::wire::pulumi::{
+    BatchDecrypt, BatchEncrypt, BeginUpdate, Checkpoint, Ciphertext, CompleteUpdate, CreateStack,
+    CreateUpdate, EngineEvent, EventBatch, Plaintext, RenameStack, RenewLease, StartUpdate, TransferStack,
+};
+use crate::wire::tfstate::{LockInfo, NewLabelPolicy, NewState, SchemasEdit, StateEdit, WithReason};
+use crate::wire::{Members, edges, schema};
 
-/// The document, at the path where Pulumi's own service has its own.
+/// The document, also at the path where Pulumi's own service has its own.
 pub(crate) async fn document() -> Answer {
     json(&all(ROUTES))
 }
@@ -61,8 +68,81 @@ fn operation(route: &Route) -> Value {
         },
     });
     if route.body_bytes_max > 0 {
-        let any = json!({ "schema": {} });
-        operation["requestBody"] = json!({ "content": { "application/json": any } });
+        let body = json!({ "schema": body(route) });
+        operation["requestBody"] = json!({ "content": { "application/json": body } });
     }
     operation
+}
+
+/// What is read of a route's body: `{}` where it is kept as it comes, or nothing is made of it.
+///
+/// `tests/functions/shapes.rs` holds the server to it, and compares it with what the official client sends.
+fn body(route: &Route) -> Value {
+    let path = route.path;
+    let split = |owner: &&'static str| Some((*owner, path.strip_prefix(*owner)?));
+    match OWNERS.iter().find_map(split).unwrap_or((path, "")) {
+        ("/api/stacks/{org}/{project}", "") => schema::of::<CreateStack<'_>>(),
+        (STACK, "/tags") => schema::of::<Option<Members<String>>>(),
+        (STACK, "/rename") => schema::of::<RenameStack>(),
+        (STACK, "/transfer") => schema::of::<TransferStack>(),
+        (STACK, "/encrypt") => schema::of::<Plaintext>(),
+        (STACK, "/decrypt") => schema::of::<Ciphertext>(),
+        (STACK, "/batch-encrypt") => schema::of::<BatchEncrypt>(),
+        (STACK, "/batch-decrypt") => schema::of::<BatchDecrypt>(),
+        (STACK, "/import") | (UPDATE, "/checkpoint") => schema::of::<Checkpoint<'_>>(),
+        (STACK, "/update" | "/preview" | "/refresh" | "/destroy") => schema::of::<CreateUpdate>(),
+        (STACK, "/begin-update") => schema::of::<BeginUpdate>(),
+        (UPDATE, "") => schema::of::<StartUpdate>(),
+        (UPDATE, "/renew_lease") => schema::of::<RenewLease>(),
+        (UPDATE, "/complete") => schema::of::<CompleteUpdate>(),
+        (UPDATE, "/journalentries") => journal_entries(),
+        (UPDATE, "/checkpointverbatim") => schema::of::<saves::Whole<'_>>(),
+        (UPDATE, "/checkpointdelta") => schema::of::<saves::Delta<'_>>(),
+        (UPDATE, "/events") => schema::of::<EngineEvent>(),
+        (UPDATE, "/events/batch") => schema::of::<EventBatch>(),
+        (_, "") if path.starts_with("/tfstate/") && path.ends_with("/lock") => schema::of::<LockInfo>(),
+        (ORGANIZATION, "/tfstates") => schema::of::<NewState>(),
+        (ORGANIZATION, "/tfstate-policy") => schema::of::<NewLabelPolicy>(),
+        (ORGANIZATION, "/tfstate-edges") => schema::of::<edges::NewEdge>(),
+        (ORGANIZATION, "/tfstate-edges/{edge}") => schema::of::<edges::EdgeEdit>(),
+        (STATE, "") => schema::of::<StateEdit>(),
+        (STATE, "/schemas") => schema::of::<SchemasEdit>(),
+        (STATE, "/lock") => schema::of::<WithReason>(),
+        _ => json!({}),
+    }
+}
+
+const UPDATE: &str = "/api/stacks/{org}/{project}/{stack}/{kind}/{update}";
+const STACK: &str = "/api/stacks/{org}/{project}/{stack}";
+const ORGANIZATION: &str = "/api/orgs/{org}";
+const STATE: &str = "/api/tfstates/{guid}";
+
+/// What routes are about; the longer ones first.
+const OWNERS: [&str; 4] = [UPDATE, STACK, ORGANIZATION, STATE];
+
+/// Members as [`journal`](crate::journal) reads them. What is an object here is read further, and kept as it comes.
+fn journal_entries() -> Value {
+    let kinds = [
+        ("integer", "version kind sequenceID operationID removeOld removeNew deleteOld deleteNew"),
+        ("integer", "pendingReplacementOld pendingReplacementNew"),
+        ("boolean", "isRefresh requiresByteString"),
+        ("string", "extensionRef"),
+        ("object", "state operation secretsProvider newSnapshot extension"),
+        ("array", "snippets layout states baseStatePatches newStatePatches"),
+    ];
+    let members = kinds.into_iter().flat_map(|(kind, names)| names.split(' ').map(move |name| (name, kind)));
+    let members: Map<String, Value> = members
+        .map(|(name, kind)| {
+            let mut member = json!({ "type": kind, "nullable": true });
+            match kind {
+                "object" => member["additionalProperties"] = json!({}),
+                "array" => member["items"] = json!({}),
+                _ => {}
+            }
+            (name.to_owned(), member)
+        })
+        .collect();
+    let entry = json!({ "type": "object", "properties": members });
+    let entries = json!({ "type": "array", "nullable": true, "items": entry });
+    json!({ "type": "object", "properties": { "entries": entries } })
 }
