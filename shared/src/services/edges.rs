@@ -54,6 +54,11 @@ pub struct Edge {
     pub created_by: Login,
 }
 
+/// Reads an edge's item.
+pub(super) fn read(item: &Item) -> Result<Edge, Error> {
+    Edge::read(item)
+}
+
 impl Edge {
     fn read(item: &Item) -> Result<Self, Error> {
         let broken = || Error::Broken(format!("{:?} is not the key of an edge", item.key.sort));
