@@ -63,8 +63,12 @@ async fn a_state_is_made_applied_compared_and_restored(client: Client) {
     assert_eq!(diff.stdout, "+ terraform_data.b\n");
     let pulled = cli.statewright(["state", "pull"]).await.assert_success();
     assert_eq!(pulled.json(), text(&app, "net").await.expect(200));
-    let output = cli.statewright(["state", "outputs", "o"]).await.assert_success();
-    assert_eq!(output.stdout, "naïve 🦀\n");
+    for arguments in
+        [&["--output", "o"][..], &["net", "-o", "o"], &["-o", "o", &format!("{ORG}/net/default")]]
+    {
+        let output = cli.statewright(["state", "outputs"].iter().chain(arguments)).await.assert_success();
+        assert_eq!(output.stdout, "naïve 🦀\n", "{arguments:?}");
+    }
     let restored = document(&cli, &["state", "restore", "--version", "1"]).await;
     assert_eq!(restored["version"], 3);
     let applied = cli.statewright(TF_APPLY).await.assert_success();
