@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
 
-use crate::support::{self, APPLY, Client, ONE, Running, SLOW, TerraformCli, go, shown, text, versions};
+use crate::support::{
+    self, APPLY, Client, ONE, Output, Running, SLOW, TerraformCli, go, shown, text, versions,
+};
 
 journeys! {
     a_state_is_made_applied_compared_and_restored
@@ -20,6 +22,8 @@ journeys! {
     an_import_keeps_serial_and_lineage
     a_refused_write_is_looked_up_and_restored
     no_file_has_the_token
+    a_state_moves_away_with_the_token_of_where_it_was
+    a_token_goes_to_no_other_server
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
@@ -310,6 +314,85 @@ async fn a_refused_write_is_looked_up_and_restored(client: Client) {
     let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
     assert!(plan.stdout.contains("No changes"), "{plan}");
     assert_eq!(versions(&app).await[0]["source"], "promoted");
+}
+
+const MOVE: [&str; 5] = ["tf", "--", "init", "-migrate-state", "-force-copy"];
+
+async fn a_state_moves_away_with_the_token_of_where_it_was(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let unmoved = async |what: &str| {
+        let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+        assert!(plan.stdout.contains("No changes"), "{what}: {plan}");
+    };
+    // To another address of the same server, which its folder is linked to.
+    create(&app, &cli, "web", &["--init", "--force"]).await;
+    cli.statewright(MOVE).await.assert_success();
+    unmoved("to another state").await;
+    let moved = text(&app, "web").await.expect(200);
+    assert_eq!(moved["resources"], text(&app, "net").await.expect(200)["resources"]);
+    // Into a file, as a configuration says that still has its link.
+    cli.write("backend.tf", "terraform {\n  backend \"local\" {}\n}\n");
+    // It is not told from a mistake, unless it is said.
+    let refused = cli.statewright(["tf", "--", "init"]).await.assert_failure();
+    assert!(refused.stderr.contains("-migrate-state"), "{refused}");
+    let into_file = cli.statewright(MOVE).await.assert_success();
+    assert!(!into_file.stderr.contains("note:"), "{into_file}");
+    unmoved("into a file").await;
+    let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
+    assert_eq!(local["resources"], moved["resources"]);
+    assert!(!holds(&cli.project_dir().join(".terraform/terraform.tfstate"), &app.token));
+    // And back, and into a file once more, by nothing that says where.
+    cli.statewright(["state", "init", "net", "--force"]).await.assert_success();
+    cli.statewright(MOVE).await.assert_success();
+    unmoved("back").await;
+    for file in ["backend.tf", ".statewright.json", "terraform.tfstate"] {
+        fs::remove_file(cli.project_dir().join(file)).unwrap();
+    }
+    cli.statewright(MOVE).await.assert_success();
+    let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
+    assert_eq!(local["resources"], moved["resources"]);
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+}
+
+async fn a_token_goes_to_no_other_server(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let other = TestApp::embedded().await;
+    let refused_by = |output: Output, what: &str, words: &str| {
+        let said = format!("{what} leads to another server than {words}, so no token is passed on");
+        assert!(output.stderr.contains(&said), "{said}: {output}");
+        assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
+    };
+    // A lock elsewhere gets what the state gets.
+    let here = cli.read("backend.tf");
+    let astray = here
+        .replace(&format!("unlock_address = \"{}", app.url), &format!("unlock_address = \"{}", other.url));
+    assert_ne!(here, astray);
+    cli.write("backend.tf", &astray);
+    let init = cli.statewright(["tf", "--", "init", "-reconfigure"]).await;
+    refused_by(init, "unlock_address in backend.tf", &app.url);
+    // A server before this one is asked with the same password.
+    let known = cli.clone().env("STATEWRIGHT_URL", &other.url).env("STATEWRIGHT_TOKEN", &other.token);
+    cli.write("backend.tf", &here.replace(&app.url, &other.url));
+    refused_by(
+        known.statewright(MOVE).await,
+        "the backend that this folder was initialised with",
+        &other.url,
+    );
+    // It is forgotten where somebody says so.
+    let new = json!({ "project": "net", "id": shown(&app).await["id"] });
+    other.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    known.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
+    known.statewright(TF_APPLY).await.assert_success();
+    // What a client was initialised with is what it asks, whatever the configuration says of its hash.
+    let kept = ".terraform/terraform.tfstate";
+    cli.write(kept, &cli.read(kept).replace(&other.url, &app.url));
+    refused_by(
+        known.statewright(["tf", "--", "plan"]).await,
+        "the backend that this folder was initialised with",
+        &other.url,
+    );
 }
 
 async fn no_file_has_the_token(client: Client) {

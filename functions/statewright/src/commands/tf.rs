@@ -19,10 +19,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::EndsWith;
 use super::state::wire::State;
-use crate::client::{At, Client, StateRef, WhichState};
+use crate::client::{At, Client, Linked, StateRef, WhichState};
 use crate::hcl::{self, PASSING_FILE};
 use crate::managed::{self, Found};
 use crate::output::Output;
+use crate::recorded::Recorded;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tf {
@@ -74,7 +75,7 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
 struct Prepared {
     client: Client,
     state: Option<StateRef>,
-    /// Whether its backend is one of the server that the token is for.
+    /// Whether all that the client asks is of the server that the token is for.
     takes_token: bool,
     passing: Option<Passing>,
 }
@@ -82,55 +83,130 @@ struct Prepared {
 /// Finds out which state the run is about, and gives the folder a backend if it has none. `None` if the run is about no state,
 /// or about one that is kept elsewhere.
 async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
-    let word =
-        tf.arguments.iter().filter_map(|argument| argument.to_str()).find(|word| !word.starts_with('-'));
+    let mut words = tf.arguments.iter().filter_map(|argument| argument.to_str());
+    let word = words.find(|word| !word.starts_with('-'));
     if word.is_none_or(|word| WITHOUT_STATE.contains(&word)) {
         return Ok(None);
     }
+    let is_init = word == Some("init");
+    // The one before is asked too, with the same credentials, unless it keeps its own or is to be forgotten.
+    let is_forgotten = is_init && words.any(|option| option.trim_start_matches('-') == "reconfigure");
+    let before = Recorded::of(folder).filter(|before| !before.has_password && !is_forgotten);
     let passing = folder.join(PASSING_FILE);
     let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
     let backend = hcl::backends(folder)?.into_iter().find(|backend| !(is_ours && backend.file == passing));
-    let Some(backend) = backend else {
-        let client = Client::open_in(&tf.at, folder)?;
-        let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
-        let (id, address) = state.identity()?;
-        let text = hcl::passing_backend(client.server(), id, &address);
-        let passing = Some(Passing::lay(passing, &text)?);
-        return Ok(Some(Prepared { client, state: Some(StateRef::Id(id)), takes_token: true, passing }));
-    };
-    let file = backend.file.file_name().unwrap_or_default().display();
-    if backend.kind != "http" {
+    let is_named = tf.which.state.is_some();
+    match backend {
+        Some(backend) if backend.kind == "http" => {
+            let file = backend.file.file_name().unwrap_or_default().display();
+            if is_named {
+                bail!("{file} says which state this configuration has, so -s cannot say it too");
+            }
+            // A backend that somebody wrote by hand tells its server as well as a link does.
+            let leads = backend.addresses.iter().map(|it| {
+                let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
+                (format!("{} in {file}", it.setting), it.text.as_deref().filter(is_state))
+            });
+            let address = match backend.addresses.iter().find(|it| it.setting == "address") {
+                Some(set) => set.text.as_deref(),
+                None => before.as_ref().and_then(Recorded::address),
+            };
+            let state = address.and_then(place).map(|(_, state)| state);
+            let open = |of_folder: Option<&ServerUrl>| Client::open_at(&tf.at, of_folder, folder);
+            passed_on(leads.collect(), before.as_ref(), state, open, out)
+        }
+        Some(backend) => {
+            let moved =
+                before.filter(|_| is_init).map(|before| moves_away(tf, &before, folder, out)).transpose()?;
+            if moved.is_none() {
+                let file = backend.file.file_name().unwrap_or_default().display();
+                let kind = &backend.kind;
+                out.note(format_args!(
+                    "note: {file} keeps the state elsewhere ({kind}), so no token is passed on"
+                ));
+            }
+            Ok(moved.flatten())
+        }
+        // Its backend was taken out, and so was its link: the state goes into a file.
+        None if is_init && !is_named && before.is_some() && Linked::find(folder)?.is_none() => {
+            Ok(before.map(|before| moves_away(tf, &before, folder, out)).transpose()?.flatten())
+        }
+        None => {
+            let client = Client::open_in(&tf.at, folder)?;
+            let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
+            let (id, address) = state.identity()?;
+            let text = hcl::passing_backend(client.server(), id, &address);
+            let laid = Passing::lay(passing, &text)?;
+            let prepared =
+                passed_on(Vec::new(), before.as_ref(), Some(StateRef::Id(id)), |_| Ok(client), out)?;
+            Ok(prepared.map(|prepared| Prepared { passing: Some(laid), ..prepared }))
+        }
+    }
+}
+
+/// A client moves a state from a server to something else.
+fn moves_away(tf: &Tf, before: &Recorded, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
+    let state = before.address().and_then(place).map(|(_, state)| state);
+    let open = |of_folder: Option<&ServerUrl>| Client::open_at(&tf.at, of_folder, folder);
+    passed_on(Vec::new(), Some(before), state, open, out)
+}
+
+/// Passes the token on if all that is asked is of the server that it is for. What is not written out in the configuration comes
+/// from the environment or from an option, as the caller wants it. `None` if nothing of it leads to a server of this kind.
+fn passed_on<'a>(
+    mut leads: Vec<(String, Option<&'a str>)>,
+    before: Option<&'a Recorded>,
+    state: Option<StateRef>,
+    open: impl FnOnce(Option<&ServerUrl>) -> anyhow::Result<Client>,
+    out: Output,
+) -> anyhow::Result<Option<Prepared>> {
+    let of_before = before.into_iter().flat_map(|before| &before.addresses);
+    leads.extend(of_before.map(|address| (KEPT.to_owned(), Some(address.as_str()))));
+    let servers: Vec<Option<ServerUrl>> = leads.iter().map(|(_, address)| server_of((*address)?)).collect();
+    if let Some((what, _)) =
+        leads.iter().zip(&servers).find(|(_, server)| server.is_none()).map(|(lead, _)| lead)
+    {
         out.note(format_args!(
-            "note: {file} keeps the state elsewhere ({}), so no token is passed on",
-            backend.kind
+            "note: {what} leads to no server of this kind, so no token is passed on{}",
+            way_on(what)
         ));
         return Ok(None);
     }
-    if tf.which.state.is_some() {
-        bail!("{file} says which state this configuration has, so -s cannot say it too");
-    }
-    // A backend that somebody wrote by hand tells its server as well as a link does.
-    let place = backend.address.as_deref().and_then(place);
-    if backend.address.is_some() && place.is_none() {
-        out.note(format_args!("note: {file} leads to no server of this kind, so no token is passed on"));
-        return Ok(None);
-    }
-    let client = Client::open_at(&tf.at, place.as_ref().map(|(server, _)| server), folder)?;
-    // One that is not written out comes from the environment or from an option, as the caller wants it.
-    let takes_token = place.as_ref().is_none_or(|(server, _)| server == client.server());
-    if !takes_token {
+    let client = open(servers.iter().flatten().next())?;
+    let other = leads.iter().zip(&servers).find(|(_, server)| server.as_ref() != Some(client.server()));
+    if let Some(((what, _), _)) = other {
         out.note(format_args!(
-            "note: {file} leads to another server than {}, so no token is passed on",
-            client.server()
+            "note: {what} leads to another server than {}, so no token is passed on{}",
+            client.server(),
+            way_on(what)
         ));
     }
-    let state = place.filter(|_| takes_token).map(|(_, state)| state);
-    Ok(Some(Prepared { client, state, takes_token, passing: None }))
+    let takes_token = other.is_none();
+    Ok(Some(Prepared { client, state: state.filter(|_| takes_token), takes_token, passing: None }))
+}
+
+/// What a client was initialised with, in words.
+const KEPT: &str = "the backend that this folder was initialised with";
+
+/// A client has one password for the backend before and the one that it moves to.
+fn way_on(what: &str) -> &'static str {
+    if what == KEPT {
+        "\n  move the state into a file first (`backend \"local\" {}`) with that server's own password in TF_HTTP_PASSWORD, and \
+         from there on; or forget that backend with -reconfigure"
+    } else {
+        ""
+    }
+}
+
+/// The server of an address below it.
+fn server_of(address: &str) -> Option<ServerUrl> {
+    let (server, _) = address.split_once("/tfstate/")?;
+    ServerUrl::parse(server).ok()
 }
 
 /// The server and the state of a backend's address.
 fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
-    let (server, state) = address.split_once("/tfstate/")?;
+    let (_, state) = address.split_once("/tfstate/")?;
     let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
     let state = match parts[..] {
         [id] => StateRef::parse(id).ok().filter(|state| matches!(state, StateRef::Id(_)))?,
@@ -138,7 +214,7 @@ fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
         [org, project, state] => StateRef::parse(&format!("{org}/{project}/{state}")).ok()?,
         _ => return None,
     };
-    Some((ServerUrl::parse(server).ok()?, state))
+    Some((server_of(address)?, state))
 }
 
 /// The folder of the configuration.
