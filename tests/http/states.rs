@@ -389,6 +389,7 @@ async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_
         ("DELETE", "/lock"),
         ("UNLOCK", "/unlock"),
         ("GET", "/outputs"),
+        ("DELETE", ""),
     ];
     for (method, tail) in calls {
         let mut body = text(9, &[]);
@@ -449,7 +450,6 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     for (method, tail, allowed) in [
-        ("DELETE", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
         ("OPTIONS", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
         ("GET", "/lock", "LOCK, POST, PUT, UNLOCK, DELETE"),
         ("LOCK", "/unlock", "UNLOCK, POST, PUT, DELETE"),
@@ -459,6 +459,36 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
         answer.refused(405);
         assert_eq!(answer.headers["allow"], allowed);
     }
+}
+
+#[tokio::test]
+async fn a_client_removes_a_state_only_where_its_policy_says_so_and_it_can_come_back() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let delete = async |path: &str| app.request(Method::DELETE, path).send().await;
+    let refused = async |answer: Answer| {
+        answer.refused(405);
+        assert_eq!(answer.headers["allow"], "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK");
+    };
+    refused(delete(&net.path).await).await;
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    refused(delete(&net.path).await).await;
+    app.request(Method::DELETE, &net.path).anonymous().send().await.refused(401);
+    net.policy(&json!({ "deleteAllowed": true })).await;
+    // What would be forgotten by that, or is at work, stays.
+    let words = delete(&net.path).await.refused(409);
+    assert!(words.contains("resource"), "{words}");
+    net.write(&text(2, &[]), None).await.expect(200);
+    net.lock("run").await.expect(200);
+    delete(&net.path).await.refused(423);
+    net.unlock("run").await.expect(200);
+    let id = net.shown().await["id"].as_str().unwrap().to_owned();
+    delete(&format!("{}/", net.path)).await.expect(200);
+    assert_eq!(net.read().await.status, 204);
+    assert_eq!(delete(&format!("/tfstate/{id}")).await.status, 403);
+    app.post(&format!("/api/tfstates/{id}/undelete"), &Value::Null).send().await.expect(200);
+    assert_eq!(net.read().await.expect(200), text(2, &[]));
+    assert_eq!(net.versions().await.len(), 2);
 }
 
 /// I8: a mistyped address is no state that is empty.

@@ -265,6 +265,28 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
 }
 
 #[tokio::test]
+async fn a_policy_is_changed_by_what_is_said_and_keeps_the_rest() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let shown =
+        async |arguments: &[&str]| told(&app, home.path(), &[&["state", "policy"], arguments].concat()).await;
+    assert_eq!(shown(&[]).await, format!("{ORG}/net/default demands nothing of its writers\n"));
+    shown(&["--locks-required", "true", "--lock-expires-after", "12h"]).await;
+    let said = shown(&["net", "--delete-allowed", "true", "--strict", "true"]).await;
+    let expected = ["deleteAllowed", "lockExpiresAfterSeconds 43200", "locksRequired", "strict"].join(", ");
+    assert_eq!(said, format!("{ORG}/net/default: {expected}\n"));
+    let delete = app.request(reqwest::Method::DELETE, &format!("/tfstate/{ORG}/net"));
+    delete.send().await.expect(200);
+    told(&app, home.path(), &["state", "undelete"]).await;
+    let said =
+        shown(&["--locks-required", "false", "--lock-expires-after", "never", "--strict", "false"]).await;
+    assert_eq!(said, format!("{ORG}/net/default: deleteAllowed\n"));
+    let wrong =
+        output(&mut of_user(&app, home.path(), &["state", "policy", "--lock-expires-after", "soon"])).await;
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("12h"), "{wrong:?}");
+}
+
+#[tokio::test]
 async fn outputs_are_shown_of_whatever_is_named_as_elsewhere() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net/prod"]).await;

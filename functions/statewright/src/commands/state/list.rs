@@ -71,10 +71,10 @@ impl Line {
 
     fn depends_on(&self) -> String {
         let names = self.depends_on.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(" ");
-        match self.depends_on.len() {
-            0 => "-".to_owned(),
-            ..=NAMES_SHOWN_MAX => names,
-            count => format!("{names} and {} more", count - NAMES_SHOWN_MAX),
+        match self.depends_on.len().saturating_sub(NAMES_SHOWN_MAX) {
+            0 if names.is_empty() => "-".to_owned(),
+            0 => names,
+            more => format!("{names} and {more} more"),
         }
     }
 }

@@ -70,7 +70,7 @@ fn in_words(state: &State, server: &str) -> String {
 }
 
 /// What a policy demands, by its names.
-fn policy(policy: &Value) -> String {
+pub(super) fn policy(policy: &Value) -> String {
     let member = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => Some(name.clone()),
         Value::Bool(false) | Value::Null => None,
