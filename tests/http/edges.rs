@@ -564,6 +564,12 @@ async fn a_list_says_how_states_stand_where_it_is_asked() {
             r#""web" "potentially-stale" ["db/default"]"#,
         ]
     );
+    let alone = app.get(&format!("{path}/web/default?status=true")).send().await.expect(200);
+    assert_eq!(
+        (&alone["status"], &alone["dependsOn"]),
+        (&json!("potentially-stale"), &json!(["db/default"]))
+    );
+    assert_eq!(app.get(&format!("{path}/web/default")).send().await.expect(200).get("status"), None);
     // Only those of the page are looked at, with what lies up from them.
     let one = app.get(&format!("{path}?status=true&project=web")).send().await.expect(200);
     assert_eq!(one["states"], json!([listed["states"][3]]));

@@ -324,6 +324,8 @@ async fn a_list_shows_how_states_stand_to_what_they_read() {
     assert_eq!(row("STATE")[8..], ["STATUS", "DEPENDS", "ON", "LABELS"], "{listed}");
     assert_eq!(row("net/default")[8..], ["clean", "-"], "{listed}");
     assert_eq!(row("web/default")[8..], ["stale", "net/default"], "{listed}");
+    let shown = told(&app, home.path(), &["state", "get", "web"]).await;
+    assert!(shown.contains("\nstatus     stale\ndepends on net/default\n"), "{shown}");
 }
 
 #[tokio::test]

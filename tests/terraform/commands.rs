@@ -14,6 +14,7 @@ journeys! {
     a_state_is_made_applied_compared_and_restored
     a_folder_without_a_backend_has_one_while_its_client_runs
     two_folders_have_two_states_and_a_folder_below_has_its_parents
+    one_configuration_has_a_state_for_each_workspace
     a_state_is_locked_and_unlocked_by_hand
     a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do
     an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind
@@ -139,6 +140,36 @@ async fn two_folders_have_two_states_and_a_folder_below_has_its_parents(client: 
     above.statewright(["tf", "--", "-chdir=infra", "init"]).await.assert_success();
     let plan = above.statewright(["tf", "--", "-chdir=infra", "plan", "-detailed-exitcode"]).await;
     assert_eq!(plan.code, Some(0), "the state of the first: {plan}");
+}
+
+async fn one_configuration_has_a_state_for_each_workspace(client: Client) {
+    const BY_NAME: &str = "variable \"env\" {\n  type = string\n}\n\
+                           output \"env\" {\n  value = var.env\n}\n";
+    let app = TestApp::embedded().await;
+    let cli = user(&app, client, BY_NAME).env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
+    // What a workspace is for other backends: a state of the project, with a data folder of its own.
+    for env in ["dev", "prod"] {
+        let named = format!("net/{env}");
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "net", "state": env }))
+            .send()
+            .await
+            .expect(200);
+        let cli = cli.clone().env("TF_DATA_DIR", format!(".terraform-{env}")).env("TF_VAR_env", env);
+        cli.statewright(["tf", "-s", &named, "--", "init"]).await.assert_success();
+        cli.statewright(["tf", "-s", &named, "--", "apply", "-auto-approve"]).await.assert_success();
+    }
+    for env in ["dev", "prod"] {
+        let named = format!("net/{env}");
+        let output = cli.statewright(["state", "outputs", &named, "-o", "env"]).await.assert_success();
+        assert_eq!(output.stdout, format!("{env}\n"));
+        let cli = cli.clone().env("TF_DATA_DIR", format!(".terraform-{env}")).env("TF_VAR_env", env);
+        cli.statewright(["tf", "-s", &named, "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    }
+    let listed = document(&cli, &["state", "list", "--project", "net"]).await;
+    assert_eq!(listed["states"].as_array().unwrap().len(), 2);
+    // One that belongs to the other is not taken for it.
+    let mistaken = cli.env("TF_DATA_DIR", ".terraform-dev").env("TF_VAR_env", "prod");
+    mistaken.statewright(["tf", "-s", "net/prod", "--", "plan"]).await.assert_failure();
 }
 
 async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {

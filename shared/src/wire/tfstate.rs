@@ -178,11 +178,11 @@ pub struct StateSummary {
     pub standing: Option<StateStanding>,
 }
 
-/// How a state of a list stands to what it reads of others.
+/// How a state stands to what it reads of others.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateStanding {
-    /// `clean`, `stale` or `potentially-stale`; null where so many states lie up from those of the page that this cannot be told.
+    /// `clean`, `stale` or `potentially-stale`; null where so many states lie up from those that are shown that this cannot be told.
     pub status: Option<&'static str>,
     /// The states whose outputs it reads, as `project/state`, or by id where nothing else is left of one.
     pub depends_on: Vec<String>,
@@ -454,6 +454,9 @@ pub struct State {
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
     pub path: String,
+    /// How it stands to what it reads, where that was asked for.
+    #[serde(flatten)]
+    pub standing: Option<StateStanding>,
 }
 
 impl State {
@@ -474,6 +477,7 @@ impl State {
             labels: head.labels,
             outputs: Vec::new(),
             lock,
+            standing: None,
         }
     }
 }

@@ -221,8 +221,13 @@ fn parse_id(id: &str) -> Result<StateId, Error> {
     StateId::parse(id).ok_or_else(|| Error::Invalid("a state's id is a UUID in lower case".to_owned()))
 }
 
-/// A state, by its id or by its name.
-pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+/// A state, by its id or by its name; with how it stands to what it reads, if that is asked for.
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    Query(query): Parameters,
+) -> Answer {
     // An organization that the caller may not see answers as everywhere.
     if let Place::Name(address) = &place {
         caller.check_org(&address.org)?;
@@ -230,7 +235,14 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place)
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
     let outputs = state_schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
-    json(&WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) })
+    let standing = match query.get("status").is_some_and(|status| status == "true") {
+        true => {
+            let org = &found.head.value.address.org;
+            staleness::of_page(&app, &caller, org, &[found.id]).await?.remove(&found.id).map(shown_standing)
+        }
+        false => None,
+    };
+    json(&WireState { outputs, standing, ..WireState::of(found.id.to_string(), found.head.value, lock) })
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
