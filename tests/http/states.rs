@@ -114,6 +114,80 @@ pub(crate) async fn with_settings(settings: Settings) -> TestApp {
     TestApp::memory_with_settings(ledger, Arc::new(MemoryBlobs::new()), Arc::new(keys), ids, settings).await
 }
 
+/// A client tells its user nothing but the status, and tries nothing of this again.
+#[tokio::test]
+async fn what_is_no_lock_and_what_is_no_state_is_a_400_and_leaves_nothing() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let send = async |method: &str, body: &str| {
+        app.request(verb(method), &net.path).raw(body.as_bytes().to_vec()).send().await
+    };
+    for body in ["", "{", "[]", "null", "{}", r#"{"ID":""}"#, r#"{"ID":7}"#, "\u{feff}{\"ID\":\"a\"}"] {
+        send("LOCK", body).await.refused(400);
+    }
+    for body in
+        ["", "{", "[]", "null", "{}", r#"{"serial":"1"}"#, r#"{"serial":-1,"lineage":"a"}"#, "no json"]
+    {
+        send("POST", body).await.refused(400);
+    }
+    for body in ["{", "[]", r#"{"ID":7}"#] {
+        send("UNLOCK", body).await.refused(400);
+    }
+    assert_eq!(net.read().await.status, 204);
+    let states = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
+    assert_eq!(states["states"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_warns_from_10_mib_and_takes_what_is_longer() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let padded = |serial: u64, bytes: usize| {
+        let mut text = text(serial, &[]);
+        text["padding"] = "".into();
+        let rest = bytes - text.to_string().len();
+        text["padding"] = "x".repeat(rest).into();
+        text
+    };
+    let warning = "x-statewright-state-size-warning";
+    for (serial, bytes, warned) in [(1, (10 << 20) - 1, false), (2, 10 << 20, true)] {
+        let answer = net.write(&padded(serial, bytes), None).await;
+        answer.expect(200);
+        assert_eq!(answer.headers.contains_key(warning), warned, "{bytes}");
+    }
+    net.lock("run").await.expect(200);
+    assert_eq!(net.versions().await[0]["bytes"], 10 << 20);
+}
+
+/// A client whose upload is broken off sends it twice more, and then says no word of why.
+#[tokio::test]
+async fn a_state_that_is_too_long_is_read_to_its_end_before_it_is_refused() {
+    let states = StateLimits { bytes_max: 10_000, ..StateLimits::SERVER };
+    let app = with_settings(Settings { states, ..Settings::default() }).await;
+    let net = Net::new(&app);
+    let body = vec![b'x'; 8 << 20];
+    let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+    let request = format!(
+        "POST {} HTTP/1.1\r\nHost: statewright\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\
+         Content-Type: application/json\r\n\r\n",
+        net.path,
+        app.token,
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    // Nothing is read meanwhile, as by a client that is busy sending.
+    socket.write_all(&body).await.expect("all of it is taken");
+    let mut answer = vec![0; 12];
+    socket.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), "HTTP/1.1 413");
+    // The connection is good for the next request.
+    let head = format!("HEAD {} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\n\r\n", net.path);
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut rest = Vec::new();
+    socket.read_to_end(&mut rest).await.unwrap();
+    assert!(String::from_utf8_lossy(&rest).contains("HTTP/1.1 401"));
+}
+
 /// What a state may lie in: memory, a folder, and AWS behind two processes.
 async fn every_store() -> [TestApp; 3] {
     [TestApp::memory().await, TestApp::embedded().await, TestApp::on(Backend::Aws).await]
