@@ -416,6 +416,12 @@ async fn a_token_goes_to_no_other_server(client: Client) {
     other.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
     known.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
     known.statewright(TF_APPLY).await.assert_success();
+    // Nor does one without a backend, which is given one for the time.
+    fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
+    let back = cli.statewright(MOVE).await;
+    refused_by(back, "the backend that this folder was initialised with", &app.url);
+    assert!(!cli.project_dir().join("statewright_backend.tf").exists());
+    cli.write("backend.tf", &here.replace(&app.url, &other.url));
     // What a client was initialised with is what it asks, whatever the configuration says of its hash.
     let kept = ".terraform/terraform.tfstate";
     cli.write(kept, &cli.read(kept).replace(&other.url, &app.url));

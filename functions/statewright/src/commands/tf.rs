@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::EndsWith;
 use super::state::wire::State;
 use crate::client::{At, Client, Linked, StateRef, WhichState};
-use crate::hcl::{self, PASSING_FILE};
+use crate::hcl::{self, Backend, PASSING_FILE};
 use crate::managed::{self, Found};
 use crate::output::Output;
 use crate::recorded::Recorded;
@@ -89,114 +89,134 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
         return Ok(None);
     }
     let is_init = word == Some("init");
+    let is_forgotten = is_init
+        && words.any(|option| matches!(option.trim_start_matches('-'), "reconfigure" | "reconfigure=true"));
     // The one before is asked too, with the same credentials, unless it keeps its own or is to be forgotten.
-    let is_forgotten = is_init && words.any(|option| option.trim_start_matches('-') == "reconfigure");
     let before = Recorded::of(folder).filter(|before| !before.has_password && !is_forgotten);
     let passing = folder.join(PASSING_FILE);
     let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
     let backend = hcl::backends(folder)?.into_iter().find(|backend| !(is_ours && backend.file == passing));
     let is_named = tf.which.state.is_some();
+    let run = Run { at: &tf.at, folder, before, out };
     match backend {
         Some(backend) if backend.kind == "http" => {
             let file = backend.file.file_name().unwrap_or_default().display();
             if is_named {
                 bail!("{file} says which state this configuration has, so -s cannot say it too");
             }
-            // A backend that somebody wrote by hand tells its server as well as a link does.
-            let leads = backend.addresses.iter().map(|it| {
-                let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
-                (format!("{} in {file}", it.setting), it.text.as_deref().filter(is_state))
-            });
-            let address = match backend.addresses.iter().find(|it| it.setting == "address") {
-                Some(set) => set.text.as_deref(),
-                None => before.as_ref().and_then(Recorded::address),
-            };
-            let state = address.and_then(place).map(|(_, state)| state);
-            let open = |of_folder: Option<&ServerUrl>| Client::open_at(&tf.at, of_folder, folder);
-            passed_on(leads.collect(), before.as_ref(), state, open, out)
+            run.as_configured(&backend)
         }
-        Some(backend) => {
-            let moved =
-                before.filter(|_| is_init).map(|before| moves_away(tf, &before, folder, out)).transpose()?;
-            if moved.is_none() {
+        Some(backend) => match run.before.as_ref().filter(|_| is_init) {
+            Some(before) => run.away_from(before),
+            None => {
                 let file = backend.file.file_name().unwrap_or_default().display();
                 let kind = &backend.kind;
                 out.note(format_args!(
                     "note: {file} keeps the state elsewhere ({kind}), so no token is passed on"
                 ));
+                Ok(None)
             }
-            Ok(moved.flatten())
-        }
-        // Its backend was taken out, and so was its link: the state goes into a file.
-        None if is_init && !is_named && before.is_some() && Linked::find(folder)?.is_none() => {
-            Ok(before.map(|before| moves_away(tf, &before, folder, out)).transpose()?.flatten())
-        }
-        None => {
-            let client = Client::open_in(&tf.at, folder)?;
-            let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
-            let (id, address) = state.identity()?;
-            let text = hcl::passing_backend(client.server(), id, &address);
-            let laid = Passing::lay(passing, &text)?;
-            let prepared =
-                passed_on(Vec::new(), before.as_ref(), Some(StateRef::Id(id)), |_| Ok(client), out)?;
-            Ok(prepared.map(|prepared| Prepared { passing: Some(laid), ..prepared }))
-        }
+        },
+        None => match run.before.as_ref().filter(|_| is_init && !is_named) {
+            // Its backend was taken out, and so was its link: the state goes into a file.
+            Some(before) if Linked::find(folder)?.is_none() => run.away_from(before),
+            Some(_) | None => run.without_backend(tf.which.state.as_ref(), passing).await.map(Some),
+        },
     }
 }
 
-/// A client moves a state from a server to something else.
-fn moves_away(tf: &Tf, before: &Recorded, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
-    let state = before.address().and_then(place).map(|(_, state)| state);
-    let open = |of_folder: Option<&ServerUrl>| Client::open_at(&tf.at, of_folder, folder);
-    passed_on(Vec::new(), Some(before), state, open, out)
-}
-
-/// Passes the token on if all that is asked is of the server that it is for. What is not written out in the configuration comes
-/// from the environment or from an option, as the caller wants it. `None` if nothing of it leads to a server of this kind.
-fn passed_on<'a>(
-    mut leads: Vec<(String, Option<&'a str>)>,
-    before: Option<&'a Recorded>,
-    state: Option<StateRef>,
-    open: impl FnOnce(Option<&ServerUrl>) -> anyhow::Result<Client>,
+/// A run of a client, as far as it is known what it asks.
+struct Run<'a> {
+    at: &'a At,
+    folder: &'a Path,
+    /// The backend before, if that is asked with the credentials of the environment.
+    before: Option<Recorded>,
     out: Output,
-) -> anyhow::Result<Option<Prepared>> {
-    let of_before = before.into_iter().flat_map(|before| &before.addresses);
-    leads.extend(of_before.map(|address| (KEPT.to_owned(), Some(address.as_str()))));
-    let servers: Vec<Option<ServerUrl>> = leads.iter().map(|(_, address)| server_of((*address)?)).collect();
-    if let Some((what, _)) =
-        leads.iter().zip(&servers).find(|(_, server)| server.is_none()).map(|(lead, _)| lead)
-    {
-        out.note(format_args!(
-            "note: {what} leads to no server of this kind, so no token is passed on{}",
-            way_on(what)
-        ));
-        return Ok(None);
+}
+
+/// Something that a client asks, in words, and the server that it leads to, if that is one of this kind.
+type Lead = (String, Option<ServerUrl>);
+
+impl Run<'_> {
+    /// The configuration has a backend that somebody wrote: it tells its server as well as a link does. What is not written out
+    /// in it comes from the environment or from an option, as the caller wants it.
+    fn as_configured(&self, backend: &Backend) -> anyhow::Result<Option<Prepared>> {
+        let file = backend.file.file_name().unwrap_or_default().display();
+        let lead = |it: &hcl::Address| {
+            let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
+            let server = it.text.as_deref().filter(is_state).and_then(server_of);
+            (format!("{} in {file}", it.setting), server)
+        };
+        let address = match backend.addresses.iter().find(|it| it.setting == "address") {
+            Some(set) => set.text.as_deref(),
+            None => self.before.as_ref().and_then(Recorded::address),
+        };
+        self.passed_on(backend.addresses.iter().map(lead).collect(), address.and_then(place))
     }
-    let client = open(servers.iter().flatten().next())?;
-    let other = leads.iter().zip(&servers).find(|(_, server)| server.as_ref() != Some(client.server()));
-    if let Some(((what, _), _)) = other {
-        out.note(format_args!(
-            "note: {what} leads to another server than {}, so no token is passed on{}",
-            client.server(),
-            way_on(what)
-        ));
+
+    /// The state goes from a server to something else.
+    fn away_from(&self, before: &Recorded) -> anyhow::Result<Option<Prepared>> {
+        self.passed_on(Vec::new(), before.address().and_then(place))
     }
-    let takes_token = other.is_none();
-    Ok(Some(Prepared { client, state: state.filter(|_| takes_token), takes_token, passing: None }))
+
+    /// The configuration has no backend, and gets one for as long as the client runs.
+    async fn without_backend(&self, named: Option<&StateRef>, passing: PathBuf) -> anyhow::Result<Prepared> {
+        let client = Client::open_in(self.at, self.folder)?;
+        let state = client.state::<State>(named).await?.read;
+        let (id, address) = state.identity()?;
+        let text = hcl::passing_backend(client.server(), id, &address);
+        let passing = Some(Passing::lay(passing, &text)?);
+        let takes_token = !self.strays(&self.leads_of_before(), client.server());
+        Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, passing })
+    }
+
+    /// Passes the token on if all that is asked is of the server that it is for. `None` if some of it leads to no server of
+    /// this kind.
+    fn passed_on(
+        &self,
+        mut leads: Vec<Lead>,
+        place: Option<(ServerUrl, StateRef)>,
+    ) -> anyhow::Result<Option<Prepared>> {
+        leads.extend(self.leads_of_before());
+        if let Some((what, _)) = leads.iter().find(|(_, server)| server.is_none()) {
+            self.tell(what, "no server of this kind");
+            return Ok(None);
+        }
+        let of_folder = leads.iter().find_map(|(_, server)| server.as_ref());
+        let client = Client::open_at(self.at, of_folder, self.folder)?;
+        let takes_token = !self.strays(&leads, client.server());
+        let state = place.filter(|_| takes_token).map(|(_, state)| state);
+        Ok(Some(Prepared { client, state, takes_token, passing: None }))
+    }
+
+    fn leads_of_before(&self) -> Vec<Lead> {
+        let addresses = self.before.iter().flat_map(|before| &before.addresses);
+        addresses.map(|address| (BEFORE.to_owned(), server_of(address))).collect()
+    }
+
+    /// Whether something leads to another server than this one, which is told.
+    fn strays(&self, leads: &[Lead], from: &ServerUrl) -> bool {
+        let stray = leads.iter().find(|(_, server)| server.as_ref() != Some(from));
+        if let Some((what, _)) = stray {
+            self.tell(what, &format!("another server than {from}"));
+        }
+        stray.is_some()
+    }
+
+    fn tell(&self, what: &str, whither: &str) {
+        // A client has one password for the backend before and the one that it moves to.
+        let way_on = if what == BEFORE {
+            "\n  move the state into a file first (`backend \"local\" {}`) with that server's own password in \
+             TF_HTTP_PASSWORD, and from there on; or forget that backend with -reconfigure"
+        } else {
+            ""
+        };
+        self.out.note(format_args!("note: {what} leads to {whither}, so no token is passed on{way_on}"));
+    }
 }
 
 /// What a client was initialised with, in words.
-const KEPT: &str = "the backend that this folder was initialised with";
-
-/// A client has one password for the backend before and the one that it moves to.
-fn way_on(what: &str) -> &'static str {
-    if what == KEPT {
-        "\n  move the state into a file first (`backend \"local\" {}`) with that server's own password in TF_HTTP_PASSWORD, and \
-         from there on; or forget that backend with -reconfigure"
-    } else {
-        ""
-    }
-}
+const BEFORE: &str = "the backend that this folder was initialised with";
 
 /// The server of an address below it.
 fn server_of(address: &str) -> Option<ServerUrl> {
