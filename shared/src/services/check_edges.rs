@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde::de::IgnoredAny;
 
 use super::check_states::found;
-use super::{Error, edges, store};
+use super::edges::Edge;
+use super::{Error, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::OrgName;
@@ -60,7 +61,7 @@ async fn look_at(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result<V
     let mut inputs = HashMap::new();
     let mut leads = Vec::new();
     for item in &items {
-        let edge = match found(edges::read(item))? {
+        let edge = match found(Edge::read(item))? {
             Ok(edge) => edge,
             Err(words) => {
                 problems.push(format!("{}: {words}", item.key.sort));

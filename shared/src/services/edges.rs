@@ -54,13 +54,8 @@ pub struct Edge {
     pub created_by: Login,
 }
 
-/// Reads an edge's item.
-pub(super) fn read(item: &Item) -> Result<Edge, Error> {
-    Edge::read(item)
-}
-
 impl Edge {
-    fn read(item: &Item) -> Result<Self, Error> {
+    pub(super) fn read(item: &Item) -> Result<Self, Error> {
         let broken = || Error::Broken(format!("{:?} is not the key of an edge", item.key.sort));
         let id = ItemKeys::parse_state_edge_sort(&item.key.sort).ok_or_else(broken)?;
         let (StateEdge { ends, created, created_by }, mock) = StateEdge::decode_with(&item.value)?;
