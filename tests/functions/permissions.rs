@@ -224,6 +224,7 @@ async fn states(functions: &Functions) {
     let edge = format!("{edges}/{}", edge["id"].as_str().unwrap());
     ask(Method::PATCH, &edge, &json!({ "mock": 1 }), 200).await;
     get(&format!("{api}/dependencies")).await;
+    get(&format!("{states}?status=true")).await;
     for tail in ["edges", "statuses", "topology"] {
         get(&format!("/api/orgs/{ORG}/tfstate-{tail}")).await;
     }
@@ -254,7 +255,13 @@ async fn states(functions: &Functions) {
     get(&format!("/api/orgs/{ORG}/outputs/tfstate/network/default")).await;
     ask(Method::DELETE, &format!("{api}?force=true"), &Value::Null, 204).await;
     get(&format!("/api/orgs/{ORG}/tfstate-removed")).await;
+    get(&format!("/api/orgs/{ORG}/tfstate-removed?project=network&state=default")).await;
     post(&format!("{api}/undelete"), &Value::Null).await;
+    // As a client does where it may.
+    ask(Method::PATCH, &api, &json!({ "policy": { "deleteAllowed": true } }), 200).await;
+    let path = format!("/tfstate/{ORG}/network");
+    post(&path, &text(99, [])).await;
+    ask(Method::DELETE, &path, &Value::Null, 200).await;
 }
 
 /// I7: what functions write is lines of JSON, and none holds a credential, a secret or a state.

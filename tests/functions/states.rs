@@ -59,6 +59,66 @@ async fn every_spelling_that_a_gateway_passes_reaches_the_states() {
     app.get(&format!("{path}/lock")).send().await.refused(405);
 }
 
+#[tokio::test]
+async fn what_clients_send_twice_or_oddly_is_answered_by_functions_as_by_a_server() {
+    let app = TestApp::on(Backend::Functions).await;
+    let path = format!("/tfstate/{ORG}/net");
+    let locks = format!("{path}/lock");
+    let take = async |id: &str| app.post(&locks, &lock(id)).send().await;
+    let give = async |body: &Value| app.request(Method::DELETE, &locks).json(body).send().await;
+    let write = async |text: &Value, id: &str| app.post(&format!("{path}?ID={id}"), text).send().await;
+    let texts = [1, 2, 3].map(|serial| text(serial, ["a".to_owned()]));
+    // The same lock, and the same write, again.
+    for _ in 0..2 {
+        take("run").await.expect(200);
+    }
+    let held = take("other").await;
+    held.refused(423);
+    assert_eq!((&held.value()["ID"], &held.value()["Who"]), (&json!("run"), &json!("alice@ci")));
+    for text in [&texts[0], &texts[0], &texts[1], &texts[1], &texts[0]] {
+        write(text, "run").await.expect(200);
+    }
+    let changed =
+        app.post(&format!("{path}?ID=run"), &texts[2]).header("Content-MD5", "1B2M2Y8AsgTpgAmY7PhCfg==");
+    changed.send().await.refused(400);
+    write(&texts[2], "other").await.refused(423);
+    give(&lock("other")).await.refused(409);
+    // Without a body, as Terraform breaks one, and then by the run that had it.
+    app.request(Method::DELETE, &locks)
+        .header("Content-MD5", "1B2M2Y8AsgTpgAmY7PhCfg==")
+        .send()
+        .await
+        .expect(200);
+    for _ in 0..2 {
+        give(&lock("run")).await.expect(200);
+    }
+    write(&texts[2], "run").await.refused(409);
+    assert_eq!(app.get(&path).send().await.expect(200), texts[1]);
+    let state = app.get(&format!("/api/orgs/{ORG}/tfstates/net/default")).send().await.expect(200);
+    assert_eq!((&state["version"], &state["lock"]), (&json!(2), &Value::Null));
+    let rejected = format!("/api/tfstates/{}/rejected", state["id"].as_str().unwrap());
+    let rejected = app.get(&rejected).send().await.expect(200);
+    // What was sent twice is kept once.
+    assert_eq!(rejected["rejected"].as_array().unwrap().len(), 1, "{rejected}");
+}
+
+#[tokio::test]
+async fn of_200_locks_at_once_through_functions_one_is_taken() {
+    let app = TestApp::on(Backend::Functions).await;
+    let path = format!("/tfstate/{ORG}/net");
+    app.post(&path, &text(1, [])).send().await.expect(200);
+    let ids: Vec<String> = (0..200).map(|number| format!("run-{number}")).collect();
+    let locks = format!("{path}/lock");
+    let answers = futures::future::join_all(ids.iter().map(|id| app.post(&locks, &lock(id)).send())).await;
+    let taken: Vec<&String> =
+        ids.iter().zip(&answers).filter(|(_, answer)| answer.status == 200).map(|(id, _)| id).collect();
+    let [winner] = taken[..] else { panic!("{taken:?} have it") };
+    for answer in answers.iter().filter(|answer| answer.status != 200) {
+        answer.refused(423);
+        assert_eq!(answer.value()["ID"], winner.as_str());
+    }
+}
+
 /// I8: a client takes "not found" for an empty state, whichever function says it.
 #[tokio::test]
 async fn no_function_says_that_a_state_is_not_found() {

@@ -49,6 +49,22 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
             removed.expect(204);
             call
         }
+        ("DELETE", "{guid}" | "{project}" | "{state}") if is_protocol => {
+            let policy = json!({ "deleteAllowed": true });
+            let parts: Vec<&str> = path.split('/').skip(2).collect();
+            match parts[..] {
+                [id] => {
+                    let edit = json!({ "policy": policy });
+                    app.patch(&format!("/api/tfstates/{id}"), &edit).send().await.expect(200);
+                }
+                [org, project, ..] => {
+                    let new = json!({ "project": project, "policy": policy });
+                    app.post(&format!("/api/orgs/{org}/tfstates"), &new).send().await.expect(200);
+                }
+                [] => panic!("{path}"),
+            }
+            call
+        }
         ("DELETE" | "GET", _) | ("POST", "restore") => call,
         _ => panic!("{route:?} is an action: this test needs a request of it that works"),
     }

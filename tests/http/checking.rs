@@ -7,15 +7,20 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::json;
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
-use statewright_shared::domain::ids::{StackId, UpdateId};
+use statewright_shared::domain::ids::{EdgeId, StackId, StateId, UpdateId};
+use statewright_shared::domain::names::{InputName, OrgName, StateAddress};
+use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, delete, put};
-use statewright_shared::layout::records::{Head, Snapshot, Version};
+use statewright_shared::layout::records::{
+    Head, RemovedState, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, Version,
+};
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::check::{self, Orphans};
+use statewright_shared::services::check_states;
 use statewright_shared::services::masters;
 use statewright_shared::services::texts::gzip;
-use statewright_tests::app::TestApp;
+use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack};
 
@@ -47,8 +52,30 @@ impl Store {
         for id in check::stacks(ctx, &inventory).await.unwrap() {
             problems.extend(check::stack(ctx, id).await.unwrap().problems);
         }
+        for id in check_states::states(ctx, &inventory).await.unwrap() {
+            problems.extend(check_states::state(ctx, id).await.unwrap().problems);
+        }
         problems.extend(check::store(ctx, &inventory).await.unwrap());
         problems
+    }
+
+    /// Says what is found with a record put in the place of an item's, which comes back behind it.
+    async fn with(&self, key: &ItemKey, value: Option<Bytes>) -> Vec<String> {
+        let before = self.ledger.get(key).await.unwrap();
+        match value {
+            Some(value) => self.write(key.clone(), value).await,
+            None => self.remove(key.clone()).await,
+        }
+        let problems = self.problems().await;
+        match before {
+            Some(item) => self.write(key.clone(), item.value).await,
+            None => self.remove(key.clone()).await,
+        }
+        problems
+    }
+
+    async fn read<T: Record>(&self, key: &ItemKey) -> T {
+        T::decode(&self.ledger.get(key).await.unwrap().unwrap().value).unwrap()
     }
 
     #[track_caller]
@@ -294,4 +321,177 @@ async fn after_a_new_master_key_everything_is_under_it_and_opens() {
     let both = json!({ "ciphertexts": [sealed, again] });
     let opened = stack.post("/batch-decrypt", &both).send().await.expect(200);
     assert_eq!(opened["plaintexts"].as_object().unwrap().len(), 2);
+}
+
+/// States `net`, `db` and `web` with an edge from each to the next, `gone`, which was removed, and a label policy. The ids of the
+/// first three.
+async fn states(store: &Store) -> [StateId; 3] {
+    let app = &store.app;
+    let mut ids = Vec::new();
+    for project in ["net", "db", "web", "gone"] {
+        let new = json!({ "project": project, "labels": { "env": "dev" } });
+        let made = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+        ids.push(StateId::parse(made["id"].as_str().unwrap()).unwrap());
+    }
+    for (producer, consumer) in [("net", "db"), ("db", "web"), ("gone", "web")] {
+        let edge = json!({ "producer": producer, "output": "o", "consumer": consumer, "mock": 1 });
+        app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);
+    }
+    let text = json!({ "version": 4, "serial": 1, "lineage": "l", "outputs": {}, "resources": [] });
+    app.post(&format!("/tfstate/{ORG}/net"), &text).send().await.expect(200);
+    let schemas = json!({ "outputs": { "o": { "type": "string" } } });
+    app.patch(&format!("/api/tfstates/{}/schemas", ids[0]), &schemas).send().await.expect(200);
+    let policy = json!({ "version": 0, "policy": { "requiredKeys": ["env"] } });
+    let path = format!("/api/orgs/{ORG}/tfstate-policy");
+    app.request(reqwest::Method::PUT, &path).json(&policy).send().await.expect(200);
+    app.request(reqwest::Method::DELETE, &format!("/api/tfstates/{}", ids[3])).send().await.expect(204);
+    [ids[0], ids[1], ids[2]]
+}
+
+#[tokio::test]
+async fn edges_and_what_moves_with_them_are_looked_at() {
+    let store = Store::new().await;
+    assert_eq!(store.problems().await, [""; 0]);
+    let [net, db, web] = states(&store).await;
+    // One of them leads from a state that was removed, which may come back.
+    assert_eq!(store.problems().await, [""; 0]);
+    let org = OrgName::parse(ORG).unwrap();
+    let graph = ItemKeys::state_graph(&org);
+    Store::assert_one(
+        &store.with(&graph, None).await,
+        "the edges of acme: what moves with each change of them is missing",
+    );
+    let other = StateGraph { edge_count: 7 }.encode();
+    Store::assert_one(&store.with(&graph, Some(other)).await, "there are 3, and 7 are counted");
+    Store::assert_one(
+        &store.with(&graph, Some(Bytes::from_static(b"\x01"))).await,
+        "a graph of states record is damaged",
+    );
+
+    let mut edge = None;
+    for item in store.ledger.items() {
+        let Some(id) = ItemKeys::parse_state_edge_sort(&item.key.sort) else { continue };
+        let (record, _) = StateEdge::decode_with(&item.value).unwrap();
+        if record.ends.producer == net {
+            edge = Some((item.key, id, record));
+        }
+    }
+    let (key, id, record) = edge.unwrap();
+    Store::assert_one(&store.with(&key, None).await, "there are 2, and 3 are counted");
+    Store::assert_one(
+        &store.with(&key, Some(Bytes::from_static(b"\x01"))).await,
+        "edge between states record is damaged",
+    );
+    let no_json = record.encode_with(b"{");
+    Store::assert_one(
+        &store.with(&key, Some(no_json)).await,
+        &format!("edge {id}: its mock value is no JSON"),
+    );
+    let with = |ends: Ends| StateEdge { ends, ..record.clone() }.encode();
+    // The key is made of the ends, so it has to be theirs.
+    let renamed = Ends { input: InputName::parse("other").unwrap(), ..record.ends.clone() };
+    let words = format!("edge {id}: what it connects is that of edge {}", renamed.id());
+    Store::assert_one(&store.with(&key, Some(with(renamed))).await, &words);
+
+    // Another edge in its place, with a key of its own.
+    let replaced = async |ends: Ends| {
+        let whole = store.ledger.get(&key).await.unwrap().unwrap().value;
+        store.remove(key.clone()).await;
+        let problems = store.with(&ItemKeys::state_edge(&org, ends.id()), Some(with(ends))).await;
+        store.write(key.clone(), whole).await;
+        problems
+    };
+    let nobody = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
+    let words = format!("there is no state {nobody}, its producer");
+    Store::assert_one(&replaced(Ends { producer: nobody, ..record.ends.clone() }).await, &words);
+    let words = format!("there is no state {nobody}, its consumer");
+    Store::assert_one(&replaced(Ends { consumer: nobody, ..record.ends.clone() }).await, &words);
+    let cycle = replaced(Ends { producer: web, ..record.ends.clone() }).await;
+    Store::assert_one(&cycle, "these states are in a cycle, or behind one: ");
+    assert!(cycle[0].contains(&db.to_string()) && cycle[0].contains(&web.to_string()), "{cycle:?}");
+    let twice = Ends { consumer: web, input: InputName::parse("db_o").unwrap(), ..record.ends.clone() };
+    Store::assert_one(&replaced(twice).await, "db_o too");
+
+    let stranger = store.app.other_user("mallory", "evil").await;
+    let theirs = store.app.post("/api/orgs/evil/tfstates", &json!({ "project": "theirs" })).token(&stranger);
+    let theirs = theirs.send().await.expect(200);
+    let theirs = StateId::parse(theirs["id"].as_str().unwrap()).unwrap();
+    let words = format!("its producer {theirs} is a state of evil");
+    Store::assert_one(&replaced(Ends { producer: theirs, ..record.ends.clone() }).await, &words);
+
+    // Edges of an organization that is not there.
+    let nowhere = OrgName::parse("nowhere").unwrap();
+    let problems =
+        store.with(&ItemKeys::state_graph(&nowhere), Some(StateGraph { edge_count: 0 }.encode())).await;
+    Store::assert_one(&problems, "the edges of nowhere: there is no such organization");
+    let key = ItemKeys::state_edge(&org, EdgeId::new(store.app.context.ids.uuid()));
+    let key = ItemKey::new(key.partition, "TFEDGE#x");
+    let problems = store.with(&key, Some(record.encode())).await;
+    assert!(
+        problems.iter().any(|it| it.contains("TFEDGE#x") && it.contains("is not the key")),
+        "{problems:?}"
+    );
+    // Nothing of it was put right.
+    assert_eq!(store.problems().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_lists_say_of_states_agrees_with_their_heads() {
+    let store = Store::new().await;
+    let [net, ..] = states(&store).await;
+    let org = OrgName::parse(ORG).unwrap();
+    let name = ItemKeys::state_name(&StateAddress::parse(ORG, "net", None).unwrap());
+    let entry: StateEntry = store.read(&name).await;
+    for other in [
+        StateEntry { serial: Some(7), ..entry.clone() },
+        StateEntry { labels: Default::default(), ..entry.clone() },
+        StateEntry { version: 9, ..entry.clone() },
+    ] {
+        Store::assert_one(
+            &store.with(&name, Some(other.encode())).await,
+            "the name of a state, acme/net/default, says something else than its head",
+        );
+    }
+    let elsewhere = ItemKeys::state_name(&StateAddress::parse(ORG, "other", None).unwrap());
+    Store::assert_one(
+        &store.with(&elsewhere, Some(entry.encode())).await,
+        "the name of a state, acme/other/default, leads to no state of that name",
+    );
+    let damaged = store.with(&name, Some(Bytes::from_static(b"\x01"))).await;
+    assert!(damaged.iter().any(|it| it.contains("acme/net/default: a state name record")), "{damaged:?}");
+
+    let is_removed = |key: &ItemKey| ItemKeys::parse_removed_state_sort(&key.sort).is_some();
+    let removed = store.ledger.items().into_iter().map(|item| item.key).find(is_removed).unwrap();
+    let record: RemovedState = store.read(&removed).await;
+    let other = RemovedState { entry: StateEntry { bytes: 7, ..record.entry.clone() }, ..record.clone() };
+    Store::assert_one(
+        &store.with(&removed, Some(other.encode())).await,
+        "the removed state, acme/gone/default, says something else",
+    );
+    // One that is there is not removed.
+    let other = RemovedState { entry: entry.clone(), ..record };
+    let there = ItemKeys::removed_state(&StateAddress::parse(ORG, "net", None).unwrap(), net);
+    Store::assert_one(&store.with(&there, Some(other.encode())).await, "leads to no state of that name");
+
+    let policy = ItemKeys::label_policy(&org);
+    Store::assert_one(
+        &store.with(&policy, Some(Bytes::from_static(b"\x01"))).await,
+        "acme: a label policy record",
+    );
+    let schemas = ItemKeys::state_schemas(net);
+    Store::assert_one(&store.with(&schemas, None).await, "its schemas are missing");
+    Store::assert_one(
+        &store.with(&schemas, Some(Bytes::from_static(b"\x01"))).await,
+        "output schemas record",
+    );
+    let head_key = ItemKeys::state_head(net);
+    let head: StateHead = store.read(&head_key).await;
+    let unaware = StateHead { has_schemas: false, ..head };
+    Store::assert_one(&store.with(&head_key, Some(unaware.encode())).await, "its head knows of no schemas");
+    let lock = ItemKeys::state_lock(net);
+    Store::assert_one(
+        &store.with(&lock, Some(Bytes::from_static(b"\x01"))).await,
+        "its lock: a state lock record",
+    );
+    assert_eq!(store.problems().await, [""; 0]);
 }

@@ -85,12 +85,25 @@ impl<'a> Web<'a> {
         shown(&self.app.get(&path).send().await.expect(200))
     }
 
-    /// The same from the list of all; `clean` for a state that is not in it.
+    /// The same from the list of all; `clean` for a state that is not in it. The list of states says so too.
     async fn listed_status(&self, project: &str) -> String {
         let path = format!("/api/orgs/{ORG}/tfstate-statuses");
         let all = self.app.get(&path).send().await.expect(200);
         let states = all["states"].as_array().unwrap();
-        states.iter().find(|state| state["project"] == project).map_or("clean".to_owned(), shown)
+        let status =
+            states.iter().find(|state| state["project"] == project).map_or("clean".to_owned(), shown);
+        // A removed one is in no list.
+        let in_list = self.in_list(project).await;
+        let expected = if in_list.is_null() { None } else { status.split(',').next() };
+        assert_eq!(in_list["status"].as_str(), expected, "{project}: {status}");
+        status
+    }
+
+    /// The line of a state in the list of all, with its status.
+    async fn in_list(&self, project: &str) -> Value {
+        let path = format!("/api/orgs/{ORG}/tfstates?project={project}&status=true");
+        let all = self.app.get(&path).send().await.expect(200);
+        all["states"][0].clone()
     }
 
     async fn layers(&self, query: &str) -> Vec<Vec<String>> {
@@ -474,7 +487,7 @@ async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
     let web = Web::of(&app, &["net", "db"]).await;
     let org = OrgName::parse(ORG).unwrap();
     let consumer = StateId::parse(&web.id("db").await).unwrap();
-    let write = |number: usize| {
+    let write = |number: usize, mock: &[u8]| {
         let producer = StateId::parse(&format!("019b7c3a-0000-7000-8000-{number:012}")).unwrap();
         let ends = Ends {
             producer,
@@ -484,10 +497,10 @@ async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
         };
         let key = ItemKeys::state_edge(&org, ends.id());
         let edge = StateEdge { ends, created: START, created_by: Login::parse("alice").unwrap() };
-        put(key, Expect::Any, Revision(number as u64), edge.encode())
+        put(key, Expect::Any, Revision(number as u64), edge.encode_with(mock))
     };
     for first in (1..=EDGES_MAX).step_by(100) {
-        ledger.commit((first..first + 100).map(write).collect()).await.unwrap();
+        ledger.commit((first..first + 100).map(|number| write(number, b"")).collect()).await.unwrap();
     }
     let refused = web.add(&json!({ "producer": "net", "output": "o", "consumer": "db" })).await;
     let words = refused.refused(409);
@@ -496,6 +509,7 @@ async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
     let path = format!("/api/tfstates/{consumer}/dependencies");
     let status = app.get(&path).send().await.expect(200);
     assert_eq!((&status["partial"], &status["status"]), (&json!(true), &json!("stale")));
+    assert_eq!(web.in_list("db").await["status"], "stale");
     let topology = web.layers_of_ids().await;
     assert_eq!(topology, [EDGES_MAX, 1]);
     let mut after = String::new();
@@ -507,6 +521,58 @@ async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
         after = format!("continuationToken={next}");
     }
     assert_eq!(count, EDGES_MAX);
+    // Where each of its inputs has a value in its place, it is clean or potentially stale, and nobody has looked which.
+    for first in (1..=EDGES_MAX).step_by(100) {
+        ledger.commit((first..first + 100).map(|number| write(number, b"1")).collect()).await.unwrap();
+    }
+    web.run("db", 1, &json!({})).await;
+    let status = app.get(&path).send().await.expect(200);
+    assert_eq!((&status["partial"], &status["status"]), (&json!(true), &json!("clean")));
+    let listed = web.in_list("db").await;
+    assert_eq!((&listed["status"], listed["dependsOn"].as_array().unwrap().len()), (&Value::Null, EDGES_MAX));
+    assert_eq!(web.in_list("net").await["status"], "clean");
+}
+
+#[tokio::test]
+async fn a_list_says_how_states_stand_where_it_is_asked() {
+    let app = TestApp::memory().await;
+    let web = Web::of(&app, &["net", "db", "web", "other"]).await;
+    web.connect("net", "db").await;
+    web.connect("db", "web").await;
+    let second = json!({ "producer": "db", "output": "p", "consumer": "web" });
+    web.add(&second).await.expect(200);
+    let path = format!("/api/orgs/{ORG}/tfstates");
+    let plain = app.get(&path).send().await.expect(200);
+    assert!(plain["states"].as_array().unwrap().iter().all(|state| state.get("status").is_none()), "{plain}");
+    for (serial, project) in [(1, "net"), (2, "db"), (3, "web")] {
+        web.run(project, serial, &json!({ "o": 1, "p": 1 })).await;
+    }
+    web.run("net", 4, &json!({ "o": 2 })).await;
+    let listed = app.get(&format!("{path}?status=true")).send().await.expect(200);
+    let told: Vec<String> = listed["states"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{} {} {}", it["project"], it["status"], it["dependsOn"]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            r#""db" "stale" ["net/default"]"#,
+            r#""net" "clean" []"#,
+            r#""other" "clean" []"#,
+            r#""web" "potentially-stale" ["db/default"]"#,
+        ]
+    );
+    let alone = app.get(&format!("{path}/web/default?status=true")).send().await.expect(200);
+    assert_eq!(
+        (&alone["status"], &alone["dependsOn"]),
+        (&json!("potentially-stale"), &json!(["db/default"]))
+    );
+    assert_eq!(app.get(&format!("{path}/web/default")).send().await.expect(200).get("status"), None);
+    // Only those of the page are looked at, with what lies up from them.
+    let one = app.get(&format!("{path}?status=true&project=web")).send().await.expect(200);
+    assert_eq!(one["states"], json!([listed["states"][3]]));
 }
 
 impl Web<'_> {
@@ -588,6 +654,8 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     let write = format!("/tfstate/{ORG}/net");
     app.get("/api/user").send().await.expect(200);
     counter.take();
+    app.get(&format!("/api/orgs/{ORG}/tfstates?status=true")).send().await.expect(200);
+    note("states, no edges");
     app.post(&write, &text(3, &json!({ "o": 3, "p": 3 }))).send().await.expect(200);
     note("write");
     web.connect("net", "db").await;
@@ -610,7 +678,12 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     note("topology");
     app.get(&edges_path()).send().await.expect(200);
     note("list");
+    app.get(&format!("/api/orgs/{ORG}/tfstates?status=true")).send().await.expect(200);
+    note("states, dirty");
+    app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
+    note("states");
     insta::assert_snapshot!(table, @r"
+    states, no edges    2 query (2)
     write               3 get, 1 joint commit, 1 blob put (3)
     add edge            3 get, 1 query, 1 joint commit (3)
     add it again        3 get, 1 query (2)
@@ -619,5 +692,7 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     statuses, dirty     3 get, 3 query (3)
     topology            2 get, 1 query (2)
     list                2 get, 1 query (2)
+    states, dirty       3 get, 4 query (4)
+    states              1 query (1)
     ");
 }

@@ -322,6 +322,16 @@ async fn removed_states_are_listed_until_they_are_erased() {
     let second = made(&app, &project, "gone", &json!({})).await;
     app.request(Method::DELETE, &second).send().await.expect(204);
     assert_eq!(removed().await["states"].as_array().unwrap().len(), 2);
+    for (query, count) in [
+        (format!("project={project}"), 2),
+        (format!("project={project}&state=gone"), 2),
+        (format!("project={project}&state=gon"), 0),
+        ("project=other".to_owned(), 0),
+    ] {
+        let page = app.get(&list_path(&format!("tfstate-removed?{query}"))).send().await.expect(200);
+        assert_eq!(page["states"].as_array().unwrap().len(), count, "{query}");
+    }
+    app.get(&list_path("tfstate-removed?state=gone")).send().await.refused(400);
     app.post(&format!("{path}/undelete"), &Value::Null).send().await.expect(200);
     assert_eq!(app.get(&path).send().await.expect(200)["labels"], json!({ "env": "dev" }));
     let page = removed().await;

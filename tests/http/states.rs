@@ -14,7 +14,7 @@ use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::ports::{Blobs as _, Ids, Ledger, Order, Query};
 use statewright_shared::services::{check, check_states, sweep, tokens};
-use statewright_tests::app::{Answer, ORG, TestApp, USER};
+use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -114,6 +114,85 @@ pub(crate) async fn with_settings(settings: Settings) -> TestApp {
     TestApp::memory_with_settings(ledger, Arc::new(MemoryBlobs::new()), Arc::new(keys), ids, settings).await
 }
 
+/// A client tells its user nothing but the status, and tries nothing of this again.
+#[tokio::test]
+async fn what_is_no_lock_and_what_is_no_state_is_a_400_and_leaves_nothing() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let send = async |method: &str, body: &str| {
+        app.request(verb(method), &net.path).raw(body.as_bytes().to_vec()).send().await
+    };
+    for body in ["", "{", "[]", "null", "{}", r#"{"ID":""}"#, r#"{"ID":7}"#, "\u{feff}{\"ID\":\"a\"}"] {
+        send("LOCK", body).await.refused(400);
+    }
+    for body in
+        ["", "{", "[]", "null", "{}", r#"{"serial":"1"}"#, r#"{"serial":-1,"lineage":"a"}"#, "no json"]
+    {
+        send("POST", body).await.refused(400);
+    }
+    for body in ["{", "[]", r#"{"ID":7}"#] {
+        send("UNLOCK", body).await.refused(400);
+    }
+    assert_eq!(net.read().await.status, 204);
+    let states = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
+    assert_eq!(states["states"], json!([]));
+}
+
+#[tokio::test]
+async fn a_server_warns_from_10_mib_and_takes_what_is_longer() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let padded = |serial: u64, bytes: usize| {
+        let mut text = text(serial, &[]);
+        text["padding"] = "".into();
+        let rest = bytes - text.to_string().len();
+        text["padding"] = "x".repeat(rest).into();
+        text
+    };
+    let warning = "x-statewright-state-size-warning";
+    for (serial, bytes, warned) in [(1, (10 << 20) - 1, false), (2, 10 << 20, true)] {
+        let answer = net.write(&padded(serial, bytes), None).await;
+        answer.expect(200);
+        assert_eq!(answer.headers.contains_key(warning), warned, "{bytes}");
+    }
+    net.lock("run").await.expect(200);
+    assert_eq!(net.versions().await[0]["bytes"], 10 << 20);
+}
+
+/// A client whose upload is broken off sends it twice more, and then says no word of why.
+#[tokio::test]
+async fn a_state_that_is_too_long_is_read_to_its_end_before_it_is_refused() {
+    let states = StateLimits { bytes_max: 10_000, ..StateLimits::SERVER };
+    let app = with_settings(Settings { states, ..Settings::default() }).await;
+    let net = Net::new(&app);
+    let body = vec![b'x'; 8 << 20];
+    let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+    let request = format!(
+        "POST {} HTTP/1.1\r\nHost: statewright\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\
+         Content-Type: application/json\r\n\r\n",
+        net.path,
+        app.token,
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    // Nothing is read meanwhile, as by a client that is busy sending.
+    socket.write_all(&body).await.expect("all of it is taken");
+    let mut answer = vec![0; 12];
+    socket.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), "HTTP/1.1 413");
+    // The connection is good for the next request.
+    let head = format!("HEAD {} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\n\r\n", net.path);
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut rest = Vec::new();
+    socket.read_to_end(&mut rest).await.unwrap();
+    assert!(String::from_utf8_lossy(&rest).contains("HTTP/1.1 401"));
+}
+
+/// What a state may lie in: memory, a folder, and AWS behind two processes.
+async fn every_store() -> [TestApp; 3] {
+    [TestApp::memory().await, TestApp::embedded().await, TestApp::on(Backend::Aws).await]
+}
+
 #[tokio::test]
 async fn a_state_comes_back_byte_for_byte() {
     let app = TestApp::memory().await;
@@ -136,136 +215,145 @@ async fn a_state_comes_back_byte_for_byte() {
 
 #[tokio::test]
 async fn a_lock_is_taken_once_however_often_it_is_asked_for() {
-    let app = TestApp::memory().await;
-    let net = Net::new(&app);
-    net.lock("a").await.expect(200);
-    net.lock("a").await.expect(200);
-    let held = net.lock("b").await.refused(423);
-    assert!(held.contains("alice"), "{held}");
-    let body = net.lock("b").await.value();
-    let mut expected = info("a");
-    expected["principal"] = USER.into();
-    expected["code"] = 423.into();
-    expected["message"] = body["message"].clone();
-    assert_eq!(body, expected);
-    net.unlock("b").await.refused(409);
-    net.unlock("a").await.expect(200);
-    net.unlock("a").await.expect(200);
-    // A repeated unlock whose first answer was lost, while somebody else has the lock.
-    net.lock("b").await.expect(200);
-    net.unlock("a").await.expect(200);
-    net.unlock("never").await.refused(409);
-    assert_eq!(net.shown().await["lock"]["ID"], "b");
-    net.unlock("b").await.expect(200);
-    assert_eq!(net.shown().await["lock"], Value::Null);
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.lock("a").await.expect(200);
+        net.lock("a").await.expect(200);
+        let held = net.lock("b").await.refused(423);
+        assert!(held.contains("alice"), "{held}");
+        let body = net.lock("b").await.value();
+        let mut expected = info("a");
+        expected["principal"] = USER.into();
+        expected["code"] = 423.into();
+        expected["message"] = body["message"].clone();
+        assert_eq!(body, expected);
+        net.unlock("b").await.refused(409);
+        net.unlock("a").await.expect(200);
+        net.unlock("a").await.expect(200);
+        // A repeated unlock whose first answer was lost, while somebody else has the lock.
+        net.lock("b").await.expect(200);
+        net.unlock("a").await.expect(200);
+        net.unlock("never").await.refused(409);
+        assert_eq!(net.shown().await["lock"]["ID"], "b");
+        net.unlock("b").await.expect(200);
+        assert_eq!(net.shown().await["lock"], Value::Null);
+    }
 }
 
 /// Bytes as Terraform's `force-unlock` sends them.
 #[tokio::test]
 async fn an_empty_chunked_unlock_breaks_whatever_lock_there_is() {
-    let app = TestApp::memory().await;
-    let authorization = STANDARD.encode(format!("anybody:{}", app.token));
-    for (verb, tail) in [("UNLOCK", ""), ("UNLOCK", "/unlock"), ("DELETE", "/lock"), ("POST", "/unlock")] {
-        let net = Net::new(&app);
-        net.lock("a").await.expect(200);
-        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
-        let request = format!(
-            "{verb} {}{tail} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\nUser-Agent: Go-http-client/1.1\r\n\
-             Transfer-Encoding: chunked\r\nAuthorization: Basic {authorization}\r\n\
-             Content-Md5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\nContent-Type: application/json\r\n\
-             Accept-Encoding: gzip\r\n\r\n0\r\n\r\n",
-            net.path
-        );
-        socket.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{verb} {tail}: {answer}");
-        assert_eq!(net.shown().await["lock"], Value::Null, "{verb} {tail}");
-        let record = app.take_audit().into_iter().find(|record| record["action"] == "state.unlock").unwrap();
-        assert_eq!(record["detail"], "forced: lock a of alice");
+    for app in every_store().await {
+        let authorization = STANDARD.encode(format!("anybody:{}", app.token));
+        for (verb, tail) in [("UNLOCK", ""), ("UNLOCK", "/unlock"), ("DELETE", "/lock"), ("POST", "/unlock")]
+        {
+            let net = Net::new(&app);
+            net.lock("a").await.expect(200);
+            let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+            let request = format!(
+                "{verb} {}{tail} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\nUser-Agent: Go-http-client/1.1\r\n\
+                 Transfer-Encoding: chunked\r\nAuthorization: Basic {authorization}\r\n\
+                 Content-Md5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\nContent-Type: application/json\r\n\
+                 Accept-Encoding: gzip\r\n\r\n0\r\n\r\n",
+                net.path
+            );
+            socket.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{verb} {tail}: {answer}");
+            assert_eq!(net.shown().await["lock"], Value::Null, "{verb} {tail}");
+            let record =
+                app.take_audit().into_iter().find(|record| record["action"] == "state.unlock").unwrap();
+            assert_eq!(record["detail"], "forced: lock a of alice");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_write_that_is_sent_again_is_one_version() {
-    let app = TestApp::memory().await;
-    let net = Net::new(&app);
-    net.lock("run").await.expect(200);
-    let (first, second) = (text(1, &["a"]), text(2, &["a", "b"]));
-    for (text, expected) in [(&first, "1"), (&first, "1"), (&second, "2"), (&second, "2")] {
-        let answer = net.write(text, Some("run")).await;
-        answer.expect(200);
-        assert_eq!(answer.headers["x-statewright-version"], expected);
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.lock("run").await.expect(200);
+        let (first, second) = (text(1, &["a"]), text(2, &["a", "b"]));
+        for (text, expected) in [(&first, "1"), (&first, "1"), (&second, "2"), (&second, "2")] {
+            let answer = net.write(text, Some("run")).await;
+            answer.expect(200);
+            assert_eq!(answer.headers["x-statewright-version"], expected);
+        }
+        // Delayed on its way, it does not bring back what its own run has replaced.
+        net.write(&first, Some("run")).await.expect(200);
+        assert_eq!(net.read().await.expect(200), second);
+        net.unlock("run").await.expect(200);
+        net.write(&second, Some("run")).await.expect(200);
+        assert_eq!(net.versions().await.len(), 2);
+        assert_eq!(net.rejected().await, [Value::Null; 0]);
     }
-    // Delayed on its way, it does not bring back what its own run has replaced.
-    net.write(&first, Some("run")).await.expect(200);
-    assert_eq!(net.read().await.expect(200), second);
-    net.unlock("run").await.expect(200);
-    net.write(&second, Some("run")).await.expect(200);
-    assert_eq!(net.versions().await.len(), 2);
-    assert_eq!(net.rejected().await, [Value::Null; 0]);
 }
 
 #[tokio::test]
 async fn a_body_that_was_changed_on_its_way_is_refused() {
-    let app = TestApp::memory().await;
-    let net = Net::new(&app);
-    let body = text(1, &[]).to_string();
-    let send = async |md5: &str| {
-        let call = app.request(Method::POST, &net.path).header("Content-MD5", md5);
-        call.raw(body.clone().into_bytes()).send().await
-    };
-    for wrong in ["1B2M2Y8AsgTpgAmY7PhCfg==", "", "no base64!", "AAAA"] {
-        send(wrong).await.refused(400);
+    for app in every_store().await {
+        let net = Net::new(&app);
+        let body = text(1, &[]).to_string();
+        let send = async |md5: &str| {
+            let call = app.request(Method::POST, &net.path).header("Content-MD5", md5);
+            call.raw(body.clone().into_bytes()).send().await
+        };
+        for wrong in ["1B2M2Y8AsgTpgAmY7PhCfg==", "", "no base64!", "AAAA"] {
+            send(wrong).await.refused(400);
+        }
+        assert_eq!(net.read().await.status, 204);
+        let right = {
+            use md5::Digest as _;
+            STANDARD.encode(md5::Md5::digest(&body))
+        };
+        send(&right).await.expect(200);
     }
-    assert_eq!(net.read().await.status, 204);
-    let right = {
-        use md5::Digest as _;
-        STANDARD.encode(md5::Md5::digest(&body))
-    };
-    send(&right).await.expect(200);
 }
 
 #[tokio::test]
 async fn what_cannot_be_a_version_is_kept_and_can_be_made_one() {
-    let app = TestApp::memory().await;
-    let net = Net::new(&app);
-    net.lock("first").await.expect(200);
-    net.write(&text(1, &["a"]), Some("first")).await.expect(200);
-    // Its lock is broken, and another run has it.
-    app.request(verb("UNLOCK"), &net.path).send().await.expect(200);
-    net.write(&text(2, &["a", "lost"]), Some("first")).await.refused(409);
-    net.lock("second").await.expect(200);
-    let locked = net.write(&text(2, &["a", "late"]), Some("first")).await;
-    locked.refused(423);
-    assert_eq!(locked.value()["ID"], "second");
-    net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
-    net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
-    net.write(&text(2, &["b"]), Some("second")).await.expect(200);
-    net.unlock("second").await.expect(200);
-    net.write(&text(2, &["stale"]), None).await.refused(409);
-    net.write(&text(3, &["c"]), None).await.expect(200);
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.lock("first").await.expect(200);
+        net.write(&text(1, &["a"]), Some("first")).await.expect(200);
+        // Its lock is broken, and another run has it.
+        app.request(verb("UNLOCK"), &net.path).send().await.expect(200);
+        net.write(&text(2, &["a", "lost"]), Some("first")).await.refused(409);
+        net.lock("second").await.expect(200);
+        let locked = net.write(&text(2, &["a", "late"]), Some("first")).await;
+        locked.refused(423);
+        assert_eq!(locked.value()["ID"], "second");
+        net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
+        net.write(&text(2, &["a", "unlocked"]), None).await.refused(423);
+        net.write(&text(2, &["b"]), Some("second")).await.expect(200);
+        net.unlock("second").await.expect(200);
+        net.write(&text(2, &["stale"]), None).await.refused(409);
+        net.write(&text(3, &["c"]), None).await.expect(200);
 
-    let rejected = net.rejected().await;
-    let whys: Vec<_> = rejected.iter().map(|it| (it["why"].as_str().unwrap(), it["lock"].as_str())).collect();
-    let mut expected =
-        vec![("displaced", Some("first")), ("locked", Some("first")), ("locked", None), ("stale", None)];
-    expected.sort();
-    let mut found = whys.clone();
-    found.sort();
-    assert_eq!(found, expected);
-    let lost = rejected.iter().find(|it| it["why"] == "displaced").unwrap();
-    let (api, id) = (net.api().await, lost["id"].as_str().unwrap());
-    let kept = app.get(&format!("{api}/versions/{id}/text")).send().await;
-    assert_eq!(kept.expect(200), text(2, &["a", "lost"]));
-    let diff = app.get(&format!("{api}/versions/1/diff/{id}")).send().await.expect(200);
-    assert_eq!(diff["resources"]["added"], json!(["terraform_data.lost"]));
+        let rejected = net.rejected().await;
+        let whys: Vec<_> =
+            rejected.iter().map(|it| (it["why"].as_str().unwrap(), it["lock"].as_str())).collect();
+        let mut expected =
+            vec![("displaced", Some("first")), ("locked", Some("first")), ("locked", None), ("stale", None)];
+        expected.sort();
+        let mut found = whys.clone();
+        found.sort();
+        assert_eq!(found, expected);
+        let lost = rejected.iter().find(|it| it["why"] == "displaced").unwrap();
+        let (api, id) = (net.api().await, lost["id"].as_str().unwrap());
+        let kept = app.get(&format!("{api}/versions/{id}/text")).send().await;
+        assert_eq!(kept.expect(200), text(2, &["a", "lost"]));
+        let diff = app.get(&format!("{api}/versions/1/diff/{id}")).send().await.expect(200);
+        assert_eq!(diff["resources"]["added"], json!(["terraform_data.lost"]));
 
-    let promoted = app.post(&format!("{api}/versions/{id}/restore"), &Value::Null).send().await.expect(200);
-    assert_eq!(promoted["version"], 4);
-    assert_eq!(net.read().await.expect(200), text(4, &["a", "lost"]).with_output_of(2));
-    let newest = &net.versions().await[0];
-    assert_eq!((&newest["source"], &newest["of"]), (&json!("promoted"), &json!(id)));
+        let promoted =
+            app.post(&format!("{api}/versions/{id}/restore"), &Value::Null).send().await.expect(200);
+        assert_eq!(promoted["version"], 4);
+        assert_eq!(net.read().await.expect(200), text(4, &["a", "lost"]).with_output_of(2));
+        let newest = &net.versions().await[0];
+        assert_eq!((&newest["source"], &newest["of"]), (&json!("promoted"), &json!(id)));
+    }
 }
 
 trait WithOutput {
@@ -341,7 +429,7 @@ async fn outputs_are_read_without_the_state() {
 
 #[tokio::test]
 async fn of_200_locks_at_once_one_is_taken() {
-    for app in [TestApp::memory().await, TestApp::embedded().await] {
+    for app in every_store().await {
         let net = Net::new(&app);
         // So that they race for the lock and not for the name.
         net.write(&text(1, &[]), None).await.expect(200);
@@ -389,6 +477,7 @@ async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_
         ("DELETE", "/lock"),
         ("UNLOCK", "/unlock"),
         ("GET", "/outputs"),
+        ("DELETE", ""),
     ];
     for (method, tail) in calls {
         let mut body = text(9, &[]);
@@ -449,7 +538,6 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     for (method, tail, allowed) in [
-        ("DELETE", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
         ("OPTIONS", "", "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
         ("GET", "/lock", "LOCK, POST, PUT, UNLOCK, DELETE"),
         ("LOCK", "/unlock", "UNLOCK, POST, PUT, DELETE"),
@@ -458,6 +546,37 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
         let answer = app.request(verb(method), &format!("{}{tail}", net.path)).anonymous().send().await;
         answer.refused(405);
         assert_eq!(answer.headers["allow"], allowed);
+    }
+}
+
+#[tokio::test]
+async fn a_client_removes_a_state_only_where_its_policy_says_so_and_it_can_come_back() {
+    for app in every_store().await {
+        let net = Net::new(&app);
+        let delete = async |path: &str| app.request(Method::DELETE, path).send().await;
+        let refused = async |answer: Answer| {
+            answer.refused(405);
+            assert_eq!(answer.headers["allow"], "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK");
+        };
+        refused(delete(&net.path).await).await;
+        net.write(&text(1, &["a"]), None).await.expect(200);
+        refused(delete(&net.path).await).await;
+        app.request(Method::DELETE, &net.path).anonymous().send().await.refused(401);
+        net.policy(&json!({ "deleteAllowed": true })).await;
+        // What would be forgotten by that, or is at work, stays.
+        let words = delete(&net.path).await.refused(409);
+        assert!(words.contains("resource"), "{words}");
+        net.write(&text(2, &[]), None).await.expect(200);
+        net.lock("run").await.expect(200);
+        delete(&net.path).await.refused(423);
+        net.unlock("run").await.expect(200);
+        let id = net.shown().await["id"].as_str().unwrap().to_owned();
+        delete(&format!("{}/", net.path)).await.expect(200);
+        assert_eq!(net.read().await.status, 204);
+        assert_eq!(delete(&format!("/tfstate/{id}")).await.status, 403);
+        app.post(&format!("/api/tfstates/{id}/undelete"), &Value::Null).send().await.expect(200);
+        assert_eq!(net.read().await.expect(200), text(2, &[]));
+        assert_eq!(net.versions().await.len(), 2);
     }
 }
 

@@ -161,7 +161,7 @@ async fn a_state_that_is_not_there_or_not_named_is_told_with_a_way_on() {
     assert!(said.contains("has no version") && said.contains("state versions"), "{said}");
     let said = refused(&app, home.path(), &["state", "pull"]).await;
     assert!(said.contains("nothing was written"), "{said}");
-    let said = refused(&app, home.path(), &["state", "outputs", "o"]).await;
+    let said = refused(&app, home.path(), &["state", "outputs", "--output", "o"]).await;
     assert!(said.contains("has no output o"), "{said}");
 }
 
@@ -220,8 +220,112 @@ async fn nothing_is_removed_unless_somebody_said_so() {
     // A secret is shown to who asks for it by name.
     assert!(!told(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
     assert!(!told(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));
-    assert_eq!(told(&app, home.path(), &["state", "outputs", "s"]).await, "hush\n");
+    assert_eq!(told(&app, home.path(), &["state", "outputs", "--output", "s"]).await, "hush\n");
+    assert_eq!(told(&app, home.path(), &["state", "outputs", "net", "-o", "s"]).await, "hush\n");
     assert!(told(&app, home.path(), &["state", "outputs", "--show-sensitive"]).await.contains("hush"));
+}
+
+#[tokio::test]
+async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
+    let (app, home) = start().await;
+    let id = async |arguments: &[&str]| {
+        let said = told(&app, home.path(), &[arguments, &["--json"]].concat()).await;
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let first = id(&["state", "create", "net/prod"]).await;
+    // One whose name begins so, and one of another project.
+    for other in ["net/prod2", "net2/prod"] {
+        told(&app, home.path(), &["state", "create", other, "--force"]).await;
+        told(&app, home.path(), &["state", "delete", other, "--yes"]).await;
+    }
+    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    assert!(
+        said.contains(&format!("no state that was removed is called {ORG}/net/prod"))
+            && said.contains("state list --deleted"),
+        "{said}"
+    );
+    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    for named in [&["net/prod"][..], &["-s", &format!("{ORG}/net/prod")]] {
+        assert_eq!(id(&[&["state", "undelete"], named].concat()).await, first);
+        told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    }
+    // A second one of that name: it says when each of them went.
+    let second = id(&["state", "create", "net/prod", "--force"]).await;
+    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    assert!(said.contains("2 states that were removed") && said.contains("by its id"), "{said}");
+    for removed in [&first, &second] {
+        let line = said.lines().find(|line| line.contains(removed)).unwrap();
+        assert!(line.contains("removed 20") && line.contains("by alice"), "{said}");
+    }
+    assert_eq!(id(&["state", "undelete", &second]).await, second);
+    // And the other one has no name to come back to; it is the only one that was removed, all the same.
+    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    assert!(said.contains("already exists"), "{said}");
+}
+
+#[tokio::test]
+async fn a_policy_is_changed_by_what_is_said_and_keeps_the_rest() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let shown =
+        async |arguments: &[&str]| told(&app, home.path(), &[&["state", "policy"], arguments].concat()).await;
+    assert_eq!(shown(&[]).await, format!("{ORG}/net/default demands nothing of its writers\n"));
+    shown(&["--locks-required", "true", "--lock-expires-after", "12h"]).await;
+    let said = shown(&["net", "--delete-allowed", "true", "--strict", "true"]).await;
+    let expected = ["deleteAllowed", "lockExpiresAfterSeconds 43200", "locksRequired", "strict"].join(", ");
+    assert_eq!(said, format!("{ORG}/net/default: {expected}\n"));
+    let delete = app.request(reqwest::Method::DELETE, &format!("/tfstate/{ORG}/net"));
+    delete.send().await.expect(200);
+    told(&app, home.path(), &["state", "undelete"]).await;
+    let said =
+        shown(&["--locks-required", "false", "--lock-expires-after", "never", "--strict", "false"]).await;
+    assert_eq!(said, format!("{ORG}/net/default: deleteAllowed\n"));
+    let wrong =
+        output(&mut of_user(&app, home.path(), &["state", "policy", "--lock-expires-after", "soon"])).await;
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("12h"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn outputs_are_shown_of_whatever_is_named_as_elsewhere() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net/prod"]).await;
+    let text = r#"{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{"o":{"value":"v","type":"string"}},"resources":[],"check_results":null}"#;
+    fs::write(home.path().join("a.tfstate"), text).unwrap();
+    told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
+    let shown = told(&app, home.path(), &["state", "get", "--json"]).await;
+    let id = serde_json::from_str::<serde_json::Value>(&shown).unwrap()["id"].as_str().unwrap().to_owned();
+    fs::remove_file(home.path().join(".statewright.json")).unwrap();
+    let full = format!("{ORG}/net/prod");
+    for named in ["net/prod", &full, &id] {
+        for command in [&["outputs"][..], &["state", "outputs"]] {
+            let said = told(&app, home.path(), &[command, &[named]].concat()).await;
+            assert!(said.lines().any(|line| line.starts_with("o ") && line.ends_with("\"v\"")), "{said}");
+        }
+    }
+    let said = refused(&app, home.path(), &["outputs", &id, "--kind", "stack"]).await;
+    assert!(said.contains("a state's id"), "{said}");
+    let said = refused(&app, home.path(), &["outputs", "others/net/prod"]).await;
+    assert!(said.contains("others"), "{said}");
+}
+
+#[tokio::test]
+async fn a_list_shows_how_states_stand_to_what_they_read() {
+    let (app, home) = start().await;
+    for project in ["net", "web"] {
+        told(&app, home.path(), &["state", "create", project, "--force"]).await;
+    }
+    told(&app, home.path(), &["dep", "add", "net", "vpc"]).await;
+    let listed = told(&app, home.path(), &["state", "list"]).await;
+    let row = |name: &str| {
+        let line = listed.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("STATE")[8..], ["STATUS", "DEPENDS", "ON", "LABELS"], "{listed}");
+    assert_eq!(row("net/default")[8..], ["clean", "-"], "{listed}");
+    assert_eq!(row("web/default")[8..], ["stale", "net/default"], "{listed}");
+    let shown = told(&app, home.path(), &["state", "get", "web"]).await;
+    assert!(shown.contains("\nstatus     stale\ndepends on net/default\n"), "{shown}");
 }
 
 #[tokio::test]

@@ -6,12 +6,15 @@ use std::path::Path;
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
 
-use crate::support::{self, APPLY, Client, ONE, Running, SLOW, TerraformCli, go, shown, text, versions};
+use crate::support::{
+    self, APPLY, Client, ONE, Output, Running, SLOW, TerraformCli, go, shown, text, versions,
+};
 
 journeys! {
     a_state_is_made_applied_compared_and_restored
     a_folder_without_a_backend_has_one_while_its_client_runs
     two_folders_have_two_states_and_a_folder_below_has_its_parents
+    one_configuration_has_a_state_for_each_workspace
     a_state_is_locked_and_unlocked_by_hand
     a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do
     an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind
@@ -20,6 +23,8 @@ journeys! {
     an_import_keeps_serial_and_lineage
     a_refused_write_is_looked_up_and_restored
     no_file_has_the_token
+    a_state_moves_away_with_the_token_of_where_it_was
+    a_token_goes_to_no_other_server
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
@@ -63,8 +68,12 @@ async fn a_state_is_made_applied_compared_and_restored(client: Client) {
     assert_eq!(diff.stdout, "+ terraform_data.b\n");
     let pulled = cli.statewright(["state", "pull"]).await.assert_success();
     assert_eq!(pulled.json(), text(&app, "net").await.expect(200));
-    let output = cli.statewright(["state", "outputs", "o"]).await.assert_success();
-    assert_eq!(output.stdout, "naïve 🦀\n");
+    for arguments in
+        [&["--output", "o"][..], &["net", "-o", "o"], &["-o", "o", &format!("{ORG}/net/default")]]
+    {
+        let output = cli.statewright(["state", "outputs"].iter().chain(arguments)).await.assert_success();
+        assert_eq!(output.stdout, "naïve 🦀\n", "{arguments:?}");
+    }
     let restored = document(&cli, &["state", "restore", "--version", "1"]).await;
     assert_eq!(restored["version"], 3);
     let applied = cli.statewright(TF_APPLY).await.assert_success();
@@ -131,6 +140,36 @@ async fn two_folders_have_two_states_and_a_folder_below_has_its_parents(client: 
     above.statewright(["tf", "--", "-chdir=infra", "init"]).await.assert_success();
     let plan = above.statewright(["tf", "--", "-chdir=infra", "plan", "-detailed-exitcode"]).await;
     assert_eq!(plan.code, Some(0), "the state of the first: {plan}");
+}
+
+async fn one_configuration_has_a_state_for_each_workspace(client: Client) {
+    const BY_NAME: &str = "variable \"env\" {\n  type = string\n}\n\
+                           output \"env\" {\n  value = var.env\n}\n";
+    let app = TestApp::embedded().await;
+    let cli = user(&app, client, BY_NAME).env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
+    // What a workspace is for other backends: a state of the project, with a data folder of its own.
+    for env in ["dev", "prod"] {
+        let named = format!("net/{env}");
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "net", "state": env }))
+            .send()
+            .await
+            .expect(200);
+        let cli = cli.clone().env("TF_DATA_DIR", format!(".terraform-{env}")).env("TF_VAR_env", env);
+        cli.statewright(["tf", "-s", &named, "--", "init"]).await.assert_success();
+        cli.statewright(["tf", "-s", &named, "--", "apply", "-auto-approve"]).await.assert_success();
+    }
+    for env in ["dev", "prod"] {
+        let named = format!("net/{env}");
+        let output = cli.statewright(["state", "outputs", &named, "-o", "env"]).await.assert_success();
+        assert_eq!(output.stdout, format!("{env}\n"));
+        let cli = cli.clone().env("TF_DATA_DIR", format!(".terraform-{env}")).env("TF_VAR_env", env);
+        cli.statewright(["tf", "-s", &named, "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    }
+    let listed = document(&cli, &["state", "list", "--project", "net"]).await;
+    assert_eq!(listed["states"].as_array().unwrap().len(), 2);
+    // One that belongs to the other is not taken for it.
+    let mistaken = cli.env("TF_DATA_DIR", ".terraform-dev").env("TF_VAR_env", "prod");
+    mistaken.statewright(["tf", "-s", "net/prod", "--", "plan"]).await.assert_failure();
 }
 
 async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
@@ -306,6 +345,91 @@ async fn a_refused_write_is_looked_up_and_restored(client: Client) {
     let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
     assert!(plan.stdout.contains("No changes"), "{plan}");
     assert_eq!(versions(&app).await[0]["source"], "promoted");
+}
+
+const MOVE: [&str; 5] = ["tf", "--", "init", "-migrate-state", "-force-copy"];
+
+async fn a_state_moves_away_with_the_token_of_where_it_was(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let unmoved = async |what: &str| {
+        let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+        assert!(plan.stdout.contains("No changes"), "{what}: {plan}");
+    };
+    // To another address of the same server, which its folder is linked to.
+    create(&app, &cli, "web", &["--init", "--force"]).await;
+    cli.statewright(MOVE).await.assert_success();
+    unmoved("to another state").await;
+    let moved = text(&app, "web").await.expect(200);
+    assert_eq!(moved["resources"], text(&app, "net").await.expect(200)["resources"]);
+    // Into a file, as a configuration says that still has its link.
+    cli.write("backend.tf", "terraform {\n  backend \"local\" {}\n}\n");
+    // It is not told from a mistake, unless it is said.
+    let refused = cli.statewright(["tf", "--", "init"]).await.assert_failure();
+    assert!(refused.stderr.contains("-migrate-state"), "{refused}");
+    let into_file = cli.statewright(MOVE).await.assert_success();
+    assert!(!into_file.stderr.contains("note:"), "{into_file}");
+    unmoved("into a file").await;
+    let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
+    assert_eq!(local["resources"], moved["resources"]);
+    assert!(!holds(&cli.project_dir().join(".terraform/terraform.tfstate"), &app.token));
+    // And back, and into a file once more, by nothing that says where.
+    cli.statewright(["state", "init", "net", "--force"]).await.assert_success();
+    cli.statewright(MOVE).await.assert_success();
+    unmoved("back").await;
+    for file in ["backend.tf", ".statewright.json", "terraform.tfstate"] {
+        fs::remove_file(cli.project_dir().join(file)).unwrap();
+    }
+    cli.statewright(MOVE).await.assert_success();
+    let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
+    assert_eq!(local["resources"], moved["resources"]);
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+}
+
+async fn a_token_goes_to_no_other_server(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let other = TestApp::embedded().await;
+    let refused_by = |output: Output, what: &str, words: &str| {
+        let said = format!("{what} leads to another server than {words}, so no token is passed on");
+        assert!(output.stderr.contains(&said), "{said}: {output}");
+        assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
+    };
+    // A lock elsewhere gets what the state gets.
+    let here = cli.read("backend.tf");
+    let astray = here
+        .replace(&format!("unlock_address = \"{}", app.url), &format!("unlock_address = \"{}", other.url));
+    assert_ne!(here, astray);
+    cli.write("backend.tf", &astray);
+    let init = cli.statewright(["tf", "--", "init", "-reconfigure"]).await;
+    refused_by(init, "unlock_address in backend.tf", &app.url);
+    // A server before this one is asked with the same password.
+    let known = cli.clone().env("STATEWRIGHT_URL", &other.url).env("STATEWRIGHT_TOKEN", &other.token);
+    cli.write("backend.tf", &here.replace(&app.url, &other.url));
+    refused_by(
+        known.statewright(MOVE).await,
+        "the backend that this folder was initialised with",
+        &other.url,
+    );
+    // It is forgotten where somebody says so.
+    let new = json!({ "project": "net", "id": shown(&app).await["id"] });
+    other.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    known.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
+    known.statewright(TF_APPLY).await.assert_success();
+    // Nor does one without a backend, which is given one for the time.
+    fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
+    let back = cli.statewright(MOVE).await;
+    refused_by(back, "the backend that this folder was initialised with", &app.url);
+    assert!(!cli.project_dir().join("statewright_backend.tf").exists());
+    cli.write("backend.tf", &here.replace(&app.url, &other.url));
+    // What a client was initialised with is what it asks, whatever the configuration says of its hash.
+    let kept = ".terraform/terraform.tfstate";
+    cli.write(kept, &cli.read(kept).replace(&other.url, &app.url));
+    refused_by(
+        known.statewright(["tf", "--", "plan"]).await,
+        "the backend that this folder was initialised with",
+        &other.url,
+    );
 }
 
 async fn no_file_has_the_token(client: Client) {

@@ -95,6 +95,31 @@ async fn a_state_of_16_mb_goes_both_ways(client: Client) {
     assert_eq!(shown(&app).await["current"]["resourceCount"], 0);
 }
 
+/// Terraform has no way to send one.
+#[tokio::test]
+async fn opentofu_may_send_the_token_as_a_header() {
+    let app = TestApp::embedded().await;
+    let cli = TerraformCli::beside_commands(Client::Tofu, &app.token);
+    let url = format!("{}/tfstate/{ORG}/net", app.url);
+    let backend = |token: &str| {
+        cli.write(
+            "main.tf",
+            &format!(
+                "terraform {{\n  backend \"http\" {{\n    address = \"{url}\"\n    lock_address = \"{url}\"\n    \
+                 unlock_address = \"{url}\"\n    headers = {{\n      Authorization = \"Bearer {token}\"\n    }}\n  }}\n}}\n\
+                 resource \"terraform_data\" \"a\" {{}}\n"
+            ),
+        );
+    };
+    backend(&app.token);
+    cli.run(["init"]).await.assert_success();
+    cli.run(APPLY).await.assert_success();
+    assert_eq!(versions(&app).await[0]["by"], "alice");
+    backend("swt_wrong");
+    let refused = cli.run(["init", "-reconfigure"]).await.assert_failure();
+    assert!(refused.stderr.contains("auth"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_state_that_opentofu_encrypts_is_kept_and_shows_nothing() {
     let app = TestApp::embedded().await;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use statewright_tests::app::{Answer, ORG, TestApp};
-pub(crate) use statewright_tests::terraform::Running;
 pub(crate) use statewright_tests::terraform::{Client, TerraformCli};
+pub(crate) use statewright_tests::terraform::{Output, Running};
 
 /// One resource and one output.
 pub(crate) const ONE: &str = "resource \"terraform_data\" \"a\" {\n  input = \"naïve 🦀\"\n}\n\

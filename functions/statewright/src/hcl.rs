@@ -68,6 +68,9 @@ fn backend_of(server: &ServerUrl, id: StateId, address: &StateAddress, what: &st
     )
 }
 
+/// The settings of an HTTP backend that say where requests go, each with the credentials.
+pub(crate) const ADDRESSES: [&str; 3] = ["address", "lock_address", "unlock_address"];
+
 /// Where a configuration keeps its state, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Backend {
@@ -75,9 +78,21 @@ pub(crate) struct Backend {
     pub(crate) file: PathBuf,
     /// `http`, `s3`, …; `cloud` for a cloud block.
     pub(crate) kind: String,
-    /// The `address` of an HTTP backend, where it is written out.
-    pub(crate) address: Option<String>,
+    /// Those of [`ADDRESSES`] that are set.
+    pub(crate) addresses: Vec<Address>,
 }
+
+/// A setting that says where requests go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Its name.
+    pub(crate) setting: String,
+    /// What it says; `None` where that is worked out, and not written out as a text.
+    pub(crate) text: Option<String>,
+}
+
+/// What a file says of a backend.
+type Said = (String, Vec<Address>);
 
 /// The backends of the configuration in this folder, as clients read it: there is at most one in a configuration that works.
 ///
@@ -104,13 +119,14 @@ pub(crate) fn backends(folder: &Path) -> anyhow::Result<Vec<Backend>> {
         let text = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let text = String::from_utf8_lossy(&text);
         let kinds = if is_json { in_json(&text) } else { in_hcl(&text) };
-        found.extend(kinds.into_iter().map(|(kind, address)| Backend { file: file.clone(), kind, address }));
+        let backend = |(kind, addresses)| Backend { file: file.clone(), kind, addresses };
+        found.extend(kinds.into_iter().map(backend));
     }
     Ok(found)
 }
 
 /// Backends with their addresses. What is no JSON has none: the client says what is wrong with it.
-fn in_json(text: &str) -> Vec<(String, Option<String>)> {
+fn in_json(text: &str) -> Vec<Said> {
     /// A block may be an object, or several in a list.
     fn blocks(value: &Value) -> Vec<&Value> {
         match value {
@@ -123,19 +139,25 @@ fn in_json(text: &str) -> Vec<(String, Option<String>)> {
     for terraform in document.get("terraform").map(blocks).unwrap_or_default() {
         for backend in terraform.get("backend").map(blocks).unwrap_or_default() {
             for (kind, settings) in backend.as_object().into_iter().flatten() {
-                let address = blocks(settings).first().and_then(|settings| settings.get("address")?.as_str());
-                found.push((kind.clone(), address.map(str::to_owned)));
+                let mut addresses = Vec::new();
+                for settings in blocks(settings) {
+                    let set = ADDRESSES.iter().filter_map(|name| Some((*name, settings.get(name)?)));
+                    addresses.extend(set.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+                        Address { setting: name.to_owned(), text: value.as_str().map(str::to_owned) }
+                    }));
+                }
+                found.push((kind.clone(), addresses));
             }
         }
-        found.extend(terraform.get("cloud").map(|_| ("cloud".to_owned(), None)));
+        found.extend(terraform.get("cloud").map(|_| ("cloud".to_owned(), Vec::new())));
     }
     found
 }
 
 /// Backends with their addresses.
-fn in_hcl(text: &str) -> Vec<(String, Option<String>)> {
+fn in_hcl(text: &str) -> Vec<Said> {
     let words = words(text);
-    let (mut found, mut open): (Vec<(String, Option<String>)>, Vec<&Word>) = (Vec::new(), Vec::new());
+    let (mut found, mut open): (Vec<Said>, Vec<&Word>) = (Vec::new(), Vec::new());
     let name = |word: Option<&&Word>| match word {
         Some(Word::Name(name)) => Some(name.clone()),
         _ => None,
@@ -151,25 +173,29 @@ fn in_hcl(text: &str) -> Vec<(String, Option<String>)> {
                 let is_in_terraform = name(open.first()).as_deref() == Some("terraform") && open.len() == 1;
                 match (first, head.first()) {
                     (Word::Name(name), Some(Word::Text(kind))) if is_in_terraform && name == "backend" => {
-                        found.push((kind.clone(), None));
+                        found.push((kind.clone(), Vec::new()));
                     }
                     (Word::Name(name), _) if is_in_terraform && name == "cloud" => {
-                        found.push((name.clone(), None));
+                        found.push((name.clone(), Vec::new()));
                     }
                     _ => {}
                 }
                 open.push(first);
             }
             Word::Close => drop(open.pop()),
-            Word::Text(text) => {
+            Word::Name(setting) if ADDRESSES.contains(&setting.as_str()) => {
                 let is_in_backend = open.len() == 2 && name(open.get(1)).as_deref() == Some("backend");
-                let before = words.get(at.saturating_sub(2)..at).unwrap_or_default();
-                let is_address = matches!(before, [Word::Name(name), Word::Equals] if name == "address");
-                if let (true, Some((_, address))) = (is_in_backend && is_address, found.last_mut()) {
-                    *address = Some(text.clone());
+                let text = match words.get(at + 1..at + 4).unwrap_or_default() {
+                    // Nothing but a text.
+                    [Word::Equals, Word::Text(text), Word::Other | Word::Close] => Some(Some(text.clone())),
+                    [Word::Equals, ..] => Some(None),
+                    _ => None,
+                };
+                if let (true, Some(text), Some((_, addresses))) = (is_in_backend, text, found.last_mut()) {
+                    addresses.push(Address { setting: setting.clone(), text });
                 }
             }
-            Word::Name(_) | Word::Equals | Word::Other => {}
+            Word::Name(_) | Word::Text(_) | Word::Equals | Word::Other => {}
         }
     }
     found
@@ -293,6 +319,10 @@ mod tests {
         }
     }
 
+    fn said(setting: &str, text: Option<&str>) -> Address {
+        Address { setting: setting.to_owned(), text: text.map(str::to_owned) }
+    }
+
     #[test]
     fn a_backend_is_by_id_and_without_credentials() {
         let server = ServerUrl::parse("https://state.example.com").unwrap();
@@ -300,14 +330,22 @@ mod tests {
         let text = backend(&server, id, &StateAddress::parse("acme", "net", None).unwrap());
         assert!(text.starts_with(HEADER));
         let address = "https://state.example.com/tfstate/019b7c3a-0000-7000-8000-000000000001";
-        assert_eq!(in_hcl(&text), [("http".to_owned(), Some(address.to_owned()))]);
+        let lock = format!("{address}/lock");
+        let expected = [
+            said("address", Some(address)),
+            said("lock_address", Some(&lock)),
+            said("unlock_address", Some(&lock)),
+        ];
+        assert_eq!(in_hcl(&text), [("http".to_owned(), expected.to_vec())]);
         assert_eq!(text.matches(&format!("{address}/lock\"")).count(), 2);
         assert!(!text.contains("password ") && !text.contains("username "));
     }
 
     #[test]
     fn a_backend_is_found_however_it_is_written() {
-        let http = |address: Option<&str>| vec![("http".to_owned(), address.map(str::to_owned))];
+        let with = |addresses: &[Address]| vec![("http".to_owned(), addresses.to_vec())];
+        let http =
+            |address: Option<&str>| with(address.map(|address| said("address", Some(address))).as_slice());
         for (text, expected) in [
             ("terraform {\n  backend \"http\" {\n  }\n}\n", http(None)),
             ("terraform { backend \"http\" {} }", http(None)),
@@ -315,7 +353,20 @@ mod tests {
                 "terraform {\n  required_version = \">= 1\"\n\n  backend \"http\" {\n    address = \"http://a\" # here\n  }\n}",
                 http(Some("http://a")),
             ),
-            ("terraform {\n  cloud {\n    workspaces {}\n  }\n}", vec![("cloud".to_owned(), None)]),
+            ("terraform {\n  cloud {\n    workspaces {}\n  }\n}", vec![("cloud".to_owned(), vec![])]),
+            (
+                "terraform {\n  backend \"http\" {\n    address = local.a\n    lock_address = \"http://b\"\n  }\n}",
+                with(&[said("address", None), said("lock_address", Some("http://b"))]),
+            ),
+            (
+                "terraform {\n  backend \"http\" { unlock_address = true ? \"http://a\" : \"http://b\" }\n}",
+                with(&[said("unlock_address", None)]),
+            ),
+            (
+                "terraform {\n  backend \"http\" {\n    address = \"http://a\" == \"x\" ? 1 : 2\n  }\n}",
+                with(&[said("address", None)]),
+            ),
+            ("terraform { backend \"http\" { address = \"http://a\" } }", http(Some("http://a"))),
             ("# terraform { backend \"http\" {} }\n", vec![]),
             ("/* terraform {\n backend \"http\" {} } */ // x", vec![]),
             ("locals {\n  a = \"terraform { backend \\\"http\\\" {} }\"\n}\n", vec![]),
@@ -324,7 +375,7 @@ mod tests {
             ("terraform {\n  required_providers {\n    backend \"http\" {}\n  }\n}\n", vec![]),
             (
                 "locals {\n  a = \"${f(\"}\")}\"\n}\nterraform {\n  backend \"s3\" {}\n}",
-                vec![("s3".to_owned(), None)],
+                vec![("s3".to_owned(), vec![])],
             ),
             ("terraform {", vec![]),
             ("terraform {\n  backend \"http", vec![]),
@@ -339,9 +390,11 @@ mod tests {
         let one = r#"{"terraform":{"backend":{"http":{"address":"http://a"}}}}"#;
         let lists = r#"{"terraform":[{"backend":[{"http":[{"address":"http://a"}]}]}]}"#;
         for text in [one, lists] {
-            assert_eq!(in_json(text), [("http".to_owned(), Some("http://a".to_owned()))]);
+            assert_eq!(in_json(text), [("http".to_owned(), vec![said("address", Some("http://a"))])]);
         }
-        assert_eq!(in_json(r#"{"terraform":{"cloud":{}}}"#), [("cloud".to_owned(), None)]);
+        let odd = r#"{"terraform":{"backend":{"http":{"address":null,"lock_address":7}}}}"#;
+        assert_eq!(in_json(odd), [("http".to_owned(), vec![said("lock_address", None)])]);
+        assert_eq!(in_json(r#"{"terraform":{"cloud":{}}}"#), [("cloud".to_owned(), vec![])]);
         assert_eq!(in_json("{"), []);
     }
 

@@ -9,6 +9,7 @@ mod data;
 mod hcl;
 mod managed;
 mod output;
+mod recorded;
 mod serve;
 
 use std::num::NonZero;

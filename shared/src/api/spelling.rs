@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `…` | `GET`, `HEAD` | `GET …` |
 //! | `…` | `POST`, `PUT`, `PATCH` | `POST …` |
+//! | `…` | `DELETE`, which most states refuse | `DELETE …` |
 //! | `…` | `LOCK`; `UNLOCK` | `POST …/lock`; `DELETE …/lock` |
 //! | `…/lock` | `LOCK`, `POST`, `PUT`; `UNLOCK`, `DELETE` | `POST …/lock`; `DELETE …/lock` |
 //! | `…/unlock` | `UNLOCK`, `POST`, `PUT`, `DELETE` | `DELETE …/lock` |
@@ -40,14 +41,20 @@ pub(super) fn spell(mut request: Request) -> Result<Request, Box<Response>> {
                 }
             }
         }
-        Spelled::NotAllowed(allowed) => {
-            let words = format!("Method Not Allowed: {} is none of {allowed}", request.method());
-            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-            return Err(Box::new(response));
-        }
+        Spelled::NotAllowed(allowed) => return Err(Box::new(not_allowed(request.method(), allowed))),
     }
     Ok(request)
+}
+
+/// The methods that every state takes.
+pub(super) const OF_STATES: &str = "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK";
+
+/// Says which methods there are.
+pub(super) fn not_allowed(method: &Method, allowed: &'static str) -> Response {
+    let words = format!("Method Not Allowed: {method} is none of {allowed}");
+    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -74,12 +81,14 @@ fn read(method: &Method, path: &str) -> Spelled {
     let locks = || format!("{ROOT}{state}/lock");
     let itself = || format!("{ROOT}{rest}");
     match (word, method.as_str()) {
-        ("", "GET" | "HEAD") | ("outputs", "GET" | "HEAD") => Spelled::As(method.clone(), itself()),
+        ("", "GET" | "HEAD" | "DELETE") | ("outputs", "GET" | "HEAD") => {
+            Spelled::As(method.clone(), itself())
+        }
         ("", "POST" | "PUT" | "PATCH") => Spelled::As(Method::POST, itself()),
         ("", "LOCK") | ("lock", "LOCK" | "POST" | "PUT") => Spelled::As(Method::POST, locks()),
         ("", "UNLOCK") | ("lock", "UNLOCK" | "DELETE") => Spelled::As(Method::DELETE, locks()),
         ("unlock", "UNLOCK" | "POST" | "PUT" | "DELETE") => Spelled::As(Method::DELETE, locks()),
-        ("", _) => Spelled::NotAllowed("GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+        ("", _) => Spelled::NotAllowed(OF_STATES),
         ("lock", _) => Spelled::NotAllowed("LOCK, POST, PUT, UNLOCK, DELETE"),
         ("unlock", _) => Spelled::NotAllowed("UNLOCK, POST, PUT, DELETE"),
         (_, _) => Spelled::NotAllowed("GET, HEAD"),
@@ -112,7 +121,8 @@ mod tests {
             ("DELETE", "/tfstate/acme/net/lock", "DELETE /tfstate/acme/net/lock"),
             ("UNLOCK", "/tfstate/acme/net/lock/", "DELETE /tfstate/acme/net/lock"),
             ("PUT", "/tfstate/id/unlock", "DELETE /tfstate/id/lock"),
-            ("DELETE", "/tfstate/id", "not GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
+            ("DELETE", "/tfstate/id/", "DELETE /tfstate/id"),
+            ("OPTIONS", "/tfstate/id", "not GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK"),
             ("GET", "/tfstate/id/lock", "not LOCK, POST, PUT, UNLOCK, DELETE"),
             ("LOCK", "/tfstate/id/unlock", "not UNLOCK, POST, PUT, DELETE"),
             ("POST", "/tfstate/id/outputs", "not GET, HEAD"),

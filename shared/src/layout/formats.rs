@@ -276,6 +276,8 @@ fn read_states(read: &mut Read) {
     read.is("state-head-new.v1", &new, b"");
     read.is("state-head-labelled.v1", &StateHead { labels: labels(), ..new.clone() }, b"");
     read.is("state-head-with-schemas.v1", &StateHead { has_schemas: true, ..new.clone() }, b"");
+    let policy = Policy { delete_allowed: true, ..Policy::default() };
+    read.is("state-head-deletable.v1", &StateHead { policy, ..new.clone() }, b"");
     read.is("state-schemas.v1", &schemas(), b"");
     let lock = || "1873bea7-f204-3479-5274-067339737120".to_owned();
     let written = StateHead {
@@ -283,7 +285,12 @@ fn read_states(read: &mut Read) {
         current: Some(kept()),
         last_write: Some(LATER),
         under: Some(WrittenUnder { lock: lock(), texts: vec!["cd".repeat(32)] }),
-        policy: Policy { locks_required: true, strict: true, lock_expires_after_seconds: Some(3_600) },
+        policy: Policy {
+            locks_required: true,
+            strict: true,
+            lock_expires_after_seconds: Some(3_600),
+            ..Policy::default()
+        },
         ..new.clone()
     };
     read.is("state-head.v1", &written, b"");

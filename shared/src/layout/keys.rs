@@ -216,9 +216,18 @@ impl ItemKeys {
         )
     }
 
-    /// The partition and the sort prefix of an organization's removed states.
-    pub fn removed_states(org: &OrgName) -> (String, String) {
-        (format!("ORG#{org}"), "TFREMOVED#".to_owned())
+    /// The partition and the sort prefix of an organization's removed states: of all, of one project, or of one name.
+    pub fn removed_states(
+        org: &OrgName,
+        project: Option<&ProjectName>,
+        state: Option<&StateName>,
+    ) -> (String, String) {
+        let prefix = match (project, state) {
+            (None, _) => "TFREMOVED#".to_owned(),
+            (Some(project), None) => format!("TFREMOVED#{project}/"),
+            (Some(project), Some(state)) => format!("TFREMOVED#{project}/{state}#"),
+        };
+        (format!("ORG#{org}"), prefix)
     }
 
     /// The project and the state in a removed state's sort key.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::texts::{self, gunzip};
-use super::{Error, lookup, publish, secrets, store, update_tokens};
+use super::{Error, check_edges, check_states, lookup, publish, secrets, store, update_tokens};
 use crate::context::Context;
 use crate::domain::deployment;
 use crate::domain::ids::StackId;
@@ -232,34 +232,39 @@ fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     }
 }
 
-/// Looks at what belongs to no stack: names that lead nowhere, the key that signs update tokens, what is due.
+/// Looks at what belongs to no stack and to no state: names that lead nowhere, edges between states, label policies, the key that
+/// signs update tokens, what is due.
 ///
 /// # Errors
 /// Those of the ports. What is wrong is in the answer, in words.
 pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
     let mut problems = Vec::new();
-    walk(ctx, inventory, "ORG#", async |item| {
+    let mut with_edges: BTreeSet<OrgName> = BTreeSet::new();
+    let of_orgs = walk(ctx, inventory, "ORG#", async |item| {
         let Some(org) = item.key.partition.strip_prefix("ORG#").and_then(|org| OrgName::parse(org).ok())
         else {
-            return Ok(Some(format!("{:?} is not an organization", item.key.partition)));
+            return Ok(Some(OfOrg::Wrong(format!("{:?} is not an organization", item.key.partition))));
         };
-        let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
-        let address = StackAddress { org, project, stack };
-        let name = match Name::decode(&item.value) {
-            Ok(name) => name,
-            Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
-        };
-        let head = found(store::read::<Head>(ctx, &ItemKeys::head(name.id)).await)?;
-        // One that cannot be read is told with its stack.
-        let Ok(head) = head else { return Ok(None) };
-        let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());
-        if is_it || store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision) {
-            return Ok(None);
+        if item.key.sort.starts_with(&ItemKeys::state_edges(&org).1)
+            || item.key == ItemKeys::state_graph(&org)
+        {
+            return Ok(Some(OfOrg::Edges(org)));
         }
-        Ok(Some(format!("the name {address} leads to no stack of that name")))
-    })
-    .await
-    .map(|found| problems.extend(found))?;
+        let wrong = match look_at_name(ctx, &org, item).await? {
+            Some(wrong) => Some(wrong),
+            None => check_states::look_at_item(ctx, &org, item).await?,
+        };
+        Ok(wrong.map(OfOrg::Wrong))
+    });
+    for found in of_orgs.await? {
+        match found {
+            OfOrg::Wrong(words) => problems.push(words),
+            OfOrg::Edges(org) => drop(with_edges.insert(org)),
+        }
+    }
+    for org in &with_edges {
+        problems.extend(check_edges::graph(ctx, org).await?);
+    }
     walk(ctx, inventory, "DUE#", async |item| {
         Ok(Due::decode(&item.value).err().map(|error| format!("{:?}: {error}", item.key)))
     })
@@ -269,6 +274,32 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
         problems.push(format!("the key that signs update tokens: {words}"));
     }
     Ok(problems)
+}
+
+/// What an item of an organization tells.
+enum OfOrg {
+    /// What is wrong with it.
+    Wrong(String),
+    /// That there are edges between states, which are looked at together.
+    Edges(OrgName),
+}
+
+/// What is wrong with the name of a stack.
+async fn look_at_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+    let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
+    let address = StackAddress { org: org.clone(), project, stack };
+    let name = match Name::decode(&item.value) {
+        Ok(name) => name,
+        Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
+    };
+    let head = found(store::read::<Head>(ctx, &ItemKeys::head(name.id)).await)?;
+    // One that cannot be read is told with its stack.
+    let Ok(head) = head else { return Ok(None) };
+    let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());
+    if is_it || store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision) {
+        return Ok(None);
+    }
+    Ok(Some(format!("the name {address} leads to no stack of that name")))
 }
 
 /// Asks about each item whose partition begins so, and collects what is answered.

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Error, secrets, state_texts, store};
+use super::{Error, secrets, state_schemas, state_texts, states, store};
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
-use crate::domain::names::StateAddress;
+use crate::domain::names::{OrgName, StateAddress};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
-use crate::layout::records::{RejectedState, StateEntry, StateHead, StateVersion};
+use crate::layout::records::{
+    RejectedState, RemovedState, StateEntry, StateHead, StateLock, StateVersion, StoredLabelPolicy,
+};
 use crate::ports::{Inventory, Item, Order, Query};
 
 /// What was found of one state.
@@ -88,6 +90,14 @@ async fn look_at(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
             Err(words) => report.problems.push(format!("its name: {words}")),
         }
     }
+    let lock = found(store::read::<StateLock>(ctx, &ItemKeys::state_lock(id)).await)?;
+    report.problems.extend(lock.err().map(|words| format!("its lock: {words}")));
+    match found(state_schemas::read(ctx, id).await)?.map(|schemas| schemas.is_some()) {
+        Ok(true) if !head.has_schemas => report.problems.push("its head knows of no schemas".to_owned()),
+        Ok(false) if head.has_schemas => report.problems.push("its schemas are missing".to_owned()),
+        Ok(_) => {}
+        Err(words) => report.problems.push(format!("its schemas: {words}")),
+    }
     look_at_versions(ctx, id, &head, &mut report).await?;
     let (partition, prefix) = ItemKeys::rejected_states(id);
     for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
@@ -149,8 +159,46 @@ async fn look_at_versions(
     Ok(())
 }
 
+/// Looks at what an organization has of states beside their own partitions: names, those of removed states, the label policy.
+/// What is wrong with an item, in words.
+///
+/// # Errors
+/// Those of the ports.
+pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+    let sort = &item.key.sort;
+    if *item.key.sort == *ItemKeys::label_policy(org).sort {
+        return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));
+    }
+    let is_removed = ItemKeys::parse_removed_state_sort(sort).is_some();
+    let name = ItemKeys::parse_state_name_sort(sort).or_else(|| ItemKeys::parse_removed_state_sort(sort));
+    let Some((project, state)) = name else { return Ok(None) };
+    let address = StateAddress { org: org.clone(), project, state };
+    let words = if is_removed { "the removed state" } else { "the name of a state" };
+    let entry = match is_removed {
+        true => RemovedState::decode(&item.value).map(|removed| removed.entry),
+        false => StateEntry::decode(&item.value),
+    };
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => return Ok(Some(format!("{words}, {address}: {error}"))),
+    };
+    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(entry.id)).await)?;
+    // One that cannot be read is told with its state.
+    let Ok(head) = head else { return Ok(None) };
+    let is_it =
+        |head: &StateHead| head.address == address && head.deleted.is_some() == is_removed && !head.erasing;
+    let problem = match head.map(|head| head.value).filter(is_it) {
+        None => "leads to no state of that name",
+        Some(head) if states::entry_of(entry.id, &head) != entry => "says something else than its head",
+        Some(_) => return Ok(None),
+    };
+    // It moves with the head: one that is as it was has not moved while the head was read.
+    let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
+    Ok((!has_moved).then(|| format!("{words}, {address}, {problem}")))
+}
+
 /// Tells what is wrong with what is stored from a store that does not answer.
-fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+pub(super) fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(Error::Port(error)) => Err(Error::Port(error)),

@@ -55,7 +55,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    fn read(item: &Item) -> Result<Self, Error> {
+    pub(super) fn read(item: &Item) -> Result<Self, Error> {
         let broken = || Error::Broken(format!("{:?} is not the key of an edge", item.key.sort));
         let id = ItemKeys::parse_state_edge_sort(&item.key.sort).ok_or_else(broken)?;
         let (StateEdge { ends, created, created_by }, mock) = StateEdge::decode_with(&item.value)?;

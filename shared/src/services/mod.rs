@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod at_once;
 pub mod caller;
 pub mod check;
+mod check_edges;
 pub mod check_states;
 pub mod copy;
 pub mod directory;

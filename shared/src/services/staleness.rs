@@ -97,6 +97,42 @@ pub async fn of_all(
     Ok((reports, last.filter(|_| more)))
 }
 
+/// What lists show of a state beside its entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InList {
+    /// What is to be said; `None` where so many states lie up from those of the page that it cannot be told from
+    /// [`StateStatus::PotentiallyStale`].
+    pub status: Option<StateStatus>,
+    /// The states whose outputs it reads, each once, by their names.
+    pub reads: Vec<End>,
+}
+
+/// What is to be said of the states of a list's page: whoever has no incoming edge is clean. One query for the edges, and where
+/// there are any, what [`of_all`] reads for a page: of the states up from these at most [`STATES_READ_MAX`].
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn of_page(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    page: &[StateId],
+) -> Result<HashMap<StateId, InList>, Error> {
+    caller.check_org(org)?;
+    let edges = edges::all(ctx, org).await?;
+    let consumers: HashSet<StateId> = edges.iter().map(|edge| edge.ends.consumer).collect();
+    let wanted: Vec<StateId> = page.iter().copied().filter(|id| consumers.contains(id)).collect();
+    let clean = |id: &StateId| (*id, InList { status: Some(StateStatus::Clean), reads: Vec::new() });
+    let mut found: HashMap<StateId, InList> = page.iter().map(clean).collect();
+    for Report { state, status, edges, is_partial, .. } in judge(ctx, edges, &wanted).await? {
+        let is_unknown = is_partial && status == StateStatus::Clean;
+        let reads: BTreeSet<End> = edges.into_iter().map(|judged| judged.producer).collect();
+        let status = (!is_unknown).then_some(status);
+        found.insert(state.id, InList { status, reads: reads.into_iter().collect() });
+    }
+    Ok(found)
+}
+
 /// A state as it is now.
 struct Seen {
     end: End,

@@ -5,7 +5,7 @@ use super::due::due_write;
 use super::{Error, RACES_MAX, label_policy, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::StateId;
-use crate::domain::names::{OrgName, ProjectName, StateAddress};
+use crate::domain::names::{OrgName, ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
@@ -343,6 +343,15 @@ pub struct ListedRemoved {
     pub until: Timestamp,
 }
 
+/// Which states a list of removed ones shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemovedFilter {
+    /// Those of one project.
+    pub project: Option<ProjectName>,
+    /// Of that project, those that were called so.
+    pub state: Option<StateName>,
+}
+
 /// One page of the states of an organization that were removed and can be brought back, by the names that they had; with
 /// where the next one begins. One query.
 ///
@@ -352,10 +361,11 @@ pub async fn list_removed(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
+    filter: &RemovedFilter,
     after: Option<String>,
 ) -> Result<(Vec<ListedRemoved>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::removed_states(org);
+    let (partition, prefix) = ItemKeys::removed_states(org, filter.project.as_ref(), filter.state.as_ref());
     let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());

@@ -173,6 +173,19 @@ pub struct StateSummary {
     pub last_write: Option<String>,
     /// Its labels.
     pub labels: Labels,
+    /// How it stands to what it reads, where that was asked for.
+    #[serde(flatten)]
+    pub standing: Option<StateStanding>,
+}
+
+/// How a state stands to what it reads of others.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateStanding {
+    /// `clean`, `stale` or `potentially-stale`; null where so many states lie up from those that are shown that this cannot be told.
+    pub status: Option<&'static str>,
+    /// The states whose outputs it reads, as `project/state`, or by id where nothing else is left of one.
+    pub depends_on: Vec<String>,
 }
 
 /// A page of states. A page of a filtered list may be empty and others follow.
@@ -441,6 +454,9 @@ pub struct State {
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
     pub path: String,
+    /// How it stands to what it reads, where that was asked for.
+    #[serde(flatten)]
+    pub standing: Option<StateStanding>,
 }
 
 impl State {
@@ -461,6 +477,7 @@ impl State {
             labels: head.labels,
             outputs: Vec::new(),
             lock,
+            standing: None,
         }
     }
 }

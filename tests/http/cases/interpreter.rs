@@ -9,18 +9,27 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use statewright_shared::services::texts::gzip;
-use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::app::{Backend, ORG, TestApp};
 
 use super::canonical;
 use crate::world::{new_project, raw};
 
 /// Performs the case with this id.
 pub(super) async fn run(id: &str) {
+    perform(id, &TestApp::memory().await, false).await;
+}
+
+/// Performs the case with this name on what a user has. A gateway passes no methods but those of HTTP.
+pub(super) async fn run_on(backend: Backend, name: &str) {
+    let app = TestApp::on(backend).await;
+    perform(&name.replace('_', "-"), &app, backend == Backend::Functions).await;
+}
+
+async fn perform(id: &str, app: &TestApp, is_through_gateway: bool) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("data/cases/{id}.json"));
     let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(case["id"], id);
-    let app = TestApp::memory().await;
-    let mut run = Run { app: &app, named: HashMap::new() };
+    let mut run = Run { app, is_through_gateway, named: HashMap::new() };
     for (name, value) in [("org", ORG), ("project", &new_project()), ("stack", "dev")] {
         run.name(name, value.into());
     }
@@ -32,6 +41,7 @@ pub(super) async fn run(id: &str) {
 
 struct Run<'a> {
     app: &'a TestApp,
+    is_through_gateway: bool,
     /// What `${…}` stands for.
     named: HashMap<String, Value>,
 }
@@ -247,6 +257,9 @@ impl Run<'_> {
         let (method, path) = call.split_once(' ').unwrap();
         let state = format!("/tfstate/{ORG}/{path}");
         let path = if step["state"] == true { &state } else { path };
+        let (method, path) =
+            if self.is_through_gateway { passing(method, path) } else { (method, path.to_owned()) };
+        let path = path.as_str();
         let body = if let Some(encoded) = step["raw_base64"].as_str() {
             STANDARD.decode(encoded).unwrap()
         } else if let Some(text) = step["raw"].as_str() {
@@ -268,6 +281,16 @@ impl Run<'_> {
                 self.name(name, value);
             }
         }
+    }
+}
+
+/// A request as a gateway passes it.
+fn passing<'m>(method: &'m str, path: &str) -> (&'m str, String) {
+    let below = if path.ends_with("/lock") || path.ends_with("/unlock") { "" } else { "/lock" };
+    match method {
+        "LOCK" => ("POST", format!("{path}{below}")),
+        "UNLOCK" => ("DELETE", format!("{path}{below}")),
+        method => (method, path.to_owned()),
     }
 }
 

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub(crate) use canonical::canonical;
-use interpreter::run;
+use interpreter::{run, run_on};
+use statewright_tests::app::Backend;
 
 macro_rules! cases {
     ($($name:ident)*) => {
@@ -51,6 +52,38 @@ cases! {
     tf_odd_state_names
     tf_other_lock_methods
     tf_unlock_by_id_only
+}
+
+/// What is asked of states, on what a user has: each case on a folder, on AWS, and through functions.
+macro_rules! on_stores {
+    ($($name:ident)*) => {
+        mod embedded {
+            $(#[tokio::test] async fn $name() { super::run_on(super::Backend::Embedded, stringify!($name)).await; })*
+        }
+        mod aws {
+            $(#[tokio::test] async fn $name() { super::run_on(super::Backend::Aws, stringify!($name)).await; })*
+        }
+        mod functions {
+            $(#[tokio::test] async fn $name() { super::run_on(super::Backend::Functions, stringify!($name)).await; })*
+        }
+
+        const ON_STORES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+on_stores! {
+    tf_encrypted_state
+    tf_lock_names_the_holder
+    tf_no_state_yet
+    tf_odd_state_names
+    tf_other_lock_methods
+    tf_unlock_by_id_only
+}
+
+#[test]
+fn every_case_of_states_is_performed_on_every_store() {
+    let of_states: Vec<&str> = PERFORMED.iter().copied().filter(|name| name.starts_with("tf_")).collect();
+    assert_eq!(of_states, ON_STORES);
 }
 
 #[test]

@@ -100,16 +100,29 @@ impl Client {
         &self,
         named: Option<&StateRef>,
     ) -> anyhow::Result<Document<T>> {
+        self.state_with(named, |call| call).await
+    }
+
+    /// As [`Client::state`], by a call with more to it.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn state_with<T: serde::de::DeserializeOwned>(
+        &self,
+        named: Option<&StateRef>,
+        more: impl FnOnce(Call) -> Call,
+    ) -> anyhow::Result<Document<T>> {
+        let by_id = |id: StateId| Call::get(["api", "tfstates", &id.to_string()]);
         match named {
-            Some(StateRef::Id(id)) => self.document(Call::get(["api", "tfstates", &id.to_string()])).await,
+            Some(StateRef::Id(id)) => self.document(more(by_id(*id))).await,
             Some(named) => {
                 let StateAddress { org, project, state } = self.address(named).await?;
                 let path = ["api", "orgs", org.as_str(), "tfstates", project.as_str(), state.as_str()];
-                self.document(Call::get(path)).await
+                self.document(more(Call::get(path))).await
             }
             None => {
                 let linked = self.linked_or_refuse()?;
-                let call = Call::get(["api", "tfstates", &linked.link.id.to_string()]);
+                let call = more(by_id(linked.link.id));
                 self.document(call).await.with_context(|| of_folder(&linked.folder))
             }
         }

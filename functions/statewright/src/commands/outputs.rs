@@ -2,23 +2,26 @@
 
 use std::borrow::Cow;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use statewright_shared::domain::names::{DEFAULT_STATE, ProjectName};
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::{DEFAULT_STATE, OrgName, ProjectName, StateAddress};
 
+use super::state::wire::State;
 use crate::args;
-use crate::client::{At, Call, Client};
+use crate::client::{At, Call, Client, StateRef};
 use crate::output::{Output, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Outputs {
     #[command(flatten)]
     at: At,
-    /// The stack or the state, as PROJECT/NAME, or PROJECT for its state `default`; without it, all are listed.
-    #[arg(value_name = "PROJECT/NAME")]
-    named: Option<String>,
+    /// The stack or the state, as PROJECT/NAME, ORGANIZATION/PROJECT/NAME, PROJECT for its state `default`, or a state's id; without
+    /// it, all are listed.
+    #[arg(value_name = "PROJECT/NAME", value_parser = Which::parse)]
+    named: Option<Which>,
     /// Of this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project, conflicts_with = "named")]
     project: Option<ProjectName>,
@@ -45,6 +48,33 @@ impl Kind {
     }
 }
 
+/// A stack or a state as people name it. Which of the two it is, is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Which {
+    Id(StateId),
+    Name { org: Option<OrgName>, project: ProjectName, name: String },
+}
+
+impl Which {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        if let Some(id) = StateId::parse(text) {
+            return Ok(Self::Id(id));
+        }
+        let parts: Vec<&str> = text.split('/').collect();
+        let (org, project, name) = match parts[..] {
+            [project] => (None, project, DEFAULT_STATE),
+            [project, name] => (None, project, name),
+            [org, project, name] => (Some(OrgName::parse(org)?), project, name),
+            _ => bail!("a stack or a state is named as PROJECT/NAME, or ORGANIZATION/PROJECT/NAME"),
+        };
+        ensure!(
+            !name.is_empty(),
+            "a stack or a state is named as PROJECT/NAME, or PROJECT for its state default"
+        );
+        Ok(Self::Name { org, project: ProjectName::parse(project)?, name: name.to_owned() })
+    }
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 struct Source {
     kind: String,
@@ -64,12 +94,15 @@ struct OneOutput {
     value: Option<Box<RawValue>>,
 }
 
+fn path(org: &OrgName) -> [&str; 4] {
+    ["api", "orgs", org.as_str(), "outputs"]
+}
+
 pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
     let client = Client::open(&outputs.at)?;
-    let org = client.organization().await?;
-    let path = ["api", "orgs", org.as_str(), "outputs"];
-    let Some(named) = &outputs.named else {
-        let mut call = Call::get(path);
+    let Some(named) = outputs.named else {
+        let org = client.organization().await?;
+        let mut call = Call::get(path(&org));
         if let Some(project) = &outputs.project {
             call = call.query("project", project.as_str());
         }
@@ -82,12 +115,31 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
             table(&["KIND", "NAME", "VERSION", "OUTPUTS"], all.read.iter().map(row))
         });
     };
-    let (project, name) = named.split_once('/').unwrap_or((named, DEFAULT_STATE));
-    ProjectName::parse(project)?;
-    let kinds = outputs.kind.map_or_else(|| vec![Kind::Stack, Kind::Tfstate], |kind| vec![kind]);
+    let (org, project, name, kinds) = match named {
+        Which::Id(_) if outputs.kind == Some(Kind::Stack) => {
+            bail!("this is a state's id: name the stack, as PROJECT/NAME")
+        }
+        Which::Id(id) => {
+            let state = client.state::<State>(Some(&StateRef::Id(id))).await?.read;
+            let (_, StateAddress { org, project, state }) = state.identity()?;
+            (org, project, state.to_string(), vec![Kind::Tfstate])
+        }
+        Which::Name { org, project, name } => {
+            let org = match org {
+                Some(org) => org,
+                None => client.organization().await?,
+            };
+            (
+                org,
+                project,
+                name,
+                outputs.kind.map_or_else(|| vec![Kind::Stack, Kind::Tfstate], |kind| vec![kind]),
+            )
+        }
+    };
     let mut found = Vec::new();
     for kind in &kinds {
-        let call = Call::get(path.into_iter().chain([kind.as_str(), project, name]));
+        let call = Call::get(path(&org).into_iter().chain([kind.as_str(), project.as_str(), name.as_str()]));
         match client.send(call).await {
             Ok(body) => {
                 let read = serde_json::from_slice::<Source>(&body);
@@ -131,5 +183,26 @@ impl OneOutput {
     fn row(&self) -> Vec<String> {
         let value = self.value.as_ref().map_or("(secret)", |value| value.get());
         vec![self.name.clone(), value.to_owned()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_and_a_state_are_named_alike() {
+        let named = |org: Option<&str>, project: &str, name: &str| Which::Name {
+            org: org.map(|org| OrgName::parse(org).unwrap()),
+            project: ProjectName::parse(project).unwrap(),
+            name: name.to_owned(),
+        };
+        assert_eq!(Which::parse("net").unwrap(), named(None, "net", "default"));
+        assert_eq!(Which::parse("net/prod").unwrap(), named(None, "net", "prod"));
+        assert_eq!(Which::parse("acme/net/Prod.1").unwrap(), named(Some("acme"), "net", "Prod.1"));
+        assert!(matches!(Which::parse("019b7c3a-0000-7000-8000-000000000001").unwrap(), Which::Id(_)));
+        for bad in ["", "/", "net/", "/prod", "a/b/c/d", "a b/c"] {
+            assert!(Which::parse(bad).is_err(), "{bad:?}");
+        }
     }
 }

@@ -19,10 +19,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::EndsWith;
 use super::state::wire::State;
-use crate::client::{At, Client, StateRef, WhichState};
-use crate::hcl::{self, PASSING_FILE};
+use crate::client::{At, Client, Linked, StateRef, WhichState};
+use crate::hcl::{self, Backend, PASSING_FILE};
 use crate::managed::{self, Found};
 use crate::output::Output;
+use crate::recorded::Recorded;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tf {
@@ -74,7 +75,7 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
 struct Prepared {
     client: Client,
     state: Option<StateRef>,
-    /// Whether its backend is one of the server that the token is for.
+    /// Whether all that the client asks is of the server that the token is for.
     takes_token: bool,
     passing: Option<Passing>,
 }
@@ -82,55 +83,150 @@ struct Prepared {
 /// Finds out which state the run is about, and gives the folder a backend if it has none. `None` if the run is about no state,
 /// or about one that is kept elsewhere.
 async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
-    let word =
-        tf.arguments.iter().filter_map(|argument| argument.to_str()).find(|word| !word.starts_with('-'));
+    let mut words = tf.arguments.iter().filter_map(|argument| argument.to_str());
+    let word = words.find(|word| !word.starts_with('-'));
     if word.is_none_or(|word| WITHOUT_STATE.contains(&word)) {
         return Ok(None);
     }
+    let is_init = word == Some("init");
+    let is_forgotten = is_init
+        && words.any(|option| matches!(option.trim_start_matches('-'), "reconfigure" | "reconfigure=true"));
+    // The one before is asked too, with the same credentials, unless it keeps its own or is to be forgotten.
+    let before = Recorded::of(folder).filter(|before| !before.has_password && !is_forgotten);
     let passing = folder.join(PASSING_FILE);
     let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
     let backend = hcl::backends(folder)?.into_iter().find(|backend| !(is_ours && backend.file == passing));
-    let Some(backend) = backend else {
-        let client = Client::open_in(&tf.at, folder)?;
-        let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
+    let is_named = tf.which.state.is_some();
+    let run = Run { at: &tf.at, folder, before, out };
+    match backend {
+        Some(backend) if backend.kind == "http" => {
+            let file = backend.file.file_name().unwrap_or_default().display();
+            if is_named {
+                bail!("{file} says which state this configuration has, so -s cannot say it too");
+            }
+            run.as_configured(&backend)
+        }
+        Some(backend) => match run.before.as_ref().filter(|_| is_init) {
+            Some(before) => run.away_from(before),
+            None => {
+                let file = backend.file.file_name().unwrap_or_default().display();
+                let kind = &backend.kind;
+                out.note(format_args!(
+                    "note: {file} keeps the state elsewhere ({kind}), so no token is passed on"
+                ));
+                Ok(None)
+            }
+        },
+        None => match run.before.as_ref().filter(|_| is_init && !is_named) {
+            // Its backend was taken out, and so was its link: the state goes into a file.
+            Some(before) if Linked::find(folder)?.is_none() => run.away_from(before),
+            Some(_) | None => run.without_backend(tf.which.state.as_ref(), passing).await.map(Some),
+        },
+    }
+}
+
+/// A run of a client, as far as it is known what it asks.
+struct Run<'a> {
+    at: &'a At,
+    folder: &'a Path,
+    /// The backend before, if that is asked with the credentials of the environment.
+    before: Option<Recorded>,
+    out: Output,
+}
+
+/// Something that a client asks, in words, and the server that it leads to, if that is one of this kind.
+type Lead = (String, Option<ServerUrl>);
+
+impl Run<'_> {
+    /// The configuration has a backend that somebody wrote: it tells its server as well as a link does. What is not written out
+    /// in it comes from the environment or from an option, as the caller wants it.
+    fn as_configured(&self, backend: &Backend) -> anyhow::Result<Option<Prepared>> {
+        let file = backend.file.file_name().unwrap_or_default().display();
+        let lead = |it: &hcl::Address| {
+            let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
+            let server = it.text.as_deref().filter(is_state).and_then(server_of);
+            (format!("{} in {file}", it.setting), server)
+        };
+        let address = match backend.addresses.iter().find(|it| it.setting == "address") {
+            Some(set) => set.text.as_deref(),
+            None => self.before.as_ref().and_then(Recorded::address),
+        };
+        self.passed_on(backend.addresses.iter().map(lead).collect(), address.and_then(place))
+    }
+
+    /// The state goes from a server to something else.
+    fn away_from(&self, before: &Recorded) -> anyhow::Result<Option<Prepared>> {
+        self.passed_on(Vec::new(), before.address().and_then(place))
+    }
+
+    /// The configuration has no backend, and gets one for as long as the client runs.
+    async fn without_backend(&self, named: Option<&StateRef>, passing: PathBuf) -> anyhow::Result<Prepared> {
+        let client = Client::open_in(self.at, self.folder)?;
+        let state = client.state::<State>(named).await?.read;
         let (id, address) = state.identity()?;
         let text = hcl::passing_backend(client.server(), id, &address);
         let passing = Some(Passing::lay(passing, &text)?);
-        return Ok(Some(Prepared { client, state: Some(StateRef::Id(id)), takes_token: true, passing }));
-    };
-    let file = backend.file.file_name().unwrap_or_default().display();
-    if backend.kind != "http" {
-        out.note(format_args!(
-            "note: {file} keeps the state elsewhere ({}), so no token is passed on",
-            backend.kind
-        ));
-        return Ok(None);
+        let takes_token = !self.strays(&self.leads_of_before(), client.server());
+        Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, passing })
     }
-    if tf.which.state.is_some() {
-        bail!("{file} says which state this configuration has, so -s cannot say it too");
+
+    /// Passes the token on if all that is asked is of the server that it is for. `None` if some of it leads to no server of
+    /// this kind.
+    fn passed_on(
+        &self,
+        mut leads: Vec<Lead>,
+        place: Option<(ServerUrl, StateRef)>,
+    ) -> anyhow::Result<Option<Prepared>> {
+        leads.extend(self.leads_of_before());
+        if let Some((what, _)) = leads.iter().find(|(_, server)| server.is_none()) {
+            self.tell(what, "no server of this kind");
+            return Ok(None);
+        }
+        let of_folder = leads.iter().find_map(|(_, server)| server.as_ref());
+        let client = Client::open_at(self.at, of_folder, self.folder)?;
+        let takes_token = !self.strays(&leads, client.server());
+        let state = place.filter(|_| takes_token).map(|(_, state)| state);
+        Ok(Some(Prepared { client, state, takes_token, passing: None }))
     }
-    // A backend that somebody wrote by hand tells its server as well as a link does.
-    let place = backend.address.as_deref().and_then(place);
-    if backend.address.is_some() && place.is_none() {
-        out.note(format_args!("note: {file} leads to no server of this kind, so no token is passed on"));
-        return Ok(None);
+
+    fn leads_of_before(&self) -> Vec<Lead> {
+        let addresses = self.before.iter().flat_map(|before| &before.addresses);
+        addresses.map(|address| (BEFORE.to_owned(), server_of(address))).collect()
     }
-    let client = Client::open_at(&tf.at, place.as_ref().map(|(server, _)| server), folder)?;
-    // One that is not written out comes from the environment or from an option, as the caller wants it.
-    let takes_token = place.as_ref().is_none_or(|(server, _)| server == client.server());
-    if !takes_token {
-        out.note(format_args!(
-            "note: {file} leads to another server than {}, so no token is passed on",
-            client.server()
-        ));
+
+    /// Whether something leads to another server than this one, which is told.
+    fn strays(&self, leads: &[Lead], from: &ServerUrl) -> bool {
+        let stray = leads.iter().find(|(_, server)| server.as_ref() != Some(from));
+        if let Some((what, _)) = stray {
+            self.tell(what, &format!("another server than {from}"));
+        }
+        stray.is_some()
     }
-    let state = place.filter(|_| takes_token).map(|(_, state)| state);
-    Ok(Some(Prepared { client, state, takes_token, passing: None }))
+
+    fn tell(&self, what: &str, whither: &str) {
+        // A client has one password for the backend before and the one that it moves to.
+        let way_on = if what == BEFORE {
+            "\n  move the state into a file first (`backend \"local\" {}`) with that server's own password in \
+             TF_HTTP_PASSWORD, and from there on; or forget that backend with -reconfigure"
+        } else {
+            ""
+        };
+        self.out.note(format_args!("note: {what} leads to {whither}, so no token is passed on{way_on}"));
+    }
+}
+
+/// What a client was initialised with, in words.
+const BEFORE: &str = "the backend that this folder was initialised with";
+
+/// The server of an address below it.
+fn server_of(address: &str) -> Option<ServerUrl> {
+    let (server, _) = address.split_once("/tfstate/")?;
+    ServerUrl::parse(server).ok()
 }
 
 /// The server and the state of a backend's address.
 fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
-    let (server, state) = address.split_once("/tfstate/")?;
+    let (_, state) = address.split_once("/tfstate/")?;
     let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
     let state = match parts[..] {
         [id] => StateRef::parse(id).ok().filter(|state| matches!(state, StateRef::Id(_)))?,
@@ -138,7 +234,7 @@ fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
         [org, project, state] => StateRef::parse(&format!("{org}/{project}/{state}")).ok()?,
         _ => return None,
     };
-    Some((ServerUrl::parse(server).ok()?, state))
+    Some((server_of(address)?, state))
 }
 
 /// The folder of the configuration.

@@ -17,28 +17,29 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
 use crate::api::trail::Trail;
 use crate::domain::ids::StateId;
-use crate::domain::names::{ProjectName, StateAddress};
-use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Violation, read_changes};
+use crate::domain::names::{ProjectName, StateAddress, StateName};
+use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
 use crate::services::outputs::{Kind, Named, Source, Valued, With};
 use crate::services::state_locks::{self, Held};
 use crate::services::state_versions::Which;
-use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, WithLock};
+use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, RemovedFilter, WithLock};
 use crate::services::{
-    Error, label_compliance, label_policy, outputs, state_schemas, state_versions, state_writes,
+    Error, label_compliance, label_policy, outputs, staleness, state_schemas, state_versions, state_writes,
 };
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
     NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected, RemovedStates, Restored,
-    Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateSummary, States,
-    ValuedOutput, Version, Versions, WithReason,
+    Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateStanding, StateSummary,
+    States, ValuedOutput, Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
 type Pairs = Query<Vec<(String, String)>>;
 
-/// A page of an organization's states: of one project or of all, those that a filter finds.
+/// A page of an organization's states: of one project or of all, those that a filter finds; with how they stand to what they read,
+/// if that is asked for.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -46,8 +47,16 @@ pub(crate) async fn list(
     Query(query): Pairs,
 ) -> Answer {
     caller.check_org(&org)?;
+    let with_status = query.iter().any(|(name, value)| name == "status" && value == "true");
     let (filter, after) = list_filter(query)?;
     let (listed, next) = states::list(&app, &caller, &org, &filter, after).await?;
+    let mut standings = match with_status {
+        true => {
+            let page: Vec<StateId> = listed.iter().map(|listed| listed.entry.id).collect();
+            staleness::of_page(&app, &caller, &org, &page).await?
+        }
+        false => HashMap::new(),
+    };
     let summary = |states::Listed { address, entry }| StateSummary {
         id: entry.id.to_string(),
         project: address.project.into(),
@@ -58,11 +67,19 @@ pub(crate) async fn list(
         resource_count: entry.resource_count,
         last_write: entry.last_write.map(Timestamp::to_rfc3339),
         labels: entry.labels,
+        standing: standings.remove(&entry.id).map(shown_standing),
     };
     json(&States {
         states: listed.into_iter().map(summary).collect(),
         continuation_token: write_position(next),
     })
+}
+
+fn shown_standing(staleness::InList { status, reads }: staleness::InList) -> StateStanding {
+    StateStanding {
+        status: status.map(StateStatus::as_str),
+        depends_on: reads.iter().map(ToString::to_string).collect(),
+    }
 }
 
 /// Labels in one query.
@@ -111,7 +128,7 @@ fn write_position(next: Option<String>) -> Option<String> {
     next.map(|next| URL_SAFE_NO_PAD.encode(next))
 }
 
-/// A page of the states of an organization that were removed and can be brought back.
+/// A page of the states of an organization that were removed and can be brought back: of all, of a project, or of a name.
 pub(crate) async fn removed(
     State(app): State<App>,
     caller: Caller,
@@ -119,7 +136,13 @@ pub(crate) async fn removed(
     Query(query): Parameters,
 ) -> Answer {
     caller.check_org(&org)?;
-    let (listed, next) = states::list_removed(&app, &caller, &org, position(&query)?).await?;
+    let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
+    let state = query.get("state").map(|state| StateName::parse(state)).transpose()?;
+    if project.is_none() && state.is_some() {
+        return Err(Error::Invalid("a state is named with its project".to_owned()).into());
+    }
+    let filter = RemovedFilter { project, state };
+    let (listed, next) = states::list_removed(&app, &caller, &org, &filter, position(&query)?).await?;
     let shown = |states::ListedRemoved { address, removed, until }| {
         ListedRemoved::of(address.project.into(), address.state.into(), removed, until)
     };
@@ -198,8 +221,13 @@ fn parse_id(id: &str) -> Result<StateId, Error> {
     StateId::parse(id).ok_or_else(|| Error::Invalid("a state's id is a UUID in lower case".to_owned()))
 }
 
-/// A state, by its id or by its name.
-pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+/// A state, by its id or by its name; with how it stands to what it reads, if that is asked for.
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    Query(query): Parameters,
+) -> Answer {
     // An organization that the caller may not see answers as everywhere.
     if let Place::Name(address) = &place {
         caller.check_org(&address.org)?;
@@ -207,7 +235,14 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, StatePath(place)
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
     let outputs = state_schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
-    json(&WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) })
+    let standing = match query.get("status").is_some_and(|status| status == "true") {
+        true => {
+            let org = &found.head.value.address.org;
+            staleness::of_page(&app, &caller, org, &[found.id]).await?.remove(&found.id).map(shown_standing)
+        }
+        false => None,
+    };
+    json(&WireState { outputs, standing, ..WireState::of(found.id.to_string(), found.head.value, lock) })
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {

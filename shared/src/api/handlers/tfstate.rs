@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,12 +18,14 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::door::Door;
 use crate::api::error::Failure;
 use crate::api::path::StatePath;
+use crate::api::spelling::{OF_STATES, not_allowed};
 use crate::api::trail::Trail;
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
 use crate::services::state_locks::Unlocked;
 use crate::services::state_writes::Proof;
-use crate::services::{Error, state_locks, state_versions, state_writes};
+use crate::services::states::Place;
+use crate::services::{Error, state_locks, state_versions, state_writes, states};
 use crate::wire::tfstate::LockInfo as WireLockInfo;
 
 type Parameters = Query<HashMap<String, String>>;
@@ -83,6 +85,23 @@ pub(crate) async fn write(
         }
     }
     Ok(response)
+}
+
+/// Removes a state whose policy lets clients do that, as a person would: it can be brought back for a while, and while it is locked
+/// or has resources it stays. No command of a client sends this.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(place): StatePath,
+    trail: Trail,
+) -> Answer {
+    let found = states::find(&app, &caller, &place).await.map_err(hide)?;
+    let Some(found) = found.filter(|found| found.head.value.policy.delete_allowed) else {
+        return Ok(not_allowed(&Method::DELETE, OF_STATES));
+    };
+    trail.state_named(&found.head.value.address);
+    states::remove(&app, &caller, &Place::Id(found.id), false).await.map_err(hide)?;
+    Ok(StatusCode::OK.into_response())
 }
 
 /// Takes the lock. Sent again with the same ID after a lost answer, it is held as before.

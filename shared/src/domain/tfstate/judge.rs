@@ -16,6 +16,9 @@ pub struct Policy {
     /// A lock may be taken over when it was held for so many seconds. What its holder sends then is kept apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_expires_after_seconds: Option<u64>,
+    /// A client's DELETE removes the state, as one of a person does: it can be brought back for a while.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub delete_allowed: bool,
 }
 
 /// The version that a state is at, as far as a write is judged by it.

@@ -1,7 +1,7 @@
 //! `statewright state rename`, `delete`, `undelete`.
 
-use anyhow::{Context as _, bail};
-use serde::Serialize;
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::StateAddress;
@@ -9,6 +9,7 @@ use statewright_shared::domain::names::StateAddress;
 use super::wire::State;
 use super::{About, Session};
 use crate::client::{Call, Link, Named, StateRef};
+use crate::output::to_the_second;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Rename {
@@ -31,13 +32,8 @@ pub(super) struct Delete {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Undelete {
-    /// The state's id [default: that of the folder's .statewright.json].
-    #[arg(value_name = "ID", value_parser = id)]
-    id: Option<StateId>,
-}
-
-fn id(text: &str) -> anyhow::Result<StateId> {
-    StateId::parse(text).context("an id has the form 019b7c3a-0000-7000-8000-000000000001")
+    #[command(flatten)]
+    about: About,
 }
 
 pub(super) async fn rename(session: &Session, rename: &Rename) -> anyhow::Result<()> {
@@ -87,17 +83,47 @@ pub(super) async fn delete(session: &Session, delete: &Delete) -> anyhow::Result
 }
 
 pub(super) async fn undelete(session: &Session, undelete: &Undelete) -> anyhow::Result<()> {
-    let of_option = match &session.state {
-        Some(StateRef::Id(id)) => Some(*id),
-        Some(StateRef::Name { .. }) => bail!("a state that was removed is named by its id"),
-        None => session.client.linked().map(|linked| linked.link.id),
+    let id = match session.or(&undelete.about) {
+        Some(StateRef::Id(id)) => *id,
+        Some(named) => removed(session, named).await?,
+        None => session.client.linked_or_refuse()?.link.id,
     };
-    let id = undelete.id.or(of_option).context(
-        "name the state by its id, which `state delete` told, and which is in the folder's .statewright.json",
-    )?;
     let call = Call::post(Named::path(&id.to_string(), &["undelete"])).repeatable();
     let back = session.client.document::<State>(call).await?;
     session
         .out
         .answer(&back.whole, |_| format!("{} is back, at version {}", back.read.name(), back.read.version))
+}
+
+/// The one state that was removed under a name.
+async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Removed {
+        id: StateId,
+        version: u64,
+        removed: String,
+        removed_by: String,
+    }
+    let address = session.client.address(named).await?;
+    let call = Call::get(["api", "orgs", address.org.as_str(), "tfstate-removed"])
+        .query("project", address.project.as_str())
+        .query("state", address.state.as_str());
+    let found = session.client.pages::<Removed>(call, "states", None).await?.read;
+    match &found[..] {
+        [] => bail!(
+            "no state that was removed is called {address}; `statewright state list --deleted` lists those that can come back"
+        ),
+        [only] => Ok(only.id),
+        several => {
+            let lines = several.iter().map(|Removed { id, version, removed, removed_by }| {
+                format!("\n  {id}  removed {} by {removed_by}, at version {version}", to_the_second(removed))
+            });
+            bail!(
+                "{} states that were removed are called {address}; name the one that is meant by its id:{}",
+                several.len(),
+                lines.collect::<String>()
+            )
+        }
+    }
 }

@@ -43,7 +43,14 @@ struct Line {
     last_write: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, Value>,
+    /// Nothing where the server does not say, or cannot tell.
+    status: Option<String>,
+    #[serde(default)]
+    depends_on: Vec<String>,
 }
+
+/// Names that fit into a table; of the others it says how many there are.
+const NAMES_SHOWN_MAX: usize = 3;
 
 impl Line {
     fn row(&self) -> Vec<String> {
@@ -56,8 +63,19 @@ impl Line {
             or_none(self.resource_count),
             size(self.bytes),
             self.last_write.as_deref().map_or_else(|| "-".to_owned(), to_the_second),
+            self.status.clone().unwrap_or_else(|| "-".to_owned()),
+            self.depends_on(),
             labels::in_words(&self.labels),
         ]
+    }
+
+    fn depends_on(&self) -> String {
+        let names = self.depends_on.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(" ");
+        match self.depends_on.len().saturating_sub(NAMES_SHOWN_MAX) {
+            0 if names.is_empty() => "-".to_owned(),
+            0 => names,
+            more => format!("{names} and {more} more"),
+        }
     }
 }
 
@@ -66,7 +84,7 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
     if list.deleted {
         return run_deleted(session, org.as_str(), list.limit).await;
     }
-    let mut call = Call::get(["api", "orgs", org.as_str(), "tfstates"]);
+    let mut call = Call::get(["api", "orgs", org.as_str(), "tfstates"]).query("status", "true");
     if let Some(project) = &list.project {
         call = call.query("project", project.as_str());
     }
@@ -78,7 +96,18 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
     }
     let listed = session.client.pages::<Line>(call, "states", list.limit).await?;
     session.out.answer(&listed.whole, |_| {
-        let headings = ["STATE", "ID", "VERSION", "SERIAL", "RESOURCES", "SIZE", "LAST WRITE", "LABELS"];
+        let headings = [
+            "STATE",
+            "ID",
+            "VERSION",
+            "SERIAL",
+            "RESOURCES",
+            "SIZE",
+            "LAST WRITE",
+            "STATUS",
+            "DEPENDS ON",
+            "LABELS",
+        ];
         table(&headings, listed.read.iter().map(Line::row))
     })
 }

@@ -8,6 +8,7 @@ mod locks;
 mod make;
 mod outputs;
 mod past;
+mod policy;
 mod schemas;
 mod show;
 pub(super) mod wire;
@@ -55,6 +56,8 @@ enum Command {
     Outputs(outputs::Outputs),
     /// Set and remove labels of a state.
     Set(labels::Set),
+    /// Show and change what a state demands of whoever writes it: locks, a rising serial, when a lock is over.
+    Policy(policy::Policy),
     /// Say what an output may be, by a JSON Schema. Every write is held to it, and none is refused for it.
     SetSchema(schemas::SetSchema),
     /// Show the schemas of a state's outputs, and how they stand to them now.
@@ -120,6 +123,7 @@ pub(crate) async fn run(state: State, out: Output) -> anyhow::Result<()> {
         Command::Rejected(rejected) => past::rejected(&session, &rejected).await,
         Command::Outputs(outputs) => outputs::run(&session, &outputs).await,
         Command::Set(set) => labels::set(&session, set).await,
+        Command::Policy(policy) => policy::run(&session, &policy).await,
         Command::SetSchema(set) => schemas::set(&session, &set).await,
         Command::GetSchema(get) => schemas::get(&session, &get).await,
         Command::Infer(infer) => schemas::infer(&session, &infer).await,

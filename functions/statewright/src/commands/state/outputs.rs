@@ -6,14 +6,16 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Session;
+use super::{About, Session};
 use crate::client::{Call, Named};
 use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Outputs {
+    #[command(flatten)]
+    about: About,
     /// Only this one: a text is printed without quotes, also one that is sensitive.
-    #[arg(value_name = "NAME")]
+    #[arg(short = 'o', long = "output", value_name = "NAME")]
     name: Option<String>,
     /// Show the values of sensitive ones too.
     #[arg(long)]
@@ -61,7 +63,7 @@ impl Output {
 }
 
 pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<()> {
-    let (id, name) = session.id(session.state.as_ref()).await?;
+    let (id, name) = session.id(session.or(&outputs.about)).await?;
     let body = session.client.send(Call::get(Named::path(&id.to_string(), &["outputs"]))).await?;
     let Known { version, encrypted, outputs: known } =
         serde_json::from_slice(&body).context("the server's answer lacks what this program looks for")?;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::wire::{State, judged};
 use super::{About, Session, labels, make};
+use crate::client::Call;
 use crate::output::{size, to_the_second};
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,8 @@ pub(super) struct Get {
 }
 
 pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
-    let found = session.client.state::<State>(session.or(&get.about)).await?;
+    let with_status = |call: Call| call.query("status", "true");
+    let found = session.client.state_with::<State>(session.or(&get.about), with_status).await?;
     if get.link {
         make::tie(session, &make::here()?, &found.read, false, get.force)?;
     }
@@ -60,6 +62,12 @@ fn in_words(state: &State, server: &str) -> String {
             lines.push(("output", format!("{}: {}", output.name, judged(validity))));
         }
     }
+    if let Some(status) = &state.status {
+        lines.push(("status", status.clone()));
+    }
+    if !state.depends_on.is_empty() {
+        lines.push(("depends on", state.depends_on.join(" ")));
+    }
     let policy = policy(&state.policy);
     if !policy.is_empty() {
         lines.push(("policy", policy));
@@ -70,7 +78,7 @@ fn in_words(state: &State, server: &str) -> String {
 }
 
 /// What a policy demands, by its names.
-fn policy(policy: &Value) -> String {
+pub(super) fn policy(policy: &Value) -> String {
     let member = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => Some(name.clone()),
         Value::Bool(false) | Value::Null => None,

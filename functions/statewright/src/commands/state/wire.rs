@@ -28,6 +28,10 @@ pub(in crate::commands) struct State {
     /// With how they stand to their schemas; empty where there are none.
     #[serde(default)]
     pub(super) outputs: Vec<Judged>,
+    /// Nothing where it was not asked for, or the server cannot tell.
+    pub(super) status: Option<String>,
+    #[serde(default)]
+    pub(super) depends_on: Vec<String>,
     pub(in crate::commands) lock: Option<Lock>,
     /// Of its `address` in a backend's configuration, behind the server's.
     pub(super) path: String,
