@@ -622,6 +622,31 @@ mod tests {
     }
 
     #[test]
+    fn a_string_is_read_the_same_wherever_in_a_word_its_odd_bytes_are() {
+        for before in 0..20 {
+            for after in [0, 1, 7, 8, 9] {
+                for (odd, reads) in [
+                    ("", true),
+                    ("\\\"", true),
+                    ("\\\\", true),
+                    ("\u{7f}", true),
+                    ("\u{80}", true),
+                    ("\u{ff}!", true),
+                    ("\u{1f}", false),
+                    ("\0", false),
+                    ("\n", false),
+                    ("\\x", false),
+                ] {
+                    let string = format!("\"{}{odd}{}\"", "é".repeat(before), "a".repeat(after));
+                    let text = format!("{string}, \"b\"");
+                    let mut reader = Reader::new(&text);
+                    assert_eq!(reader.raw().ok(), reads.then_some(string.as_str()), "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn nesting_of_a_million_levels_is_skipped() {
         let depth = 1_000_000;
         let text = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
