@@ -2,7 +2,6 @@
 
 use std::env;
 
-#[expect(clippy::print_stdout, reason = "this is how a build script speaks")]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
