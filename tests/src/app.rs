@@ -18,7 +18,7 @@ use statewright_shared::adapters::{
     ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock, SystemClock, SystemIds,
 };
 use statewright_shared::api::audit::{self, AuditLog};
-use statewright_shared::api::{self, App, Limits, routes::Group};
+use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
@@ -36,9 +36,6 @@ pub const ORG: &str = "acme";
 
 /// The user of [`TestApp::token`].
 pub const USER: &str = "alice";
-
-const GROUPS: [Group; 6] =
-    [Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin, Group::Tfstate];
 
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
@@ -281,7 +278,7 @@ impl TestApp {
             .collect();
         let routers = match &data {
             Data::Functions(functions) => vec![functions.router()],
-            _ => processes.iter().map(|api| api::router(api.clone(), &GROUPS)).collect(),
+            _ => processes.iter().map(|api| api::router::<Everything>(api.clone())).collect(),
         };
         let (address, server) = serve(in_turn(routers).layer(middleware::from_fn(note))).await;
         let first = processes.into_iter().zip(contexts).next();
@@ -331,7 +328,7 @@ impl TestApp {
 
     /// All routes, without a socket before them.
     pub fn router(&self) -> Router {
-        api::router(self.api.clone(), &GROUPS)
+        api::router::<Everything>(self.api.clone())
     }
 
     /// The audit records since the last call, as they are written.

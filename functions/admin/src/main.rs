@@ -1,8 +1,8 @@
 //! The function that answers what operators ask.
 
-use statewright_lambda::{Error, Function, Group};
+use statewright_lambda::{Error, Function, routes};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.serve(Group::Admin).await
+    Function::start().await?.serve::<routes::Admin>().await
 }

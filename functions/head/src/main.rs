@@ -1,8 +1,8 @@
 //! The function that moves stacks' heads and the lives of updates.
 
-use statewright_lambda::{Error, Function, Group};
+use statewright_lambda::{Error, Function, routes};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.with_blobs().with_keys().publishes().serve(Group::Head).await
+    Function::start().await?.with_blobs().with_keys().publishes().serve::<routes::Head>().await
 }

@@ -1,7 +1,7 @@
 //! What all functions share. A function's `main` reads as what it is given and what it serves:
 //!
 //! ```text
-//! Function::start().await?.with_blobs().with_keys().publishes().serve(Group::Head).await
+//! Function::start().await?.with_blobs().with_keys().publishes().serve::<routes::Head>().await
 //! ```
 //!
 //! What it is not given is not linked into it, and its role allows no more.
@@ -32,7 +32,7 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 pub use lambda_runtime::Error;
-pub use statewright_shared::api::routes::Group;
+pub use statewright_shared::api::routes;
 
 use self::doorway::Event;
 use self::environment::Environment;
@@ -119,15 +119,15 @@ impl Function {
         (log, traces, context)
     }
 
-    /// Answers the requests for the routes of a group, one after another, for as long as the process lives. All that is done
+    /// Answers the requests for the routes that it serves, one after another, for as long as the process lives. All that is done
     /// for a request is done before its answer: what is frozen then does nothing.
     ///
     /// # Errors
     /// When the runtime is gone.
-    pub async fn serve(self, group: Group) -> Result<(), Error> {
+    pub async fn serve<S: routes::Serves>(self) -> Result<(), Error> {
         let (log, traces, context) = self.context();
         let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
-        let router = traces.of(api::router(app, &[group]));
+        let router = traces.of(api::router::<S>(app));
         let (log, traces) = (&log, &traces);
         let handle = move |event| {
             let answer = respond(router.clone(), log.clone(), event);

@@ -1,8 +1,8 @@
 //! The function that answers what only reads.
 
-use statewright_lambda::{Error, Function, Group};
+use statewright_lambda::{Error, Function, routes};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.with_blobs().serve(Group::Read).await
+    Function::start().await?.with_blobs().serve::<routes::Read>().await
 }

@@ -1,8 +1,8 @@
 //! The function that seals and opens secrets.
 
-use statewright_lambda::{Error, Function, Group};
+use statewright_lambda::{Error, Function, routes};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.with_keys().serve(Group::Secrets).await
+    Function::start().await?.with_keys().serve::<routes::Secrets>().await
 }

@@ -1,8 +1,8 @@
 //! The function that keeps Terraform states, with their locks and versions.
 
-use statewright_lambda::{Error, Function, Group};
+use statewright_lambda::{Error, Function, routes};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.with_blobs().with_keys().serve(Group::Tfstate).await
+    Function::start().await?.with_blobs().with_keys().serve::<routes::Tfstate>().await
 }

@@ -84,6 +84,38 @@ impl Group {
     }
 }
 
+/// What a program serves. It is a type, so that a program holds the handlers of its own groups alone.
+pub trait Serves {
+    /// Whose routes it answers.
+    const GROUPS: &'static [Group];
+}
+
+macro_rules! serves {
+    ($($(#[$about:meta])* $name:ident: $groups:expr;)*) => {
+        $($(#[$about])* #[derive(Debug)] pub enum $name {}
+        impl Serves for $name {
+            const GROUPS: &'static [Group] = $groups;
+        })*
+    };
+}
+
+serves! {
+    /// Every route.
+    Everything: &Group::ALL;
+    /// [`Group::Read`].
+    Read: &[Group::Read];
+    /// [`Group::Secrets`].
+    Secrets: &[Group::Secrets];
+    /// [`Group::Head`].
+    Head: &[Group::Head];
+    /// [`Group::Log`].
+    Log: &[Group::Log];
+    /// [`Group::Admin`].
+    Admin: &[Group::Admin];
+    /// [`Group::Tfstate`].
+    Tfstate: &[Group::Tfstate];
+}
+
 /// One route.
 pub struct Route {
     /// The method.
@@ -99,7 +131,6 @@ pub struct Route {
     /// What it is called in the audit log; `None` for what is not kept there: what only reads, and what an update saves,
     /// since its start and its end are kept.
     pub action: Option<&'static str>,
-    handler: fn(MethodFilter) -> MethodRouter<App>,
 }
 
 impl Route {
@@ -128,18 +159,32 @@ impl std::fmt::Debug for Route {
     }
 }
 
+type Handler = fn(MethodFilter) -> MethodRouter<App>;
+
 macro_rules! routes {
-    ($($method:ident $path:literal $auth:ident $body:expr, $group:ident $handler:path $(, $action:literal)?;)*) => {
-        &[$(Route {
+    ($(#[$about:meta])* $($method:ident $path:literal $auth:ident $body:expr, $group:ident $handler:path $(, $action:literal)?;)*) => {
+        $(#[$about])*
+        pub static ROUTES: &[Route] = &[$(Route {
             method: Method::$method,
             path: $path,
             auth: Auth::$auth,
             body_bytes_max: $body,
             group: Group::$group,
             action: first(&[$($action)?]),
-            handler: |method| on(method, $handler),
-        }),*]
+        }),*];
+
+        /// The handler of each row that is served. The rows name none, so that a program holds only those.
+        const fn handlers<S: Serves>() -> [Option<Handler>; ROUTES.len()] {
+            [$(if has(S::GROUPS, Group::$group) { Some(|method| on(method, $handler)) } else { None }),*]
+        }
     };
+}
+
+const fn has(groups: &[Group], group: Group) -> bool {
+    match groups {
+        [first, rest @ ..] => *first as u8 == group as u8 || has(rest, group),
+        [] => false,
+    }
 }
 
 const fn first(actions: &[&'static str]) -> Option<&'static str> {
@@ -149,8 +194,8 @@ const fn first(actions: &[&'static str]) -> Option<&'static str> {
     }
 }
 
-/// All routes. Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
-pub static ROUTES: &[Route] = routes![
+routes![
+    /// All routes. Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
     GET "/api/capabilities" Nobody 0, Read read::capabilities;
     GET "/api/cli/version" Nobody 0, Read read::cli_version;
     GET "/api/user" Token 0, Read read::user;
@@ -266,15 +311,16 @@ pub static ROUTES: &[Route] = routes![
     GET "/readyz" Nobody 0, Admin admin::ready;
 ];
 
-/// A router of all routes that belong to one of these groups.
-pub fn router(app: impl Into<App>, groups: &[Group]) -> Router {
+/// A router of all routes that a program serves.
+pub fn router<S: Serves>(app: impl Into<App>) -> Router {
     let app = app.into();
     let mut router = Router::new();
-    for route in ROUTES.iter().filter(|route| groups.contains(&route.group)) {
+    for (route, handler) in ROUTES.iter().zip(const { handlers::<S>() }) {
+        let Some(handler) = handler else { continue };
         let filter = MethodFilter::try_from(route.method.clone())
             .expect("the table holds only methods that a router can tell apart");
         let guard = middleware::from_fn_with_state((app.clone(), route), auth::guard);
-        router = router.route(route.path, (route.handler)(filter).layer(guard));
+        router = router.route(route.path, handler(filter).layer(guard));
     }
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());

@@ -4,7 +4,7 @@ use axum::extract::Request;
 use lambda_runtime::{Context as LambdaContext, LambdaEvent};
 use serde_json::Value;
 use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
-use statewright_shared::api::routes::Group;
+use statewright_shared::api::routes::Everything;
 use statewright_shared::api::{self, Peer, RequestId};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName};
@@ -37,7 +37,7 @@ impl World {
     async fn answer(&self, event: &Value) -> Value {
         let event = event.to_string().replace("@TOKEN@", &self.token);
         let event: Event = serde_json::from_str(&event).unwrap();
-        let router = api::router(Arc::clone(&self.context), &Group::ALL);
+        let router = api::router::<Everything>(Arc::clone(&self.context));
         let mut context = LambdaContext::default();
         context.request_id = "id-of-the-event".to_owned();
         let answer = crate::respond(router, Log::default(), LambdaEvent::new(event, context)).await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::api::audit::AuditLog;
-use statewright_shared::api::{self, App, Limits, routes::Group};
+use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::services::accounts::{self, FirstUser};
 use statewright_shared::services::health;
@@ -27,9 +27,6 @@ use self::tls::Tls;
 use crate::audit::AuditFile;
 use crate::commands::{doctor, key};
 use crate::data;
-
-const GROUPS: &[Group] =
-    &[Group::Read, Group::Secrets, Group::Head, Group::Log, Group::Admin, Group::Tfstate];
 
 /// Serves until it is asked to stop.
 pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
@@ -89,7 +86,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         let server = Server { listener, tls: None, router, clock, connections_max: METRICS_CONNECTIONS_MAX };
         beside.spawn(server.run(std::future::pending()));
     }
-    let router = traces.of(api::router(app, GROUPS));
+    let router = traces.of(api::router::<Everything>(app));
     Server { listener, tls, router, clock, connections_max: connections_max() }.run(asked_to_stop).await;
     // At any moment: what a sweep leaves half done, the next one finishes.
     beside.shutdown().await;
