@@ -4,7 +4,7 @@ use std::io;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_tests::stopwatch::Stopwatch;
 
 use crate::process::{ORGANIZATION, Server};
@@ -25,6 +25,9 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn json(&self) -> io::Result<Value> {
+        if self.body.starts_with(&[0x1f, 0x8b]) {
+            return Ok(serde_json::from_slice(&gunzip(&self.body).map_err(io::Error::other)?)?);
+        }
         Ok(serde_json::from_slice(&self.body)?)
     }
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use reqwest::Method;
-use serde_json::json;
 use statewright_gateway::Between;
-use statewright_tests::app::ORG;
+use statewright_shared::api::routes::{ROUTES, Route};
+use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::services::orgs;
+use statewright_tests::app::USER;
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::{Functions, Setting, is_of_audit, is_of_request, log_bytes};
@@ -19,14 +20,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-use crate::client::Client;
 use crate::process::resident_mib;
 use crate::table::median;
+use crate::tour::{self, Took};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The folder with the programs
-    #[arg(long, value_name = "FOLDER", default_value = "target/release")]
+    #[arg(long, value_name = "FOLDER", default_value = "target/function")]
     folder: PathBuf,
     /// How often each thing is done
     #[arg(long, default_value_t = 5)]
@@ -42,13 +43,13 @@ pub(crate) struct Arguments {
 /// How long a program may take to ask for its first event.
 const START: Duration = Duration::from_secs(30);
 
-/// Starts each program by itself; then lives a small life of a stack through them, and has the real client do an `up`.
+/// Starts each program by itself; then asks each route once through them, and has the real client do an `up`.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     starts(&arguments).await?;
     let setting =
         Setting { between: Between::Waits, programs: Some(arguments.folder.clone()), ..Setting::default() };
     let functions = Functions::start_as(setting).await;
-    lives(&functions, arguments.rounds).await?;
+    routes(&functions, arguments.rounds).await?;
     if arguments.no_client { Ok(()) } else { ups(&functions, &arguments).await }
 }
 
@@ -104,29 +105,28 @@ async fn start(program: &Path) -> io::Result<(f64, f64)> {
     if bytes == 0 { Err(io::Error::other("it asks for nothing")) } else { Ok((milliseconds, resident)) }
 }
 
-/// What one step of a life took, in milliseconds.
-struct Step {
-    what: &'static str,
-    milliseconds: f64,
-}
-
-/// Prints what each request of a life takes when it meets a function that was just killed, and when not.
+/// Prints what a request of each route takes when it meets a function that was just killed, and when not.
 #[expect(clippy::print_stdout, reason = "a command's output")]
-async fn lives(functions: &Functions, rounds: usize) -> io::Result<()> {
-    life(functions, "uncounted", false).await?;
+async fn routes(functions: &Functions, rounds: usize) -> io::Result<()> {
+    let (org, login) = (OrgName::parse(tour::OTHER_ORG), Login::parse(USER));
+    let (org, login) = (org.map_err(io::Error::other)?, login.map_err(io::Error::other)?);
+    orgs::create(&functions.context, &org, &[login]).await.map_err(io::Error::other)?;
+    let took = tour::walk(functions, "uncounted", false).await?;
+    let missed: Vec<&Route> = tour::missed(&took).collect();
+    if !missed.is_empty() {
+        return Err(io::Error::other(format!("the walk passes these by: {missed:?}")));
+    }
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        cold.push(life(functions, &format!("cold-{round}"), true).await?);
-        warm.push(life(functions, &format!("warm-{round}"), false).await?);
+        cold.push(tour::walk(functions, &format!("cold-{round}"), true).await?);
+        warm.push(tour::walk(functions, &format!("warm-{round}"), false).await?);
     }
-    println!("\n{:30} {:>8} {:>8}", "request", "cold ms", "warm ms");
-    let steps = cold.first().map_or(0, Vec::len);
-    for step in 0..steps {
-        let of = |lives: &[Vec<Step>]| {
-            lives.iter().filter_map(|life| life.get(step)).map(|it| it.milliseconds).collect()
-        };
-        let what = cold.first().and_then(|life| life.get(step)).map_or("", |step| step.what);
-        println!("{what:30} {:>8.1} {:>8.1}", median(of(&cold)), median(of(&warm)));
+    println!("\n{:8} {:80} {:>8} {:>8}", "function", "route", "cold ms", "warm ms");
+    for route in ROUTES {
+        let of =
+            |walks: &[Took]| median(walks.iter().filter_map(|took| took.get(&route.id())).copied().collect());
+        let what = format!("{} {}", route.method, route.path);
+        println!("{:8} {what:80} {:>8.1} {:>8.1}", route.group.name(), of(&cold), of(&warm));
     }
     tell_lines(&functions.lines(), 0);
     Ok(())
@@ -145,58 +145,6 @@ fn tell_lines(lines: &[(String, String)], from: usize) {
     println!(
         "{requests} requests wrote lines of {line_bytes} bytes, and {records} audit records of {record_bytes} (with what CloudWatch adds)"
     );
-}
-
-/// A stack from the login to the export; with `cold`, each request meets functions that were just killed.
-async fn life(functions: &Functions, stack: &str, cold: bool) -> io::Result<Vec<Step>> {
-    let client = Client::to(&functions.url, &functions.token, ORG);
-    let mut steps = Vec::new();
-    let before = || {
-        if cold {
-            tools::function_names().for_each(|name| functions.gateway().kill(name));
-        }
-    };
-    let mut did = |what, milliseconds| steps.push(Step { what, milliseconds });
-    before();
-    did("read: capabilities", client.get("/api/capabilities").await?.milliseconds);
-    before();
-    did("read: user", client.get("/api/user").await?.milliseconds);
-    before();
-    let project = format!("/api/stacks/{ORG}/bench");
-    did("head: stack", client.post(&project, &json!({ "stackName": stack })).await?.milliseconds);
-    let stack = format!("{project}/{stack}");
-    before();
-    let secret = json!({ "plaintexts": ["c2VjcmV0"] });
-    did(
-        "secrets: batch-encrypt",
-        client.post(&format!("{stack}/batch-encrypt"), &secret).await?.milliseconds,
-    );
-    before();
-    let watch = Stopwatch::start();
-    let (update, token) = client.begin(&stack, true).await?;
-    did("head: begin-update", watch.elapsed().as_secs_f64() * 1000.0);
-    before();
-    let urn = "urn:pulumi:dev::bench::pulumi:pulumi:Stack::bench-dev";
-    let state = json!({ "urn": urn, "type": "pulumi:pulumi:Stack", "custom": false });
-    let entry = json!({
-        "version": 1, "kind": 1, "sequenceID": 1, "operationID": 1, "removeOld": null, "removeNew": null, "state": state,
-    });
-    let to_update = async |method, tail: &str, body: serde_json::Value| {
-        let body = body.to_string().into_bytes();
-        client.send(method, &format!("{update}/{tail}"), Some(&token), Some(body)).await
-    };
-    let entries = json!({ "entries": [entry] });
-    did("log: journalentries", to_update(Method::PATCH, "journalentries", entries).await?.milliseconds);
-    before();
-    let events = json!({ "events": [{ "sequence": 1, "timestamp": 1_767_225_600, "stdoutEvent": { "message": "m", "color": "" } }] });
-    did("log: events/batch", to_update(Method::POST, "events/batch", events).await?.milliseconds);
-    before();
-    did("head: complete", client.complete(&update, &token).await?.milliseconds);
-    before();
-    did("read: export", client.get(&format!("{stack}/export")).await?.milliseconds);
-    before();
-    did("admin: healthz", client.get("/healthz").await?.milliseconds);
-    Ok(steps)
 }
 
 /// Prints what a first `up` takes when every function is cold, beside one that meets them warm.

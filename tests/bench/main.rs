@@ -13,6 +13,7 @@ mod serving;
 mod states;
 mod stub;
 mod table;
+mod tour;
 mod up;
 mod watch;
 

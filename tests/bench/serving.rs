@@ -106,7 +106,7 @@ fn group(line: &str) -> Group {
 }
 
 /// The row of a request: of those that fit, the one that has the most of its path in words of its own.
-fn route(line: &str) -> Option<&'static Route> {
+pub(crate) fn route(line: &str) -> Option<&'static Route> {
     let (method, path) = line.split_once(' ')?;
     let literals = |pattern: &str| {
         let (mut parts, mut literals) = (path.split('/'), 0);
