@@ -246,6 +246,8 @@ async fn a_password_costs_two_reads_a_minute_and_a_wrong_one_a_read() {
         let status = shown(&app, authorization).await.status.as_u16();
         (status, in_words(counter.take()))
     };
+    // The process learns where the state is.
+    cost(&basic(format!("b:{}", app.token))).await;
     let of_token = cost(&basic(format!("b:{}", app.token))).await;
     let (status, first) = cost(&good).await;
     assert_eq!((status, first.as_str()), (200, "3 get, 1 blob get (4)"));
@@ -454,6 +456,8 @@ async fn a_certificate_costs_what_a_token_costs() {
     let (app, counter) = counted().await;
     prepare(&app).await;
     let known = certificate(&app, "bob", "laptop-key", None).await;
+    // The process learns where the state is.
+    app.get(NET).send().await.expect(200);
     counter.take();
     assert_eq!(reads(&app, &known, &[]).await, 200);
     assert_eq!(in_words(counter.take()), "3 get, 1 blob get (4)");
