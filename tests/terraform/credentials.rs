@@ -8,6 +8,8 @@ use std::time::Duration;
 use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::ports::Clock as _;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::commands::{run_with, statewright, told};
 use tempfile::TempDir;
@@ -188,7 +190,7 @@ async fn a_certificate_that_ends_in_the_middle_of_an_apply_does_not_lose_the_sta
     let apply = apply_slowly(&cli).await;
     let left = end - OffsetDateTime::now_utc();
     assert!(left.is_positive(), "the client was too slow for this to tell anything");
-    tokio::time::sleep(left.unsigned_abs() + Duration::from_secs(1)).await;
+    SystemClock.sleep(left.unsigned_abs() + Duration::from_secs(1)).await;
     go(&cli);
     apply.wait().await.assert_success();
     let acts = server.acts();

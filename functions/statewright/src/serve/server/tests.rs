@@ -132,14 +132,14 @@ impl Drop for Told {
 struct Endless(#[expect(dead_code, reason = "held to be dropped")] Told);
 
 impl HttpBody for Endless {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = std::convert::Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Poll::Ready(Some(Ok(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 16])))))
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b' '; 1 << 16])))))
     }
 }
 
