@@ -4,12 +4,14 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
-use crate::domain::names::{StackAddress, StateAddress};
+use crate::domain::names::{Login, StackAddress, StateAddress};
 use crate::domain::saves::Saved;
 use crate::layout::records::{Token, User};
 use crate::ports::{Blobs, Clock, DataKey, Ids, Keys, Ledger, Timestamp};
@@ -186,8 +188,10 @@ impl Context {
 /// What a process remembers. All of it may be forgotten at any time: it saves calls, and nothing is decided by it.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Access tokens by hash, with their owners.
+    /// Access tokens by hash, with their owners; client certificates and passwords too.
     pub(crate) callers: Remembered<String, (Token, User)>,
+    /// How passwords are looked at.
+    pub(crate) passwords: Passwords,
     /// Stack names. The head names its stack, and is compared.
     pub(crate) names: Remembered<StackAddress, StackId>,
     /// Names of Terraform states, in the same way.
@@ -210,6 +214,68 @@ pub(crate) struct Memory {
     pub(crate) strange_hosts: Remembered<String, ()>,
     /// Updates that this process publishes right now: whoever else wants to waits for it.
     pub(crate) publishing: Mutex<HashMap<UpdateId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// Passwords that are looked at at once. Each takes 19 MiB, and a processor for some 20 ms.
+const PASSWORDS_AT_ONCE_MAX: usize = 2;
+
+/// What bounds how passwords are tried.
+pub(crate) struct Passwords {
+    /// What hashes of right ones are made with, so that they tell nothing to whoever sees them.
+    key: OnceLock<[u8; 32]>,
+    slots: Arc<Semaphore>,
+    failures: Mutex<HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>>,
+}
+
+/// Wrong passwords for one user.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    /// How many there were since a right one.
+    pub(crate) in_a_row: u32,
+    /// None is looked at before.
+    pub(crate) refused_until: Timestamp,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { in_a_row: 0, refused_until: Timestamp(0) }
+    }
+}
+
+impl Default for Passwords {
+    fn default() -> Self {
+        let slots = Arc::new(Semaphore::new(PASSWORDS_AT_ONCE_MAX));
+        Self { key: OnceLock::new(), slots, failures: Mutex::default() }
+    }
+}
+
+impl Passwords {
+    /// The key of this process.
+    pub(crate) fn key(&self, ids: &dyn Ids) -> &[u8; 32] {
+        self.key.get_or_init(|| {
+            let mut key = [0; 32];
+            ids.fill(&mut key);
+            key
+        })
+    }
+
+    /// A permit of these is held while a password is looked at.
+    pub(crate) fn slots(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.slots)
+    }
+
+    /// The failures of a login, whether there is such a user or not. Whoever holds the lock is the only one to try.
+    pub(crate) fn failures(&self, login: &Login, now: Timestamp) -> Arc<tokio::sync::Mutex<Failures>> {
+        let mut map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if map.len() >= REMEMBERED_ENTRIES_MAX && !map.contains_key(login) {
+            // Those that keep somebody waiting stay, unless they are as many.
+            map.retain(|_, failures| failures.try_lock().map_or(true, |it| it.refused_until > now));
+            if map.len() >= REMEMBERED_ENTRIES_MAX {
+                map.clear();
+            }
+        }
+        Arc::clone(map.entry(login.clone()).or_default())
+    }
 }
 
 /// A bounded map from keys to values with the time at which they were learned.

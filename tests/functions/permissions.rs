@@ -7,18 +7,22 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_gateway::Between;
 use statewright_shared::adapters::SystemIds;
 use statewright_shared::context::{Retention, Settings};
 use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
+use statewright_shared::domain::names::Login;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::keys::{events_blob, log_blob, snapshot_blob, state_blob};
 use statewright_shared::layout::record::{Record as _, put};
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::{BlobKey, Expect, Ids as _};
-use statewright_tests::app::{ORG, START, TestApp};
+use statewright_shared::services::passwords;
+use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::{
@@ -96,6 +100,8 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     let functions = Functions::start_as(Setting { names: Some(names), settings, ..Setting::default() }).await;
     swept(&functions, state).await;
     journeys::life(&functions).await;
+    let path = format!("/tfstate/{ORG}/kept");
+    with_password(&functions, &path).await;
     said_nothing_secret(&functions);
 
     // Where nothing is remembered, most is read.
@@ -199,6 +205,7 @@ async fn states(functions: &Functions) {
     post(&format!("{path}/lock"), &lock("run")).await;
     post(&format!("{path}?ID=run"), &text(1, ["a".to_owned()])).await;
     get(&path).await;
+    with_password(functions, &path).await;
     ask(Method::DELETE, &format!("{path}/lock"), &lock("run"), 200).await;
     // Its index is too long for an item.
     let long = |serial: u64| text(serial, (0..4_000).map(|number| format!("item-{number}")));
@@ -264,6 +271,17 @@ async fn states(functions: &Functions) {
     ask(Method::DELETE, &path, &Value::Null, 200).await;
 }
 
+/// The password of a user, as clients of states may show it.
+const PASSWORD: &str = "plain-in-the-dark";
+
+async fn with_password(functions: &Functions, path: &str) {
+    let login = Login::parse(USER).unwrap();
+    passwords::set(&functions.context, &login, PASSWORD).await.unwrap();
+    let request = reqwest::Client::new().get(format!("{}{path}", functions.url));
+    let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+}
+
 /// I7: what functions write is lines of JSON, and none holds a credential, a secret or a state.
 fn said_nothing_secret(functions: &Functions) {
     let lines = functions.lines();
@@ -276,6 +294,8 @@ fn said_nothing_secret(functions: &Functions) {
             functions.token.as_str(),
             "swu1.",
             "in-the-dark",
+            &STANDARD.encode(format!("{USER}:{PASSWORD}")),
+            "argon2",
             "ciphertext",
             "plain-",
             "X-Amz-",

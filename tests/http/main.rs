@@ -11,6 +11,7 @@ mod busy;
 mod calls;
 mod cases;
 mod checking;
+mod credentials;
 mod edges;
 mod keeping;
 mod labels;

@@ -62,7 +62,7 @@ async fn each_route_refuses_who_shows_nothing_and_who_shows_something_else() {
             Some("token none"),
             Some("token swt_0000000000000000000000000000000000000000000000000000000000000000"),
             Some("Bearer none"),
-            Some("Basic YWxpY2U6bm9uZQ=="),
+            Some("Basic YWxpY2U6c3d0X25vbmU="),
             Some("update-token "),
             Some("update-token none"),
             Some(if route.auth == Auth::UpdateToken { &user } else { &update }),

@@ -14,7 +14,7 @@ use statewright_shared::layout::records::Name;
 use statewright_shared::ports::{Expect, Ids, Ledger};
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::StandIn;
-use statewright_tests::commands::{document, of_user, output, run, statewright};
+use statewright_tests::commands::{document, of_user, output, run, run_with, statewright};
 
 use crate::support::{Run, import, stack, state};
 
@@ -95,6 +95,9 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("org member list", &ask(&["org", "member", "list", "web"]).await);
     is_as_shown("org member remove", &ask(&["org", "member", "remove", "web", "bob"]).await);
     is_as_shown("org member add", &ask(&["org", "member", "add", "web", "bob"]).await);
+    let set = ["user", "password", "bob", "--json"];
+    let set = run_with(folder, &set, "correct horse battery\n").await;
+    is_as_shown("user password", &serde_json::from_str(&set.stdout).unwrap());
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
 
     // The folder of a test may be entered by others, which is wrong.

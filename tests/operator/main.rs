@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
+mod credentials;
 mod doctor;
 mod documents;
 mod people;

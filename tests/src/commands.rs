@@ -1,5 +1,6 @@
 //! The commands, as a person or a script runs them.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -67,6 +68,20 @@ pub async fn told(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     output.stdout
+}
+
+/// Runs a command that is given this on stdin, to its end.
+///
+/// # Panics
+/// If it cannot be run, or does not end.
+pub async fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let (mut reader, mut writer) = std::io::pipe().expect("there is a pipe");
+    writer.write_all(input.as_bytes()).expect("so little fits into a pipe");
+    drop(writer);
+    let output = output(statewright(folder, arguments).stdin(reader.try_clone().expect("it is open"))).await;
+    // What the command did not read.
+    std::io::copy(&mut reader, &mut std::io::sink()).expect("the pipe can be read");
+    output
 }
 
 /// The one JSON document that a command answers to a script.

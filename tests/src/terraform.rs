@@ -95,13 +95,22 @@ impl TerraformCli {
         Self { client, home: Arc::new(home), folder: "project".into(), environment }
     }
 
+    /// A client that knows no token.
+    ///
+    /// # Panics
+    /// As [`TerraformCli::new`].
+    pub fn without_token(client: Client) -> Self {
+        let mut cli = Self::new(client, "");
+        cli.environment.retain(|(name, _)| !name.to_string_lossy().starts_with("TF_HTTP_"));
+        cli
+    }
+
     /// A client that knows no token, and whose user has the commands of `statewright`, which do.
     ///
     /// # Panics
     /// As [`TerraformCli::new`].
     pub fn beside_commands(client: Client, token: &str) -> Self {
-        let mut cli = Self::new(client, token);
-        cli.environment.retain(|(name, _)| !name.to_string_lossy().starts_with("TF_HTTP_"));
+        let cli = Self::without_token(client);
         let mut path =
             client.program().parent().map_or_else(OsString::new, |folder| folder.as_os_str().to_owned());
         path.push(":/usr/bin:/bin");
@@ -161,10 +170,18 @@ impl TerraformCli {
     /// # Panics
     /// If the README shows none.
     pub fn backend(&self, app: &TestApp, place: &str) {
+        self.backend_at(&app.url, place);
+    }
+
+    /// The same at the server with this URL.
+    ///
+    /// # Panics
+    /// As [`TerraformCli::backend`].
+    pub fn backend_at(&self, url: &str, place: &str) {
         let block = README.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
         let block = block.expect("the README shows a backend");
         assert_eq!(block.matches(SHOWN).count(), 3, "three addresses: {block}");
-        self.write("backend.tf", &block.replace(SHOWN, &format!("{}/tfstate/{place}", app.url)));
+        self.write("backend.tf", &block.replace(SHOWN, &format!("{url}/tfstate/{place}")));
     }
 
     /// Runs the client with these arguments to its end, whatever that is.

@@ -16,6 +16,7 @@ macro_rules! journeys {
 
 mod aws;
 mod commands;
+mod credentials;
 mod dependencies;
 mod edits;
 mod functions;

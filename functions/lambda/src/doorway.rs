@@ -11,12 +11,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lambda_http::RequestExt as _;
+use lambda_http::aws_lambda_events::apigw::ApiGatewayV2httpRequestContext;
 use lambda_http::aws_lambda_events::query_map::QueryMap;
 use lambda_http::request::{LambdaRequest, RequestContext};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use statewright_shared::api::{Door, Peer, RequestId};
+use statewright_shared::api::{ClientCertificate, Door, Peer, RequestId};
 
 /// What a URL may have at most, in bytes. Source: the crate `http`, which counts them in 16 bits, less what goes before.
 const URL_BYTES_MAX: usize = u16::MAX as usize - 256;
@@ -139,12 +142,14 @@ pub(crate) fn refusal() -> Value {
 pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
     let Apart { headers, body } = mem::take(apart);
     let request_id = event.lambda_context_ref().map(|context| RequestId(context.request_id.clone()));
-    let (door, peer, stage) = match event.request_context_ref() {
-        Some(RequestContext::Alb(_)) => (Door::BALANCER, forwarded_for(event.headers()), None),
+    let (door, peer, certificate, stage) = match event.request_context_ref() {
+        // A balancer tells of certificates by headers, which anybody can send who reaches the function by another way.
+        Some(RequestContext::Alb(_)) => (Door::BALANCER, forwarded_for(event.headers()), None, None),
         Some(RequestContext::ApiGatewayV2(context)) => {
-            (Door::FUNCTION, address(context.http.source_ip.as_deref()), context.stage.clone())
+            let peer = address(context.http.source_ip.as_deref());
+            (Door::FUNCTION, peer, client_certificate(context), context.stage.clone())
         }
-        Some(_) | None => (Door::FUNCTION, None, None),
+        Some(_) | None => (Door::FUNCTION, None, None, None),
     };
     let (mut parts, _) = event.into_parts();
     parts.headers.extend(headers);
@@ -153,8 +158,16 @@ pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
     }
     parts.extensions.insert(door);
     request_id.map(|id| parts.extensions.insert(id));
+    certificate.map(|certificate| parts.extensions.insert(certificate));
     peer.map(|address| parts.extensions.insert(Peer(SocketAddr::new(address, 0))));
     Request::from_parts(parts, Body::from(body))
+}
+
+/// What a gateway with mutual TLS has verified.
+fn client_certificate(context: &ApiGatewayV2httpRequestContext) -> Option<ClientCertificate> {
+    let pem = context.authentication.as_ref()?.client_cert.as_ref()?.client_cert_pem.as_ref()?;
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
+    Some(ClientCertificate(Bytes::copy_from_slice(&der)))
 }
 
 fn address(text: Option<&str>) -> Option<IpAddr> {

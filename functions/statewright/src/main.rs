@@ -3,6 +3,7 @@
 
 mod args;
 mod audit;
+mod certificate;
 mod client;
 mod commands;
 mod data;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use comfy_table::{Table, TableStyle};
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde::{Serialize, Serializer};
 use statewright_shared::ports::Timestamp;
 
@@ -116,6 +117,29 @@ impl Output {
         bail!("nothing was done, as you did not say yes")
     }
 
+    /// Asks for a new password: on a terminal twice and without showing it, and else it is the first line of stdin.
+    ///
+    /// # Errors
+    /// If both are not the same, there is none, or the terminal breaks.
+    pub(crate) fn ask_for_password(self, question: &str) -> anyhow::Result<String> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return read_line();
+        }
+        let hidden = Hidden::begin().context("the terminal cannot be kept from showing what is typed")?;
+        let typed = |question: &str| {
+            let mut stderr = io::stderr();
+            write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+            let line = read_line();
+            // The end of the line was not shown either.
+            self.note("");
+            line
+        };
+        let password = typed(question)?;
+        let again = typed("The same again")?;
+        drop(hidden);
+        if password == again { Ok(password) } else { bail!("these are not the same; nothing was done") }
+    }
+
     /// Asks for something that was not said; `None` where nobody can be asked, or nothing was answered.
     ///
     /// # Errors
@@ -129,6 +153,33 @@ impl Output {
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         Ok(Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty()))
+    }
+}
+
+/// The next line of stdin.
+fn read_line() -> anyhow::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// While it lives, the terminal does not show what is typed.
+struct Hidden(Termios);
+
+impl Hidden {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // Whoever took the terminal away shows nothing on it.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 

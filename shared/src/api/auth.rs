@@ -1,9 +1,10 @@
 //! Who asks: decided once for each request, by the route's row in the table, before its body is read.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -12,7 +13,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::sync::Mutex;
 
-use super::App;
 use super::body::BodyLimit;
 use super::door::Door;
 use super::error::Failure;
@@ -21,12 +21,14 @@ use super::handlers::takes_gzip;
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
+use super::{App, ClientCertificate};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
 use crate::services::state_writes::{Proof, TOKEN_GRACE};
 use crate::services::states::Place;
-use crate::services::{Error, lookup, state_writes, tokens, update_tokens};
+use crate::services::tokens::{Shown, TOKEN_PREFIX};
+use crate::services::{Error, lookup, passwords, state_writes, tokens, update_tokens};
 
 /// Lets a request through to its handler, with what its row demands.
 pub(super) async fn guard(
@@ -89,12 +91,20 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             Some(app.gate().enter(Who::Person(requester))?)
         }
         Auth::State | Auth::Run => {
-            let token = state_credentials(parts).ok_or(Error::Unauthenticated(
+            let shown = state_credentials(parts).ok_or(Error::Unauthenticated(
                 "no access token was sent; send one of this server as the password, with any username",
             ))?;
-            let (caller, ended) = match route.auth {
-                Auth::Run => tokens::authenticate_run(app, &token, TOKEN_GRACE).await?,
-                _ => (tokens::authenticate(app, &token).await?, None),
+            let grace = if route.auth == Auth::Run { TOKEN_GRACE } else { Duration::ZERO };
+            let (caller, ended) = match &shown {
+                StateCredentials::Token(token) => {
+                    tokens::authenticate_run(app, Shown::Token(token), grace).await?
+                }
+                StateCredentials::Certificate(ClientCertificate(der)) => {
+                    tokens::authenticate_run(app, Shown::Certificate(der), grace).await?
+                }
+                StateCredentials::Password { login, password } => {
+                    (passwords::authenticate(app, login, password).await?, None)
+                }
             };
             let requester = caller.requester();
             trail.asked_by(requester.clone());
@@ -124,17 +134,35 @@ fn credentials<'a>(parts: &'a Parts, scheme: &str) -> Option<&'a str> {
     found.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
 }
 
-/// The access token of a client of states: the password of Basic credentials, since that is all that Terraform sends, or a
-/// bearer, or as Pulumi's CLI sends one.
-fn state_credentials(parts: &Parts) -> Option<String> {
+/// What a client of states shows.
+enum StateCredentials {
+    Token(String),
+    Password { login: String, password: String },
+    Certificate(ClientCertificate),
+}
+
+/// What a client of states shows: Basic credentials, since they are all that Terraform sends, whose password is an access token
+/// or the user's own; a token as a bearer, or as Pulumi's CLI sends one; and without all of these the connection's certificate.
+fn state_credentials(parts: &Parts) -> Option<StateCredentials> {
     if let Some(encoded) = credentials(parts, "basic") {
         let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
         let (username, password) = decoded.split_once(':')?;
-        // Some can only send a username.
-        let token = if password.is_empty() { username } else { password };
-        return Some(token.to_owned());
+        return Some(match password {
+            // Some can only send a username.
+            "" => StateCredentials::Token(username.to_owned()),
+            token if token.starts_with(TOKEN_PREFIX) => StateCredentials::Token(token.to_owned()),
+            _ => StateCredentials::Password { login: username.to_owned(), password: password.to_owned() },
+        });
     }
-    credentials(parts, "bearer").or_else(|| credentials(parts, "token")).map(str::to_owned)
+    if parts.headers.contains_key(AUTHORIZATION) {
+        let token = credentials(parts, "bearer").or_else(|| credentials(parts, "token"))?;
+        return Some(StateCredentials::Token(token.to_owned()));
+    }
+    // A browser shows its user's certificate to every page that sends a request here, and says that a page does.
+    if parts.headers.contains_key(ORIGIN) {
+        return None;
+    }
+    parts.extensions.get().cloned().map(StateCredentials::Certificate)
 }
 
 /// Who reads or writes a state or gives back its lock. Their token may have ended while they held it.

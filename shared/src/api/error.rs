@@ -89,7 +89,11 @@ impl IntoResponse for Failure {
             _ => refusal(status, message),
         };
         if status == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            let seconds = match &self {
+                Self::Refused(Error::TooManyFailures(wait)) => wait.as_secs(),
+                _ => 1,
+            };
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(reason) = self.counted_as() {
             response.extensions_mut().insert(CountedAs(reason));
@@ -107,7 +111,7 @@ impl Failure {
     fn counted_as(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Error::Held(_) | Error::StateLocked(_)) => Some("locked"),
-            Self::Refused(Error::Unauthenticated(_)) => Some("credentials"),
+            Self::Refused(Error::Unauthenticated(_) | Error::TooManyFailures(_)) => Some("credentials"),
             Self::Refused(Error::Fenced(_)) => Some("fenced"),
             Self::Refused(_) | Self::NotReady(_) => None,
             Self::TooManyRequests(_) => Some("requests"),
@@ -133,6 +137,8 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // The CLI halves a batch of journal entries when it reads this status.
         Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
+        Error::TooManyFailures(_) => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
+        Error::TooManyPasswords => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
         Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
         | Error::NoProject(_)

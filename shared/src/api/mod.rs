@@ -21,6 +21,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use bytes::Bytes;
 pub use door::Door;
 pub use error::Failure;
 pub use routes::{metrics_router, router};
@@ -51,6 +52,11 @@ impl Default for Limits {
 /// it.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
+
+/// The certificate of a connection's client, as DER, once the client has shown that it has the private key: put into a request's
+/// extensions by whoever serves connections. No header is trusted for it.
+#[derive(Clone)]
+pub struct ClientCertificate(pub Bytes);
 
 /// The name that whoever hands a request over has for it, for the log and the client. Put into a request's extensions; a request
 /// without one gets a name here.

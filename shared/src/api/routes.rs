@@ -26,7 +26,8 @@ pub enum Auth {
     Token,
     /// The token of the update in the path: `Authorization: update-token …`.
     UpdateToken,
-    /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer.
+    /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer. Or the
+    /// person's own name and password; or, without any of these, a client certificate.
     State,
     /// The same, and for a while after its end too, for whoever has held the state's lock since before.
     Run,

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, OutputSchema, Outputs, Payload, Preview, RejectedState, Removed, RemovedState, Role, Signer,
-    Snapshot, StateEdge, StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
+    Name, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed, RemovedState, Role,
+    Signer, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
     StateSource, StateVersion, StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User,
     VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
@@ -398,7 +398,13 @@ fn read_all() -> Read {
     read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
     read.is("directory-entry.v1", &DirectoryEntry { created: CREATED }, b"");
     read.is("token.v1", &token(Some(LATER)), b"");
-    read.is("token-entry.v1", &TokenEntry { hash: "cd".repeat(32), token: token(None) }, b"");
+    let entry = TokenEntry { hash: "cd".repeat(32), certificate: None, token: token(None) };
+    read.is("token-entry.v1", &entry, b"");
+    let entry = TokenEntry { certificate: Some("ef".repeat(32)), ..entry };
+    read.is("token-entry-certificate.v1", &entry, b"");
+    let hash =
+        "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    read.is("password.v1", &Password { hash: hash.to_owned(), set: CREATED }, b"");
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
     let name = Name { id: stack(), tags, last_update: Some(LATER), resource_count: Some(5) };
     read.is("name.v1", &name, b"");

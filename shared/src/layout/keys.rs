@@ -343,7 +343,7 @@ impl ItemKeys {
         sort.split_once('#')?.0.parse().ok().map(Timestamp)
     }
 
-    /// An access token, by the hex SHA-256 of it.
+    /// An access token or a client certificate, by a hex SHA-256 of it.
     pub fn token(hash: &str) -> ItemKey {
         ItemKey::new(format!("TOKEN#{hash}"), META)
     }
@@ -361,6 +361,11 @@ impl ItemKeys {
     /// The partition and the sort prefix of a user's access tokens.
     pub fn user_tokens(login: &Login) -> (String, String) {
         (format!("USER#{login}"), "TOKEN#".to_owned())
+    }
+
+    /// A user's password.
+    pub fn user_password(login: &Login) -> ItemKey {
+        ItemKey::new(format!("USER#{login}"), "PASSWORD")
     }
 
     /// A user in the directory.

@@ -70,7 +70,20 @@ impl Record for DirectoryEntry {
     const NAME: &'static str = "directory entry";
 }
 
-/// An access token. The token itself is not stored; its SHA-256 is the item's key.
+/// The password of a user who has one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Password {
+    /// Its Argon2id hash, in PHC form, which says how it was made.
+    pub hash: String,
+    /// When it was set.
+    pub set: Timestamp,
+}
+
+impl Record for Password {
+    const NAME: &'static str = "password";
+}
+
+/// An access token, or a client certificate in the place of one. It is not stored itself; a SHA-256 of it is the item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// Its name, unique among its owner's.
@@ -90,8 +103,11 @@ impl Record for Token {
 /// The entry of a token in its owner's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenEntry {
-    /// The hex SHA-256 of the token.
+    /// The hex SHA-256 in the key of the token's item.
     pub hash: String,
+    /// The fingerprint of a client certificate: the hex SHA-256 of it as DER. `None` for a token that is a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
     /// The token's record.
     pub token: Token,
 }

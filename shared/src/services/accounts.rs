@@ -1,7 +1,7 @@
 //! Users, organizations and access tokens.
 
 use super::caller::Caller;
-use super::tokens::{new_token, token_writes};
+use super::tokens::{Shown, entry_of, new_token, token_writes};
 use super::{Error, directory, membership, store, users};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
@@ -54,7 +54,7 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
         ),
     ];
     writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
-    writes.extend(token_writes(ctx, &secret, &token));
+    writes.extend(token_writes(ctx, &entry_of(Shown::Token(&secret), &token)));
     // Refused: another process was first, and it shows its own token.
     Ok(store::commit(ctx, writes).await?.is_ok().then(|| FirstUser { login: login.clone(), token: secret }))
 }

@@ -5,12 +5,15 @@ use crate::domain::names::OrgName;
 use crate::domain::update::Requester;
 use crate::layout::records::{Token, User};
 
+/// What stands in the place of an access token's name where somebody showed a password. No token is given this name.
+pub const PASSWORD: &str = "password";
+
 /// An authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The user.
     pub user: User,
-    /// The access token that was shown.
+    /// The access token that was shown, or what stands for the client certificate or the password.
     pub token: Token,
 }
 

@@ -35,6 +35,12 @@ pub enum Error {
     /// There is no valid access token.
     #[error("{0}")]
     Unauthenticated(&'static str),
+    /// Somebody showed wrong passwords for this user, and none is looked at until the wait is over.
+    #[error("too many wrong passwords for this user; try again in {} s", .0.as_secs())]
+    TooManyFailures(Duration),
+    /// More passwords are being looked at than can be at once.
+    #[error("too many passwords are being looked at; try again")]
+    TooManyPasswords,
     /// The organization does not exist, or not for this caller.
     #[error("organization {0} not found")]
     NoOrg(OrgName),

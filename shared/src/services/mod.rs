@@ -25,6 +25,7 @@ mod membership;
 mod next_version;
 pub mod orgs;
 pub mod outputs;
+pub mod passwords;
 pub mod previews;
 pub mod publish;
 pub mod rehome;

@@ -1,8 +1,8 @@
-//! Access tokens.
+//! Access tokens, and client certificates in the place of them: a certificate is a token whose secret is a private key.
 
 use std::time::Duration;
 
-use super::caller::Caller;
+use super::caller::{Caller, PASSWORD};
 use super::store::{self, sha256_hex};
 use super::{Error, RACES_MAX, membership};
 use crate::context::{Context, REMEMBERED_FOR};
@@ -15,44 +15,90 @@ use crate::ports::{Expect, Timestamp, Write};
 /// Every access token starts with this, so that scanners for leaked secrets can find it.
 pub const TOKEN_PREFIX: &str = "swt_";
 
+/// Stands before what a client certificate's hash is made of. No text begins with this byte, so whatever is sent as an access
+/// token has another hash than every certificate.
+const CERTIFICATE_PREFIX: &[u8] = b"\xffcertificate ";
+
+/// A client certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// As DER.
+    pub der: Vec<u8>,
+    /// The end of its time.
+    pub not_after: Timestamp,
+}
+
+/// What tells whose a request is.
+#[derive(Debug, Clone, Copy)]
+pub enum Shown<'a> {
+    /// An access token.
+    Token(&'a str),
+    /// A client certificate as DER, with whose private key the connection was made.
+    Certificate(&'a [u8]),
+}
+
+impl Shown<'_> {
+    fn hash(self) -> String {
+        match self {
+            Self::Token(token) => sha256_hex(token.as_bytes()),
+            Self::Certificate(der) => sha256_hex(&[CERTIFICATE_PREFIX, der].concat()),
+        }
+    }
+
+    fn is_unknown(self) -> Error {
+        Error::Unauthenticated(match self {
+            Self::Token(_) => {
+                "the access token is not valid; log in again with `pulumi login` and a token of this server"
+            }
+            Self::Certificate(_) => {
+                "the client certificate is not known; `statewright token create NAME --certificate FILE` makes it known"
+            }
+        })
+    }
+
+    fn is_over(self) -> Error {
+        Error::Unauthenticated(match self {
+            Self::Token(_) => "the access token has expired; make a new one and log in with it",
+            Self::Certificate(_) => "the client certificate has expired; make a new one known and use that",
+        })
+    }
+}
+
 /// Finds who shows this access token. One read of the token and one of its owner, remembered for a minute.
 ///
 /// # Errors
 /// [`Error::Unauthenticated`] unless the token is known and valid now.
 pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
-    let (caller, _) = authenticate_run(ctx, token, Duration::ZERO).await?;
+    let (caller, _) = authenticate_run(ctx, Shown::Token(token), Duration::ZERO).await?;
     Ok(caller)
 }
 
-/// As [`authenticate`], but for so long after its end a token still tells who shows it, with when it ended: whoever asks has to
-/// prove otherwise that they may. A token that was revoked tells nothing.
+/// As [`authenticate`], for a client certificate too; and for so long after its end a token still tells who shows it, with when
+/// it ended: whoever asks has to prove otherwise that they may. A token that was revoked tells nothing.
 ///
 /// # Errors
 /// [`Error::Unauthenticated`].
 pub async fn authenticate_run(
     ctx: &Context,
-    token: &str,
+    shown: Shown<'_>,
     grace: Duration,
 ) -> Result<(Caller, Option<Timestamp>), Error> {
-    const INVALID: Error = Error::Unauthenticated(
-        "the access token is not valid; log in again with `pulumi login` and a token of this server",
-    );
     let now = ctx.now();
-    let hash = sha256_hex(token.as_bytes());
+    let hash = shown.hash();
     let (token, user) = match ctx.memory.callers.get(&hash, now, REMEMBERED_FOR) {
         Some(known) => known,
         None => {
-            let token = store::read::<Token>(ctx, &ItemKeys::token(&hash)).await?.ok_or(INVALID)?.value;
-            let user = store::read::<User>(ctx, &ItemKeys::user(&token.login)).await?.ok_or(INVALID)?.value;
+            let unknown = || shown.is_unknown();
+            let token = store::read::<Token>(ctx, &ItemKeys::token(&hash)).await?.ok_or_else(unknown)?.value;
+            let user =
+                store::read::<User>(ctx, &ItemKeys::user(&token.login)).await?.ok_or_else(unknown)?.value;
             ctx.memory.callers.put(hash, now, (token.clone(), user.clone()));
             (token, user)
         }
     };
     let ended = token.expires.filter(|expires| *expires <= now);
     if ended.is_some_and(|ended| ended.plus(grace) <= now) {
-        return Err(Error::Unauthenticated(
-            "the access token has expired; make a new one and log in with it",
-        ));
+        return Err(shown.is_over());
     }
     Ok((Caller { user, token }, ended))
 }
@@ -60,43 +106,85 @@ pub async fn authenticate_run(
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
 ///
 /// # Errors
-/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name.
+/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name, or it is the one that passwords go by.
 pub async fn create_token(
     ctx: &Context,
     login: &Login,
     name: &TokenName,
     expires_in: Option<Duration>,
 ) -> Result<String, Error> {
+    let expires = expires_in.map(|duration| ctx.now().plus(duration));
+    let (secret, token) = new_token(ctx, login, name, expires);
+    keep(ctx, Shown::Token(&secret), &token).await?;
+    Ok(secret)
+}
+
+/// Makes a client certificate known as a token of its owner's, until its end or an earlier one, and returns its entry in their
+/// list. It is pinned: who issued it does not matter.
+///
+/// # Errors
+/// As [`create_token`]; [`Error::Invalid`] when the certificate's time is over, or it is known already.
+pub async fn create_certificate(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    certificate: &Certificate,
+    expires_in: Option<Duration>,
+) -> Result<TokenEntry, Error> {
+    let (now, end) = (ctx.now(), certificate.not_after);
+    if end <= now {
+        return Err(Error::Invalid(format!(
+            "the time of this certificate was over at {}: make a new one",
+            end.to_rfc3339()
+        )));
+    }
+    let expires = expires_in.map_or(end, |duration| now.plus(duration).min(end));
+    let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires) };
+    keep(ctx, Shown::Certificate(&certificate.der), &token).await
+}
+
+async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEntry, Error> {
+    let Token { login, name, .. } = token;
+    if name.as_str() == PASSWORD {
+        return Err(Error::Invalid(format!(
+            "{name} is what the history calls whoever shows a password: choose another name"
+        )));
+    }
     for _ in 0..RACES_MAX {
         let user = membership::user(ctx, login).await?;
-        let expires = expires_in.map(|duration| ctx.now().plus(duration));
-        let (secret, token) = new_token(ctx, login, name, expires);
-        let mut writes = token_writes(ctx, &secret, &token);
+        let entry = entry_of(shown, token);
+        let mut writes = token_writes(ctx, &entry);
         // No token comes to be after its owner is gone: another user of the same name would have it.
         let owner = writes.len();
         writes.push(check(ItemKeys::user(login), user.unchanged()));
         match store::commit(ctx, writes).await? {
-            Ok(()) => return Ok(secret),
+            Ok(()) => return Ok(entry),
             Err(refusal) if refusal.index == owner => {}
+            // The other may have gone since, so the name is looked for and not the hash.
             Err(_) => {
-                return Err(Error::Invalid(format!(
-                    "user {login} has a token named {name} already: choose another name, or revoke that one first"
-                )));
+                let named = store::get(ctx, &ItemKeys::user_token(login, name)).await?;
+                return Err(Error::Invalid(match named {
+                    Some(_) => format!(
+                        "user {login} has a token named {name} already: choose another name, or revoke that one first"
+                    ),
+                    None => "this certificate is that of another token already: use that, or revoke it first"
+                        .to_owned(),
+                }));
             }
         }
     }
     Err(Error::Contended("the user"))
 }
 
-/// The access tokens of a user, by name.
+/// The access tokens and client certificates of a user, by name.
 ///
 /// # Errors
 /// [`Error::NoUser`].
-pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<Token>, Error> {
+pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>, Error> {
     membership::user(ctx, login).await?;
     let (partition, prefix) = ItemKeys::user_tokens(login);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?.token)).collect()
+    items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
 }
 
 /// Ends all access tokens of a user, whether that is there or not, and says how many there were.
@@ -156,11 +244,19 @@ pub(super) fn new_token(
     (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires })
 }
 
-pub(super) fn token_writes(ctx: &Context, secret: &str, token: &Token) -> Vec<Write> {
-    let hash = sha256_hex(secret.as_bytes());
-    let entry = TokenEntry { hash: hash.clone(), token: token.clone() };
+/// A token's entry in its owner's list, with what its item is found by.
+pub(super) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
+    let certificate = match shown {
+        Shown::Token(_) => None,
+        Shown::Certificate(der) => Some(sha256_hex(der)),
+    };
+    TokenEntry { hash: shown.hash(), certificate, token: token.clone() }
+}
+
+pub(super) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
+    let token = &entry.token;
     vec![
-        put(ItemKeys::token(&hash), Expect::Absent, ctx.ids.revision(), token.encode()),
+        put(ItemKeys::token(&entry.hash), Expect::Absent, ctx.ids.revision(), token.encode()),
         put(
             ItemKeys::user_token(&token.login, &token.name),
             Expect::Absent,

@@ -2,7 +2,7 @@
 
 use super::directory::{self, OPERATOR};
 use super::tokens::end_tokens;
-use super::{Error, RACES_MAX, membership, store};
+use super::{Error, RACES_MAX, membership, passwords, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::ItemKeys;
@@ -85,7 +85,7 @@ pub struct Removed {
     pub orgs: Vec<OrgName>,
 }
 
-/// Removes a user with all access tokens. Processes that remember a token forget it within a minute; an update that
+/// Removes a user with all access tokens, client certificates and the password. Processes that remember one forget it within a minute; an update that
 /// runs ends as it would have. A repeat after a crash takes away what the first left.
 ///
 /// # Errors
@@ -109,6 +109,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             // From here on no token of the user's is good: whoever reads one looks for its owner.
             writes.push(delete(ItemKeys::user(login), user.unchanged()));
             writes.push(delete(ItemKeys::listed_user(login), Expect::Any));
+            writes.push(passwords::removal(login));
         } else {
             let fewer = User { orgs: orgs.clone(), ..user.value.clone() };
             writes.push(put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), fewer.encode()));

@@ -5,12 +5,13 @@ use lambda_runtime::{Context as LambdaContext, LambdaEvent};
 use serde_json::Value;
 use statewright_shared::adapters::{ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::api::routes::Everything;
-use statewright_shared::api::{self, Peer, RequestId};
+use statewright_shared::api::{self, ClientCertificate, Peer, RequestId};
 use statewright_shared::context::Context;
-use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use statewright_shared::ports::{Ids, Timestamp};
-use statewright_shared::services::accounts;
+use statewright_shared::services::tokens::Certificate;
+use statewright_shared::services::{accounts, tokens};
 
 use super::*;
 use crate::log::Log;
@@ -96,6 +97,34 @@ fn a_request_knows_its_door_and_the_address_that_the_gateway_saw() {
     assert_eq!(request.extensions().get(), Some(&Door::BALANCER));
     assert_eq!(request.extensions().get::<Peer>().unwrap().0.ip().to_string(), "203.0.113.7");
     assert!(request.extensions().get::<RequestId>().is_none(), "there was no context");
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
+    let text = fixtures!["http-api-client-certificate"][0].1;
+    let ClientCertificate(der) = entered(text).extensions().get().cloned().unwrap();
+    let world = World::new().await;
+    assert_eq!(world.answer(&event(text)).await["statusCode"], 401);
+    let not_after = Timestamp::from_seconds(1_900_000_000);
+    let certificate = Certificate { der: der.to_vec(), not_after };
+    let (login, name) = (Login::parse("alice").unwrap(), TokenName::parse("laptop").unwrap());
+    tokens::create_certificate(&world.context, &login, &name, &certificate, None).await.unwrap();
+    // There is no such state yet.
+    assert_eq!(world.answer(&event(text)).await["statusCode"], 204);
+
+    for other in ["", "no PEM", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
+        let mut event = event(text);
+        event["requestContext"]["authentication"]["clientCert"]["clientCertPem"] = other.into();
+        assert_eq!(world.answer(&event).await["statusCode"], 401, "{other}");
+    }
+    let mut without = event(text);
+    without["requestContext"]["authentication"] = Value::Null;
+    assert_eq!(world.answer(&without).await["statusCode"], 401);
+    // What a balancer or anybody else says of one counts for nothing.
+    let mut header = event(fixtures!["balancer-query"][0].1);
+    header["path"] = "/tfstate/acme/net".into();
+    header["headers"] = json!({ "host": "h", "x-amzn-mtls-clientcert": STANDARD.encode(&der) });
+    assert_eq!(world.answer(&header).await["statusCode"], 401, "{header}");
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! `statewright token`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::layout::records;
+use statewright_shared::ports::Timestamp;
 use statewright_shared::services::tokens;
 
 use crate::args::{self, Data};
-use crate::data;
 use crate::output::{Output, Rfc3339, table};
+use crate::{certificate, data};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Token {
@@ -22,18 +24,22 @@ pub(crate) struct Token {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a token. It is printed this once; only its hash is kept.
+    /// Make a token. It is printed this once; only its hash is kept. Or make a client certificate known, which stands for a token
+    /// where `tofu` and `terraform` ask for states.
     Create {
         /// What the token is called, in the history for example.
         #[arg(value_parser = args::token_name)]
         name: TokenName,
         #[command(flatten)]
         owner: Owner,
-        /// When it ends: so long from now, such as 12h or 90d [default: never].
+        /// When it ends: so long from now, such as 12h or 90d [default: never, or with its certificate].
         #[arg(long, value_name = "DURATION", value_parser = args::duration)]
         expires_in: Option<Duration>,
+        /// A PEM file with the client's certificate, whoever issued it. No text is made then, and the private key is not asked for.
+        #[arg(long, value_name = "FILE")]
+        certificate: Option<PathBuf>,
     },
-    /// List a user's tokens, without the tokens themselves.
+    /// List a user's tokens, without the tokens themselves, and client certificates with their fingerprints.
     List {
         #[command(flatten)]
         owner: Owner,
@@ -55,12 +61,14 @@ struct Owner {
     user: Login,
 }
 
-/// A token that was made.
+/// A token that was made, or a client certificate that is known now.
 #[derive(Serialize)]
 struct Created {
     name: TokenName,
     user: Login,
-    token: String,
+    token: Option<String>,
+    /// The certificate's fingerprint: the SHA-256 of it as DER, in hex.
+    certificate: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -73,6 +81,7 @@ struct Line {
     name: TokenName,
     created: Rfc3339,
     expires: Option<Rfc3339>,
+    certificate: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -84,23 +93,38 @@ struct Revoked {
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&token.data).await?;
     match token.command {
-        Command::Create { name, owner: Owner { user }, expires_in } => {
+        Command::Create { name, owner: Owner { user }, expires_in, certificate: None } => {
             let token = tokens::create_token(&ctx, &user, &name, expires_in).await?;
-            out.answer(&Created { name, user, token }, |created| created.token.clone())
+            out.answer(&Created { name, user, token: Some(token.clone()), certificate: None }, |_| token)
+        }
+        Command::Create { name, owner: Owner { user }, expires_in, certificate: Some(file) } => {
+            let read = certificate::read(&file)?;
+            let entry = tokens::create_certificate(&ctx, &user, &name, &read, expires_in).await?;
+            let expires = shown(entry.token.expires);
+            out.answer(&Created { name, user, token: None, certificate: entry.certificate }, |created| {
+                format!(
+                    "{} of {} is the certificate in {}, until {expires}",
+                    created.name,
+                    created.user,
+                    file.display()
+                )
+            })
         }
         Command::List { owner: Owner { user } } => {
             let tokens = tokens::list_tokens(&ctx, &user).await?;
-            let line = |token: records::Token| Line {
+            let line = |records::TokenEntry { token, certificate, .. }| Line {
                 name: token.name,
                 created: Rfc3339(token.created),
                 expires: token.expires.map(Rfc3339),
+                certificate,
             };
             out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
                 let rows = listed.tokens.iter().map(|token| {
-                    let expires = token.expires.map_or_else(|| "never".to_owned(), |at| at.to_string());
-                    vec![token.name.to_string(), token.created.to_string(), expires]
+                    let certificate = token.certificate.clone().unwrap_or_default();
+                    let (created, expires) = (token.created.to_string(), shown(token.expires.map(|at| at.0)));
+                    vec![token.name.to_string(), created, expires, certificate]
                 });
-                table(&["NAME", "CREATED", "EXPIRES"], rows)
+                table(&["NAME", "CREATED", "EXPIRES", "CERTIFICATE"], rows)
             })
         }
         Command::Revoke { name, owner: Owner { user } } => {
@@ -113,4 +137,9 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             })
         }
     }
+}
+
+/// An end for people.
+fn shown(expires: Option<Timestamp>) -> String {
+    expires.map_or_else(|| "never".to_owned(), |at| Rfc3339(at).to_string())
 }

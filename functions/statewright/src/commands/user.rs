@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::layout::records;
-use statewright_shared::services::users;
+use statewright_shared::services::{passwords, users};
 
 use crate::args::{self, Data};
 use crate::data;
@@ -33,6 +33,16 @@ enum Command {
     },
     /// List the users.
     List,
+    /// Set a user's password, for `tofu` and `terraform` alone. It is asked for on a terminal, and else read from the first line
+    /// of stdin. Nobody has one before.
+    Password {
+        /// The user's name.
+        #[arg(value_parser = args::login)]
+        login: Login,
+        /// Take the password away. Running servers forget it within a minute.
+        #[arg(long)]
+        remove: bool,
+    },
     /// Remove a user, and end all access tokens of the user. Running servers forget these within a minute; an update
     /// that runs ends as it would have.
     Remove {
@@ -46,16 +56,25 @@ enum Command {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Line {
     user: Login,
     created: Rfc3339,
     organizations: Vec<OrgName>,
+    has_password: bool,
 }
 
-impl From<records::User> for Line {
-    fn from(user: records::User) -> Self {
-        Self { user: user.login, created: Rfc3339(user.created), organizations: user.orgs }
+impl Line {
+    fn new(user: records::User, has_password: bool) -> Self {
+        Self { user: user.login, created: Rfc3339(user.created), organizations: user.orgs, has_password }
     }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithPassword {
+    user: Login,
+    has_password: bool,
 }
 
 #[derive(Serialize)]
@@ -76,7 +95,7 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
     match user.command {
         Command::Create { login, orgs } => {
             let made = users::create(&ctx, &login, &orgs).await?;
-            out.answer(&Line::from(made), |user| {
+            out.answer(&Line::new(made, false), |user| {
                 format!(
                     "{} is made; `statewright token create NAME --user {0}` makes an access token to log in with",
                     user.user
@@ -84,13 +103,35 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::List => {
-            let users = users::list(&ctx).await?.into_iter().map(Line::from).collect();
+            let mut users = Vec::new();
+            for user in users::list(&ctx).await? {
+                let has_password = passwords::is_set(&ctx, &user.login).await?;
+                users.push(Line::new(user, has_password));
+            }
             out.answer(&Listed { users }, |listed| {
                 let rows = listed.users.iter().map(|user| {
                     let orgs: Vec<&str> = user.organizations.iter().map(OrgName::as_str).collect();
-                    vec![user.user.to_string(), user.created.to_string(), orgs.join(", ")]
+                    let password = if user.has_password { "yes" } else { "no" }.to_owned();
+                    vec![user.user.to_string(), user.created.to_string(), password, orgs.join(", ")]
                 });
-                table(&["USER", "CREATED", "ORGANIZATIONS"], rows)
+                table(&["USER", "CREATED", "PASSWORD", "ORGANIZATIONS"], rows)
+            })
+        }
+        Command::Password { login, remove } => {
+            if remove {
+                passwords::remove(&ctx, &login).await?;
+            } else {
+                let password = out.ask_for_password(&format!("Password of {login}"))?;
+                passwords::set(&ctx, &login, &password).await?;
+            }
+            out.answer(&WithPassword { user: login, has_password: !remove }, |set| match set.has_password {
+                true => format!(
+                    "{} has a password now; a running server forgets one from before within a minute",
+                    set.user
+                ),
+                false => {
+                    format!("{} has no password now; a running server forgets it within a minute", set.user)
+                }
             })
         }
         Command::Remove { login, yes } => {

@@ -11,11 +11,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
+use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use statewright_shared::api::Peer;
+use statewright_shared::api::{ClientCertificate, Peer};
 use statewright_shared::ports::{Clock, Timestamp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -139,18 +140,26 @@ struct Connection {
 impl Connection {
     async fn open(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         let stream = Patient { stream, clock: Arc::clone(&self.clock), blocked: None };
-        let Some(tls) = tls else { return self.serve(stream).await };
+        let Some(tls) = tls else { return self.serve(stream, None).await };
         let shaken = tokio::select! {
             shaken = tls.accept(stream) => shaken,
             () = self.clock.sleep(HANDSHAKE_MAX) => Err(io::ErrorKind::TimedOut.into()),
         };
         match shaken {
-            Ok(stream) => self.serve(stream).await,
+            Ok(stream) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let certificate = shown.map(|der| ClientCertificate(Bytes::copy_from_slice(der)));
+                self.serve(stream, certificate).await;
+            }
             Err(error) => tracing::debug!(%error, peer = %self.peer, "no TLS handshake"),
         }
     }
 
-    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    async fn serve(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        certificate: Option<ClientCertificate>,
+    ) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().max_buf_size(HEAD_BYTES_MAX);
         builder
@@ -161,10 +170,11 @@ impl Connection {
             .max_header_list_size(HEAD_BYTES_MAX as u32);
         let (router, peer, activity) = (self.router, Peer(self.peer), Arc::clone(&self.activity));
         let service = service_fn(move |request: Request<Incoming>| {
-            let (router, under_way) = (router.clone(), activity.begin());
+            let (router, certificate, under_way) = (router.clone(), certificate.clone(), activity.begin());
             async move {
                 let mut request = request.map(Body::new);
                 request.extensions_mut().insert(peer);
+                certificate.map(|certificate| request.extensions_mut().insert(certificate));
                 let answer = router.oneshot(request).await;
                 answer.map(|answer| answer.map(|body| Body::new(Answering { body, _under_way: under_way })))
             }

@@ -1,13 +1,15 @@
-//! Certificates.
+//! Certificates: the server's own, and those that clients show.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Context as _;
-use rustls::ServerConfig;
-use rustls::crypto::ring;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
 /// A certificate with its key, as files that may be replaced.
 #[derive(Debug)]
@@ -47,12 +49,61 @@ fn read(cert: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
     anyhow::ensure!(!certificates.is_empty(), "there is no certificate in {}", cert.display());
     let private = PrivateKeyDer::from_pem_file(key)
         .with_context(|| format!("cannot read a private key from {}", key.display()))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = ring::default_provider();
+    let any_client = Arc::new(AnyClient(provider.signature_verification_algorithms));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
         .context("the TLS library knows no version")?
-        .with_no_client_auth()
+        .with_client_cert_verifier(any_client)
         .with_single_cert(certificates, private)
         .with_context(|| format!("{} and {} do not belong together", cert.display(), key.display()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Asks clients for a certificate, takes whichever one shows, and lets in who shows none. A certificate only tells which one
+/// it is: what that may, and until when, stands in the store, as for access tokens. So all that is to be proved here is that the
+/// client has its private key.
+#[derive(Debug)]
+struct AnyClient(WebPkiSupportedAlgorithms);
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }

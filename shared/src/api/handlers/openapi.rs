@@ -32,7 +32,11 @@ fn all(routes: &[Route]) -> Value {
             "securitySchemes": {
                 "token": token("`token ` and an access token"),
                 "updateToken": token("`update-token ` and the token of the update in the path"),
-                "password": { "type": "http", "scheme": "basic", "description": "an access token as the password" },
+                "password": {
+                    "type": "http",
+                    "scheme": "basic",
+                    "description": "an access token as the password, or a user's own name and password; a client certificate does without",
+                },
                 "bearer": { "type": "http", "scheme": "bearer", "description": "an access token" },
             },
             "schemas": {

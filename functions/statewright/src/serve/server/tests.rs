@@ -7,8 +7,11 @@ use axum::Json;
 use axum::extract::Extension;
 use axum::routing::{get, post};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::client::ResolvesClientCert;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use statewright_shared::adapters::ManualClock;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::oneshot;
@@ -41,7 +44,13 @@ async fn start(router: Router, tls: Option<Arc<Tls>>, connections_max: usize) ->
 
 fn echo() -> Router {
     let peer = |Extension(Peer(peer)): Extension<Peer>| async move { Json(peer.ip().to_string()) };
-    Router::new().route("/peer", get(peer)).route("/echo", post(|body: String| async move { body }))
+    let certificate = |certificate: Option<Extension<ClientCertificate>>| async move {
+        certificate.map_or_else(Vec::new, |Extension(ClientCertificate(der))| der.to_vec())
+    };
+    Router::new()
+        .route("/peer", get(peer))
+        .route("/certificate", get(certificate))
+        .route("/echo", post(|body: String| async move { body }))
 }
 
 impl Running {
@@ -123,14 +132,14 @@ impl Drop for Told {
 struct Endless(#[expect(dead_code, reason = "held to be dropped")] Told);
 
 impl HttpBody for Endless {
-    type Data = bytes::Bytes;
+    type Data = Bytes;
     type Error = std::convert::Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Poll::Ready(Some(Ok(Frame::data(bytes::Bytes::from_static(&[b' '; 1 << 16])))))
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b' '; 1 << 16])))))
     }
 }
 
@@ -276,4 +285,75 @@ async fn a_client_that_does_not_shake_hands_is_let_go() {
     let (read, seconds) = server.pass_time_until(stream.read(&mut [0])).await;
     assert_eq!(read.unwrap(), 0);
     assert!(seconds >= 10, "{seconds}");
+}
+
+/// A client's certificate and its key.
+fn client() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    // Whether its time is over is not for the connection to say.
+    params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+    (params.self_signed(&key).unwrap().der().clone(), PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+}
+
+/// Shows a certificate, whatever the server asks for, and whether its key is the right one or not.
+#[derive(Debug)]
+struct Shows(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shows {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// The certificate that the server has of a client that shows this one and signs with this key, in this version of TLS.
+async fn certificate_seen(
+    server: &Running,
+    authority: &CertificateDer<'static>,
+    version: &'static SupportedProtocolVersion,
+    client: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+) -> io::Result<Vec<u8>> {
+    let provider = rustls::crypto::ring::default_provider();
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.clone()).unwrap();
+    let signing = client.map(|(certificate, key)| {
+        Arc::new(CertifiedKey::new(vec![certificate], provider.key_provider.load_private_key(key).unwrap()))
+    });
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = match signing {
+        Some(key) => config.with_client_cert_resolver(Arc::new(Shows(key))),
+        None => config.with_no_client_auth(),
+    };
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, server.connect().await).await?;
+    stream.write_all(b"GET /certificate HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap();
+    Ok(answer.split_off(end + 4))
+}
+
+#[tokio::test]
+async fn a_client_may_show_a_certificate_and_has_to_have_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = certificate(folder.path());
+    let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
+    let server = start(echo(), Some(Arc::new(tls)), 10).await;
+    for version in [&TLS12, &TLS13] {
+        let (own, key) = client();
+        let seen = certificate_seen(&server, &authority, version, None).await.unwrap();
+        assert_eq!(seen, b"", "{version:?}");
+        let shown = Some((own.clone(), key.clone_key()));
+        let seen = certificate_seen(&server, &authority, version, shown).await.unwrap();
+        assert_eq!(seen, own.as_ref(), "{version:?}");
+        let (others, _) = client();
+        certificate_seen(&server, &authority, version, Some((others, key))).await.unwrap_err();
+    }
 }

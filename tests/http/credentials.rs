@@ -1,0 +1,470 @@
+//! Passwords and client certificates, which clients of states may show in a token's place.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::api::ClientCertificate;
+use statewright_shared::api::routes::{Auth, ROUTES};
+use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::ports::Timestamp;
+use statewright_shared::services::tokens::Certificate;
+use statewright_shared::services::{passwords, tokens, users};
+use statewright_tests::app::{Answer, ORG, START, TestApp};
+use tower::ServiceExt as _;
+
+use crate::calls::{counted, in_words};
+use crate::states::text;
+use crate::table::path;
+use crate::world::hex_bytes;
+
+/// A state that is there.
+const NET: &str = "/tfstate/acme/net";
+
+const PASSWORD: &str = "correct horse: battery";
+
+fn login(text: &str) -> Login {
+    Login::parse(text).unwrap()
+}
+
+fn name(text: &str) -> TokenName {
+    TokenName::parse(text).unwrap()
+}
+
+fn basic(credentials: impl AsRef<[u8]>) -> String {
+    format!("Basic {}", STANDARD.encode(credentials))
+}
+
+/// What is answered to whoever reads the state with these credentials.
+async fn shown(app: &TestApp, authorization: &str) -> Answer {
+    app.get(NET).anonymous().header("Authorization", authorization).send().await
+}
+
+/// A server with a state, whose member bob has a password.
+async fn with_password() -> TestApp {
+    let app = TestApp::memory().await;
+    prepare(&app).await;
+    app
+}
+
+async fn prepare(app: &TestApp) {
+    app.post(NET, &text(1, &[])).send().await.expect(200);
+    app.member("bob", "laptop").await;
+    passwords::set(&app.context, &login("bob"), PASSWORD).await.unwrap();
+}
+
+fn past_memory(app: &TestApp) {
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_password_is_taken_from_its_user_and_from_nobody_else() {
+    let app = with_password().await;
+    app.member("carol", "laptop").await;
+    passwords::set(&app.context, &login("carol"), "another password").await.unwrap();
+    shown(&app, &basic(format!("bob:{PASSWORD}"))).await.expect(200);
+    shown(&app, &format!("basic {}", STANDARD.encode(format!("bob:{PASSWORD}")))).await.expect(200);
+    shown(&app, &basic("carol:another password")).await.expect(200);
+    for wrong in [
+        "bob:another password",
+        "carol:correct horse: battery",
+        "bob:correct horse: Battery",
+        "bob:correct horse: battery ",
+        "bob:correct horse",
+        "bob:",
+        "bob",
+        ":correct horse: battery",
+        "Bob:correct horse: battery",
+        "b o b:correct horse: battery",
+        // She has none.
+        "alice:correct horse: battery",
+        "nobody:correct horse: battery",
+        "operator:correct horse: battery",
+    ] {
+        let refused = shown(&app, &basic(wrong)).await;
+        refused.refused(401);
+        assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"statewright\", charset=\"UTF-8\"");
+        app.advance(Duration::from_secs(31));
+    }
+    shown(&app, &basic(b"bob:\xff\xfe correct horse")).await.refused(401);
+    shown(&app, "Basic !!!").await.refused(401);
+    shown(&app, &basic(format!("bob:{}", "x".repeat(30_000)))).await.refused(401);
+    // A password may be in any script, and hold colons.
+    passwords::set(&app.context, &login("bob"), "пароль:из:букв:🦀").await.unwrap();
+    shown(&app, &basic("bob:пароль:из:букв:🦀")).await.expect(200);
+}
+
+/// Only clients of states have no other way.
+#[tokio::test]
+async fn a_password_and_a_certificate_are_for_states_alone() {
+    let app = with_password().await;
+    let certificate = certificate(&app, "bob", "laptop-key", None).await;
+    for route in ROUTES {
+        let is_of_states = matches!(route.auth, Auth::State | Auth::Run);
+        let path = path(route, "net", "none");
+        let asked = |request: axum::http::request::Builder| {
+            let request = request.method(&route.method).uri(&path).body(Body::empty()).unwrap();
+            app.router().oneshot(request)
+        };
+        let new = Request::builder;
+        let basic = basic(format!("bob:{PASSWORD}"));
+        for request in
+            [new().header("Authorization", &basic), new().extension(ClientCertificate(certificate.clone()))]
+        {
+            let status = asked(request).await.unwrap().status().as_u16();
+            let is_refused = status == 401;
+            assert_eq!(is_refused, !is_of_states && route.auth != Auth::Nobody, "{route:?}: {status}");
+        }
+        if route.auth != Auth::Nobody {
+            for scheme in ["Bearer", "token", "update-token"] {
+                let status = asked(new().header("Authorization", format!("{scheme} {PASSWORD}"))).await;
+                // Only this ends the update of a client that shows a token which is no longer good.
+                let expected =
+                    if route.auth == Auth::UpdateToken && scheme == "update-token" { 403 } else { 401 };
+                assert_eq!(status.unwrap().status(), expected, "{route:?} with {scheme}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_good_password_is_refused_in_words() {
+    let app = TestApp::memory().await;
+    let refused = async |password: &str| {
+        passwords::set(&app.context, &login("alice"), password).await.unwrap_err().to_string()
+    };
+    assert_eq!(refused("").await, "a password has at least 12 characters");
+    assert_eq!(refused("eleven char").await, "a password has at least 12 characters");
+    assert_eq!(refused("🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀").await, "a password has at least 12 characters");
+    assert_eq!(refused(&"x".repeat(1025)).await, "a password has at most 1024 bytes");
+    assert!(refused("swt_0123456789").await.contains("taken for an access token"));
+    assert!(!passwords::is_set(&app.context, &login("alice")).await.unwrap());
+    passwords::set(&app.context, &login("alice"), "twelve chars").await.unwrap();
+    passwords::set(&app.context, &login("alice"), &"x".repeat(1024)).await.unwrap();
+    let nobody = passwords::set(&app.context, &login("nobody"), "twelve chars").await.unwrap_err();
+    assert_eq!(nobody.to_string(), "there is no user nobody");
+    let nobody = passwords::remove(&app.context, &login("nobody")).await.unwrap_err();
+    assert_eq!(nobody.to_string(), "there is no user nobody");
+}
+
+#[tokio::test]
+async fn a_password_ends_when_it_is_changed_or_taken_away_and_with_its_user() {
+    let app = with_password().await;
+    let good = basic(format!("bob:{PASSWORD}"));
+    let other = basic("bob:another password");
+    shown(&app, &good).await.expect(200);
+    passwords::set(&app.context, &login("bob"), "another password").await.unwrap();
+    shown(&app, &other).await.expect(200);
+    past_memory(&app);
+    shown(&app, &good).await.refused(401);
+    shown(&app, &other).await.expect(200);
+
+    passwords::remove(&app.context, &login("bob")).await.unwrap();
+    passwords::remove(&app.context, &login("bob")).await.unwrap();
+    past_memory(&app);
+    shown(&app, &other).await.refused(401);
+
+    passwords::set(&app.context, &login("bob"), PASSWORD).await.unwrap();
+    shown(&app, &good).await.expect(200);
+    users::remove(&app.context, &login("bob")).await.unwrap();
+    past_memory(&app);
+    shown(&app, &good).await.refused(401);
+    // It does not come back with the name.
+    app.member("bob", "laptop").await;
+    assert!(!passwords::is_set(&app.context, &login("bob")).await.unwrap());
+    shown(&app, &good).await.refused(401);
+}
+
+#[tokio::test]
+async fn wrong_passwords_are_slowed_for_their_user_alone() {
+    let app = with_password().await;
+    let good = basic(format!("bob:{PASSWORD}"));
+    let wrong = |login: &str, number: u32| basic(format!("{login}:wrong password {number}"));
+    for number in 0..5 {
+        shown(&app, &wrong("bob", number)).await.refused(401);
+    }
+    // Whether there is such a user or not is not to be seen.
+    for number in 0..5 {
+        shown(&app, &wrong("nobody", number)).await.refused(401);
+    }
+    for login in ["bob", "nobody"] {
+        let refused = shown(&app, &wrong(login, 5)).await;
+        assert!(refused.refused(429).contains("try again in 1 s"), "{}", refused.text());
+        assert_eq!(refused.headers["retry-after"], "1");
+    }
+    // Nor is the right one looked at, and others are not kept waiting.
+    shown(&app, &good).await.refused(429);
+    shown(&app, &basic(format!("b:{}", app.token))).await.expect(200);
+    shown(&app, &wrong("carol", 0)).await.refused(401);
+    let metrics = app.metrics().await;
+    assert!(metrics.contains("statewright_refusals_total{reason=\"credentials\"} 14"), "{metrics}");
+
+    app.advance(Duration::from_secs(1));
+    shown(&app, &wrong("bob", 6)).await.refused(401);
+    assert_eq!(shown(&app, &good).await.headers["retry-after"], "2");
+    app.advance(Duration::from_secs(2));
+    shown(&app, &good).await.expect(200);
+    // One that is remembered is let in whatever others try.
+    for number in 0..5 {
+        shown(&app, &wrong("bob", number)).await.refused(401);
+    }
+    shown(&app, &wrong("bob", 5)).await.refused(429);
+    shown(&app, &good).await.expect(200);
+}
+
+#[tokio::test]
+async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
+    let app = with_password().await;
+    let good = basic(format!("bob:{PASSWORD}"));
+    let asked = (0..40).map(|_| shown(&app, &good));
+    for answer in futures::future::join_all(asked).await {
+        answer.expect(200);
+    }
+    past_memory(&app);
+    // And of those who guess at once, few are looked at.
+    let guesses: Vec<_> = (0..40).map(|number| basic(format!("bob:wrong password {number}"))).collect();
+    let answers = futures::future::join_all(guesses.iter().map(|guess| shown(&app, guess))).await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 401).count(), 5, "{statuses:?}");
+    assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
+}
+
+/// I10: whoever is not remembered costs the same calls, whether there is such a user or not.
+#[tokio::test]
+async fn a_password_costs_two_reads_a_minute_and_a_wrong_one_a_read() {
+    let (app, counter) = counted().await;
+    prepare(&app).await;
+    let good = basic(format!("bob:{PASSWORD}"));
+    let cost = async |authorization: &str| {
+        counter.take();
+        let status = shown(&app, authorization).await.status.as_u16();
+        (status, in_words(counter.take()))
+    };
+    // The process learns where the state is.
+    cost(&basic(format!("b:{}", app.token))).await;
+    let of_token = cost(&basic(format!("b:{}", app.token))).await;
+    let (status, first) = cost(&good).await;
+    assert_eq!((status, first.as_str()), (200, "3 get, 1 blob get (4)"));
+    assert_eq!(cost(&good).await, of_token, "then it is as a token");
+    for wrong in ["bob:wrong password", "alice:wrong password", "nobody:wrong password"] {
+        assert_eq!(cost(&basic(wrong)).await, (401, "1 get (1)".to_owned()), "{wrong}");
+    }
+    // What can be nobody's is refused without one.
+    assert_eq!(cost(&basic("b o b:wrong password")).await, (401, "nothing".to_owned()));
+}
+
+#[tokio::test]
+async fn no_password_lies_where_others_could_read_it() {
+    let app = TestApp::embedded().await;
+    prepare(&app).await;
+    shown(&app, &basic(format!("bob:{PASSWORD}"))).await.expect(200);
+    shown(&app, &basic("bob:the wrong password")).await.refused(401);
+    app.post(NET, &text(2, &[]))
+        .anonymous()
+        .header("Authorization", &basic(format!("bob:{PASSWORD}")))
+        .send()
+        .await
+        .expect(200);
+    for (file, bytes) in app.at_rest().await {
+        for secret in [PASSWORD, "the wrong password"] {
+            assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{file}");
+        }
+    }
+    let audit = app.take_audit();
+    let last = audit.last().unwrap();
+    assert_eq!((&last["user"], &last["token"]), (&json!("bob"), &json!("password")));
+    let written = Value::from(audit).to_string();
+    assert!(!written.contains(PASSWORD) && !written.contains("argon2"), "{written}");
+}
+
+#[tokio::test]
+async fn no_token_has_the_name_that_passwords_go_by() {
+    let app = TestApp::memory().await;
+    let refused = tokens::create_token(&app.context, &login("alice"), &name("password"), None).await;
+    assert!(refused.unwrap_err().to_string().contains("choose another name"));
+    let (login, name, made) = (login("alice"), name("password"), made(1));
+    let refused = tokens::create_certificate(&app.context, &login, &name, &made, None).await;
+    assert!(refused.unwrap_err().to_string().contains("choose another name"));
+}
+
+/// A certificate as far as the server looks at it: some DER, and an end.
+fn made(number: u8) -> Certificate {
+    let der = [b"\x30\x82\x01\x00".as_slice(), &[number; 256]].concat();
+    Certificate { der, not_after: START.plus(Duration::from_secs(3_600)) }
+}
+
+/// A certificate that is known as this one's.
+async fn certificate(app: &TestApp, user: &str, token: &str, expires_in: Option<Duration>) -> Bytes {
+    let certificate = made(1);
+    tokens::create_certificate(&app.context, &login(user), &name(token), &certificate, expires_in)
+        .await
+        .unwrap();
+    certificate.der.into()
+}
+
+/// What is answered on a connection that was made with a certificate.
+async fn over(
+    app: &TestApp,
+    certificate: &Bytes,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> u16 {
+    let mut request =
+        Request::builder().method(method).uri(path).extension(ClientCertificate(certificate.clone()));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    app.router().oneshot(request.body(body).unwrap()).await.unwrap().status().as_u16()
+}
+
+async fn reads(app: &TestApp, certificate: &Bytes, headers: &[(&str, &str)]) -> u16 {
+    over(app, certificate, "GET", NET, headers, &Value::Null).await
+}
+
+#[tokio::test]
+async fn a_certificate_is_a_token_whose_secret_is_its_key() {
+    let app = with_password().await;
+    let known = certificate(&app, "bob", "laptop-key", None).await;
+    let unknown = Bytes::from(made(2).der);
+    assert_eq!(reads(&app, &known, &[]).await, 200);
+    assert_eq!(reads(&app, &unknown, &[]).await, 401);
+    assert_eq!(reads(&app, &Bytes::new(), &[]).await, 401);
+    app.take_audit();
+    assert_eq!(over(&app, &known, "POST", NET, &[], &text(2, &["a"])).await, 200);
+    let record = app.take_audit().pop().unwrap();
+    assert_eq!((&record["user"], &record["token"]), (&json!("bob"), &json!("laptop-key")));
+
+    // Whatever is sent counts before what the connection was made with.
+    let token = format!("Bearer {}", app.token);
+    assert_eq!(reads(&app, &unknown, &[("Authorization", &token)]).await, 200);
+    for wrong in ["Bearer none", "Basic !", "Digest none", "", "token "] {
+        assert_eq!(reads(&app, &known, &[("Authorization", wrong)]).await, 401, "{wrong:?}");
+    }
+    // A browser shows its user's certificate to whatever page asks.
+    assert_eq!(reads(&app, &known, &[("Origin", "https://elsewhere.example")]).await, 401);
+    // No header is believed.
+    for header in ["x-client-cert", "x-amzn-mtls-clientcert", "x-forwarded-client-cert", "ssl-client-cert"] {
+        let der = STANDARD.encode(&known);
+        app.get(NET).anonymous().header(header, &der).send().await.refused(401);
+    }
+
+    tokens::revoke_token(&app.context, &login("bob"), &name("laptop-key")).await.unwrap();
+    past_memory(&app);
+    assert_eq!(reads(&app, &known, &[]).await, 401);
+    certificate(&app, "bob", "laptop-key", None).await;
+    assert_eq!(reads(&app, &known, &[]).await, 200);
+    assert_eq!(users::remove(&app.context, &login("bob")).await.unwrap().tokens, 2);
+    past_memory(&app);
+    assert_eq!(reads(&app, &known, &[]).await, 401);
+}
+
+/// Its hash is no secret, nor is the certificate.
+#[tokio::test]
+async fn nothing_that_is_known_of_a_certificate_is_a_token() {
+    let app = with_password().await;
+    let known = certificate(&app, "bob", "laptop-key", None).await;
+    let entries = tokens::list_tokens(&app.context, &login("bob")).await.unwrap();
+    let entry = entries.iter().find(|entry| entry.certificate.is_some()).unwrap();
+    let latin = String::from_utf8_lossy(&known).into_owned();
+    for shown_as in
+        [&entry.hash, entry.certificate.as_ref().unwrap(), &hex_bytes(&known), &STANDARD.encode(&known)]
+    {
+        shown(&app, &format!("Bearer {shown_as}")).await.refused(401);
+        shown(&app, &basic(format!("x:swt_{shown_as}"))).await.refused(401);
+        shown(&app, &basic(format!("{shown_as}:"))).await.refused(401);
+    }
+    shown(&app, &basic(format!("{latin}:"))).await.refused(401);
+    // The preimage of the hash, which is not UTF-8.
+    shown(&app, &basic([b"\xffcertificate ".as_slice(), &known, b":"].concat())).await.refused(401);
+}
+
+#[tokio::test]
+async fn a_certificate_ends_as_a_token_does() {
+    let app = with_password().await;
+    let early = Some(Duration::from_secs(60));
+    let known = certificate(&app, "bob", "laptop-key", early).await;
+    let lock = json!({ "ID": "run", "Operation": "OperationTypeApply" });
+    let locking = format!("{NET}/lock");
+    assert_eq!(over(&app, &known, "POST", &locking, &[], &lock).await, 200);
+    past_memory(&app);
+    // Whoever holds the lock ends the run, and nothing else goes.
+    assert_eq!(over(&app, &known, "GET", "/tfstate/acme/other", &[], &Value::Null).await, 401);
+    assert_eq!(over(&app, &known, "POST", &locking, &[], &lock).await, 401);
+    assert_eq!(over(&app, &known, "POST", &format!("{NET}?ID=run"), &[], &text(2, &["a"])).await, 200);
+    assert_eq!(over(&app, &known, "DELETE", &locking, &[], &lock).await, 200);
+    assert_eq!(reads(&app, &known, &[]).await, 401);
+}
+
+#[tokio::test]
+async fn a_certificate_is_known_once_and_until_its_end_at_most() {
+    let app = with_password().await;
+    let ctx = &app.context;
+    let create = async |user: &str, token: &str, certificate: &Certificate, expires_in: Option<Duration>| {
+        tokens::create_certificate(ctx, &login(user), &name(token), certificate, expires_in).await
+    };
+    let long = Some(Duration::from_secs(86_400));
+    let entry = create("bob", "a", &made(1), long).await.unwrap();
+    assert_eq!(entry.token.expires, Some(made(1).not_after));
+    let refused = async |user: &str, token: &str, certificate: &Certificate| {
+        create(user, token, certificate, None).await.unwrap_err().to_string()
+    };
+    assert!(refused("bob", "a", &made(2)).await.contains("has a token named a already"));
+    assert!(refused("bob", "laptop", &made(2)).await.contains("has a token named laptop already"));
+    assert!(refused("bob", "b", &made(1)).await.contains("that of another token already"));
+    assert!(refused("alice", "b", &made(1)).await.contains("that of another token already"));
+    assert_eq!(refused("nobody", "b", &made(2)).await, "there is no user nobody");
+    let over = Certificate { not_after: START, ..made(3) };
+    assert_eq!(
+        refused("bob", "b", &over).await,
+        "the time of this certificate was over at 2026-01-01T00:00:00Z: make a new one"
+    );
+    let for_ever = |number| Certificate { not_after: Timestamp(i64::MAX), ..made(number) };
+    let minute = Duration::from_secs(60);
+    let entry = create("bob", "b", &for_ever(4), Some(minute)).await.unwrap();
+    assert_eq!(entry.token.expires, Some(START.plus(minute)));
+    let entry = create("bob", "c", &for_ever(5), None).await.unwrap();
+    assert_eq!(entry.token.expires, Some(Timestamp(i64::MAX)));
+}
+
+#[tokio::test]
+async fn a_certificate_costs_what_a_token_costs() {
+    let (app, counter) = counted().await;
+    prepare(&app).await;
+    let known = certificate(&app, "bob", "laptop-key", None).await;
+    // The process learns where the state is.
+    app.get(NET).send().await.expect(200);
+    counter.take();
+    assert_eq!(reads(&app, &known, &[]).await, 200);
+    assert_eq!(in_words(counter.take()), "3 get, 1 blob get (4)");
+    assert_eq!(reads(&app, &known, &[]).await, 200);
+    assert_eq!(in_words(counter.take()), "1 get, 1 blob get (2)");
+}
+
+/// What clients do who have nothing but their own methods.
+#[tokio::test]
+async fn a_password_locks_writes_and_unlocks() {
+    let app = with_password().await;
+    let good = basic(format!("bob:{PASSWORD}"));
+    let ask = async |method: &str, path: &str, body: &Value| {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        app.request(method, path).anonymous().header("Authorization", &good).json(body).send().await
+    };
+    let lock = json!({ "ID": "run", "Operation": "OperationTypeApply" });
+    ask("LOCK", NET, &lock).await.expect(200);
+    let held = app.get(&format!("/api/orgs/{ORG}/tfstate-locks")).send().await.expect(200);
+    assert_eq!(
+        (&held["locks"][0]["lock"]["principal"], &held["locks"][0]["lock"]["token"]),
+        (&json!("bob"), &json!("password"))
+    );
+    ask("POST", &format!("{NET}?ID=run"), &text(2, &["a"])).await.expect(200);
+    ask("UNLOCK", NET, &lock).await.expect(200);
+}
