@@ -44,10 +44,10 @@ async fn an_organization_is_for_its_members() {
     app.post("/api/stacks/beta/shop", &body).send().await.refused(404);
 
     let added = told(folder, &["org", "member", "add", "beta", USER]).await;
-    assert_eq!(added, "alice is a member of beta\n");
+    assert_eq!(added, "alice is a member of beta, with the role member\n");
     assert_eq!(
         told(folder, &["org", "member", "add", "beta", USER]).await,
-        "alice was already a member of beta\n"
+        "alice was already a member of beta, with the role member\n"
     );
     app.advance(Duration::from_secs(61));
     app.post("/api/stacks/beta/shop", &body).send().await.expect(200);

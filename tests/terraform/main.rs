@@ -22,5 +22,6 @@ mod functions;
 mod labels;
 mod life;
 mod locks;
+mod roles;
 mod runs;
 mod support;

@@ -82,9 +82,10 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
                 "no access token was sent; log in with `pulumi login` and a token of this server",
             ))?;
-            let caller = tokens::authenticate(app, token).await?;
+            let caller = asking(route, tokens::authenticate(app, token).await?);
             let requester = caller.requester();
             trail.asked_by(requester.clone());
+            caller.check_early(trail.org().as_ref())?;
             parts.extensions.insert(caller);
             Some(app.gate().enter(Who::Person(requester))?)
         }
@@ -96,8 +97,13 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 Auth::Run => tokens::authenticate_run(app, &token, TOKEN_GRACE).await?,
                 _ => (tokens::authenticate(app, &token).await?, None),
             };
+            let caller = asking(route, caller);
             let requester = caller.requester();
             trail.asked_by(requester.clone());
+            // A token that has ended proves first that it may be shown at all.
+            if ended.is_none() {
+                caller.check_early(trail.org().as_ref())?;
+            }
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
@@ -116,6 +122,14 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             Some(pass)
         }
     })
+}
+
+/// A caller who asks for what this row does.
+fn asking(route: &Route, caller: Caller) -> Caller {
+    match route.needs {
+        Some(role) => caller.asking_for(role),
+        None => caller,
+    }
 }
 
 /// The credentials of this scheme. Schemes compare without case, as HTTP has it.

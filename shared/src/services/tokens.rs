@@ -7,6 +7,7 @@ use super::store::{self, sha256_hex};
 use super::{Error, RACES_MAX, membership};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::names::{Login, TokenName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::{Token, TokenEntry, User};
@@ -54,7 +55,7 @@ pub async fn authenticate_run(
             "the access token has expired; make a new one and log in with it",
         ));
     }
-    Ok((Caller { user, token }, ended))
+    Ok((Caller::new(user, token), ended))
 }
 
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
@@ -67,10 +68,24 @@ pub async fn create_token(
     name: &TokenName,
     expires_in: Option<Duration>,
 ) -> Result<String, Error> {
+    create_scoped_token(ctx, login, name, None, expires_in).await
+}
+
+/// As [`create_token`], for a token that may do at most this, or what its owner may where that is less.
+///
+/// # Errors
+/// As [`create_token`].
+pub async fn create_scoped_token(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    may: Option<Role>,
+    expires_in: Option<Duration>,
+) -> Result<String, Error> {
     for _ in 0..RACES_MAX {
         let user = membership::user(ctx, login).await?;
         let expires = expires_in.map(|duration| ctx.now().plus(duration));
-        let (secret, token) = new_token(ctx, login, name, expires);
+        let (secret, token) = new_token(ctx, login, name, may, expires);
         let mut writes = token_writes(ctx, &secret, &token);
         // No token comes to be after its owner is gone: another user of the same name would have it.
         let owner = writes.len();
@@ -148,12 +163,13 @@ pub(super) fn new_token(
     ctx: &Context,
     login: &Login,
     name: &TokenName,
+    may: Option<Role>,
     expires: Option<Timestamp>,
 ) -> (String, Token) {
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
     let secret = format!("{TOKEN_PREFIX}{}", hex::encode(random));
-    (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires })
+    (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires, may })
 }
 
 pub(super) fn token_writes(ctx: &Context, secret: &str, token: &Token) -> Vec<Write> {

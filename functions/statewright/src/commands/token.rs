@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
 use statewright_shared::services::tokens;
 
@@ -32,6 +33,10 @@ enum Command {
         /// When it ends: so long from now, such as 12h or 90d [default: never].
         #[arg(long, value_name = "DURATION", value_parser = args::duration)]
         expires_in: Option<Duration>,
+        /// The most that whoever shows it may do, of outputs, plan, apply, member and admin, as the roles of members
+        /// [default: whatever its owner may].
+        #[arg(long, value_name = "ROLE", value_parser = args::role)]
+        may: Option<Role>,
     },
     /// List a user's tokens, without the tokens themselves.
     List {
@@ -73,6 +78,8 @@ struct Line {
     name: TokenName,
     created: Rfc3339,
     expires: Option<Rfc3339>,
+    /// The most that it may do; `None` for whatever its owner may.
+    may: Option<Role>,
 }
 
 #[derive(Serialize)]
@@ -84,8 +91,8 @@ struct Revoked {
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&token.data).await?;
     match token.command {
-        Command::Create { name, owner: Owner { user }, expires_in } => {
-            let token = tokens::create_token(&ctx, &user, &name, expires_in).await?;
+        Command::Create { name, owner: Owner { user }, expires_in, may } => {
+            let token = tokens::create_scoped_token(&ctx, &user, &name, may, expires_in).await?;
             out.answer(&Created { name, user, token }, |created| created.token.clone())
         }
         Command::List { owner: Owner { user } } => {
@@ -94,13 +101,16 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                 name: token.name,
                 created: Rfc3339(token.created),
                 expires: token.expires.map(Rfc3339),
+                may: token.may,
             };
             out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
                 let rows = listed.tokens.iter().map(|token| {
                     let expires = token.expires.map_or_else(|| "never".to_owned(), |at| at.to_string());
-                    vec![token.name.to_string(), token.created.to_string(), expires]
+                    let may =
+                        token.may.map_or_else(|| "what its owner may".to_owned(), |may| may.to_string());
+                    vec![token.name.to_string(), token.created.to_string(), expires, may]
                 });
-                table(&["NAME", "CREATED", "EXPIRES"], rows)
+                table(&["NAME", "CREATED", "EXPIRES", "MAY"], rows)
             })
         }
         Command::Revoke { name, owner: Owner { user } } => {
