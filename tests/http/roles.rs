@@ -112,7 +112,8 @@ async fn each_row_refuses_exactly_whoever_has_less_than_it_says_and_writes_nothi
             let calls = counter.take();
             assert!(answer.status.as_u16() < 500, "{what}: {} {}", answer.status, answer.text());
             if *role >= needs {
-                assert!(!answer.text().contains(NEEDS), "{what}: {}", answer.text());
+                // Its body, or what it is about, may need more, which is said in other words.
+                assert!(!answer.text().contains(&format!("this {NEEDS}")), "{what}: {}", answer.text());
                 passed += 1;
                 continue;
             }

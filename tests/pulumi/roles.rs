@@ -6,7 +6,7 @@ use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 
 use crate::BACKEND;
-use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, stack, yaml};
+use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, stack, urn, yaml};
 
 /// The configuration of [`SECRET_PROGRAM`], and its first version.
 async fn started(app: &TestApp, project: &str) -> PulumiCli {
@@ -50,7 +50,7 @@ async fn a_token_that_may_plan_previews_and_does_not_update() {
     for (arguments, role) in [
         (&["stack", "tag", "set", "a", "b"][..], "apply"),
         (&["stack", "init", "other"], "apply"),
-        (&["state", "delete", "--yes", "first"], "apply"),
+        (&["state", "delete", "--yes", &urn("planned", "first")], "apply"),
         (&["stack", "rename", "other"], "member"),
         (&["stack", "rm", "--yes", "--force"], "member"),
     ] {
@@ -72,7 +72,7 @@ async fn a_member_who_may_apply_does_the_daily_work_and_nothing_that_destroys() 
     ci.run(["stack", "tag", "set", "team", "web"]).await.assert_success();
     ci.write("state.json", &ci.run(["stack", "export"]).await.assert_success().stdout);
     ci.run(["stack", "import", "--file", "state.json"]).await.assert_success();
-    ci.run(["state", "rename", "first", "renamed", "--yes"]).await.assert_success();
+    ci.run(["state", "rename", &urn("applied", "first"), "renamed", "--yes"]).await.assert_success();
     assert!(names(&export(&ci).await).contains(&"renamed".to_owned()));
     ci.run(["stack", "init", "acme/staging"]).await.assert_success();
     let refused = ci.run(["stack", "rm", "acme/staging", "--yes"]).await.assert_failure();

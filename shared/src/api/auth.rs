@@ -82,10 +82,10 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
                 "no access token was sent; log in with `pulumi login` and a token of this server",
             ))?;
-            let caller = asking(route, tokens::authenticate(app, token).await?);
+            let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
             trail.asked_by(requester.clone());
-            caller.check_early(trail.org().as_ref())?;
+            let caller = asking(route, caller, trail, None)?;
             parts.extensions.insert(caller);
             Some(app.gate().enter(Who::Person(requester))?)
         }
@@ -97,13 +97,9 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 Auth::Run => tokens::authenticate_run(app, &token, TOKEN_GRACE).await?,
                 _ => (tokens::authenticate(app, &token).await?, None),
             };
-            let caller = asking(route, caller);
             let requester = caller.requester();
             trail.asked_by(requester.clone());
-            // A token that has ended proves first that it may be shown at all.
-            if ended.is_none() {
-                caller.check_early(trail.org().as_ref())?;
-            }
+            let caller = asking(route, caller, trail, ended)?;
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
@@ -124,12 +120,15 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
     })
 }
 
-/// A caller who asks for what this row does.
-fn asking(route: &Route, caller: Caller) -> Caller {
-    match route.needs {
-        Some(role) => caller.asking_for(role),
-        None => caller,
+/// A caller who asks for what this row does; refused now, where it is known already that they may not. A token that has
+/// ended proves first that it may be shown at all.
+fn asking(route: &Route, caller: Caller, trail: &Trail, ended: Option<Timestamp>) -> Result<Caller, Error> {
+    let Some(needs) = route.needs else { return Ok(caller) };
+    let caller = caller.asking_for(needs);
+    if ended.is_none() {
+        caller.check_early(trail.org().as_ref())?;
     }
+    Ok(caller)
 }
 
 /// The credentials of this scheme. Schemes compare without case, as HTTP has it.

@@ -44,10 +44,9 @@ impl Caller {
         self.user.role_in(org).is_some()
     }
 
-    /// What the caller may do in an organization: the lesser of what the user may and what the token may. `None` where the
-    /// user is no member.
-    fn role_in(&self, org: &OrgName) -> Option<Role> {
-        self.user.role_in(org).map(|role| self.token.may.map_or(role, |may| may.min(role)))
+    /// What the caller may do where the user has this role: the lesser of what the user may and what the token may.
+    fn bounded(&self, role: Role) -> Role {
+        self.token.may.map_or(role, |may| may.min(role))
     }
 
     /// Refuses whoever is not a member, exactly as if the organization did not exist, and whoever may not do there what is
@@ -64,7 +63,7 @@ impl Caller {
     /// # Errors
     /// `missing`, [`Error::NotAllowed`].
     pub fn check(&self, org: &OrgName, missing: impl FnOnce() -> Error) -> Result<(), Error> {
-        let role = self.role_in(org).ok_or_else(missing)?;
+        let role = self.user.role_in(org).ok_or_else(missing)?;
         self.judge(Some(org), role, self.needs, "this")
     }
 
@@ -74,7 +73,7 @@ impl Caller {
     /// # Errors
     /// [`Error::NotAllowed`].
     pub fn check_more(&self, org: &OrgName, needs: Role, what: &'static str) -> Result<(), Error> {
-        self.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
+        self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
     }
 
     /// Refuses whoever may not end what somebody took, a lock or a stack, which itself takes this role: it was the caller
@@ -91,7 +90,8 @@ impl Caller {
         what: &'static str,
     ) -> Result<(), Error> {
         let is_theirs = by.login == self.user.login
-            && (by.token == self.token.name || self.role_in(org).is_some_and(|role| role >= takes));
+            && (by.token == self.token.name
+                || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= takes));
         if is_theirs { Ok(()) } else { self.check_more(org, Role::Member, what) }
     }
 
@@ -102,20 +102,21 @@ impl Caller {
     /// [`Error::NotAllowed`].
     pub fn check_early(&self, org: Option<&OrgName>) -> Result<(), Error> {
         let role = match org {
-            Some(org) => self.role_in(org),
-            None => self.user.orgs.iter().filter_map(|org| self.role_in(org)).max(),
+            Some(org) => self.user.role_in(org),
+            None => self.user.orgs.iter().filter_map(|org| self.user.role_in(org)).max(),
         };
         role.map_or(Ok(()), |role| self.judge(org, role, self.needs, "this"))
     }
 
+    /// Whether it is enough that the user has this role.
     fn judge(&self, org: Option<&OrgName>, role: Role, needs: Role, what: &'static str) -> Result<(), Error> {
-        if role >= needs {
+        if self.bounded(role) >= needs {
             return Ok(());
         }
         Err(Error::NotAllowed(Box::new(NotAllowed {
             what,
             needs,
-            role: org.and_then(|org| self.user.role_in(org)).unwrap_or(role),
+            role,
             may: self.token.may,
             org: org.cloned(),
             login: self.user.login.clone(),
@@ -131,7 +132,7 @@ pub struct NotAllowed {
     what: &'static str,
     /// The role that it needs.
     pub(super) needs: Role,
-    /// The user's role.
+    /// The user's role there, or the best that the user has anywhere.
     role: Role,
     /// What the token may at most, if it is bounded.
     may: Option<Role>,
@@ -246,6 +247,9 @@ mod tests {
         bob.clone().asking_for(Role::Apply).check_early(None).unwrap();
         let said = words(bob.clone().asking_for(Role::Member).check_early(None));
         assert!(said.starts_with("this needs the role member, and bob has apply: "), "{said}");
+        let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
+        let said = words(ci.check_early(None));
+        assert!(said.contains("--may apply") && !said.contains("member role"), "{said}");
         // Who is a member nowhere is told what there is, not what is missing.
         caller(&[], Some(Role::Plan)).asking_for(Role::Apply).check_early(None).unwrap();
         bob.asking_for(Role::Member).check_early(Some(&org("other"))).unwrap();
