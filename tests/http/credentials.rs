@@ -13,6 +13,7 @@ use statewright_shared::api::ClientCertificate;
 use statewright_shared::api::routes::{Auth, ROUTES};
 use statewright_shared::context::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::tokens::Certificate;
 use statewright_shared::services::{passwords, tokens, users};
@@ -289,7 +290,7 @@ async fn no_token_has_the_name_that_passwords_go_by() {
     let refused = tokens::create_token(&app.context, &login("alice"), &name("password"), None).await;
     assert!(refused.unwrap_err().to_string().contains("choose another name"));
     let (login, name, made) = (login("alice"), name("password"), made(1));
-    let refused = tokens::create_certificate(&app.context, &login, &name, &made, None).await;
+    let refused = tokens::create_certificate(&app.context, &login, &name, &made, None, None).await;
     assert!(refused.unwrap_err().to_string().contains("choose another name"));
 }
 
@@ -302,7 +303,7 @@ fn made(number: u8) -> Certificate {
 /// A certificate that is known as this one's.
 async fn certificate(app: &TestApp, user: &str, token: &str, expires_in: Option<Duration>) -> Bytes {
     let certificate = made(1);
-    tokens::create_certificate(&app.context, &login(user), &name(token), &certificate, expires_in)
+    tokens::create_certificate(&app.context, &login(user), &name(token), &certificate, None, expires_in)
         .await
         .unwrap();
     certificate.der.into()
@@ -367,6 +368,16 @@ async fn a_certificate_is_a_token_whose_secret_is_its_key() {
     assert_eq!(reads(&app, &known, &[]).await, 401);
 }
 
+#[tokio::test]
+async fn a_certificate_may_do_less_than_its_owner_as_a_token_may() {
+    let app = with_password().await;
+    let (plan, made) = (Some(Role::Plan), made(1));
+    tokens::create_certificate(&app.context, &login("bob"), &name("plans"), &made, plan, None).await.unwrap();
+    let known = Bytes::from(made.der);
+    assert_eq!(reads(&app, &known, &[]).await, 200);
+    assert_eq!(over(&app, &known, "POST", NET, &[], &text(2, &["a"])).await, 403);
+}
+
 /// Its hash is no secret, nor is the certificate.
 #[tokio::test]
 async fn nothing_that_is_known_of_a_certificate_is_a_token() {
@@ -409,7 +420,7 @@ async fn a_certificate_is_known_once_and_until_its_end_at_most() {
     let app = with_password().await;
     let ctx = &app.context;
     let create = async |user: &str, token: &str, certificate: &Certificate, expires_in: Option<Duration>| {
-        tokens::create_certificate(ctx, &login(user), &name(token), certificate, expires_in).await
+        tokens::create_certificate(ctx, &login(user), &name(token), certificate, None, expires_in).await
     };
     let long = Some(Duration::from_secs(86_400));
     let entry = create("bob", "a", &made(1), long).await.unwrap();

@@ -24,6 +24,7 @@ mod properties;
 mod recorded;
 mod rename;
 mod repros;
+mod roles;
 mod saves;
 mod secrets;
 mod stacks;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use statewright_shared::context::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::delete;
 use statewright_shared::ports::{Expect, Item, Order, Query};
@@ -53,7 +54,7 @@ async fn listed(app: &TestApp) -> (Vec<String>, Vec<String>) {
 #[tokio::test]
 async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_name() {
     let app = TestApp::memory().await;
-    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     let laptop = token(&app, "bob", "laptop").await;
     for number in 0..120 {
         token(&app, "bob", &format!("ci-{number}")).await;
@@ -73,7 +74,7 @@ async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_nam
     let name = TokenName::parse("late").unwrap();
     tokens::create_token(&app.context, &login("bob"), &name, None).await.unwrap_err();
 
-    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
     assert!(tokens::list_tokens(&app.context, &login("bob")).await.unwrap().is_empty());
     // All names are free again.
@@ -85,11 +86,11 @@ async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_nam
 #[tokio::test]
 async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
     let app = TestApp::memory().await;
-    users::create(&app.context, &login("bob"), &[]).await.unwrap();
+    users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();
     let laptop = token(&app, "bob", "laptop").await;
     app.context.ledger.commit(vec![delete(ItemKeys::user(&login("bob")), Expect::Any)]).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
-    users::create(&app.context, &login("bob"), &[org(ORG)]).await.unwrap();
+    users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
 }
 
@@ -97,15 +98,15 @@ async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
 async fn a_member_sees_what_others_are_told_does_not_exist() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
-    users::create(&app.context, &login("bob"), &[]).await.unwrap();
+    users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();
     let bob = token(&app, "bob", "laptop").await;
     let ask = async |status: u16| app.get(&stack.path).token(&bob).send().await.expect(status);
     let missing = app.get("/api/stacks/nowhere/none/dev").token(&bob).send().await.refused(404);
     let walled = ask(404).await["message"].as_str().unwrap().to_owned();
     assert_eq!(walled.replace(&format!("{ORG}/{}", stack.project), "nowhere/none"), missing);
 
-    assert!(orgs::add_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
-    assert!(!orgs::add_member(&app.context, &org(ORG), &login("bob")).await.unwrap());
+    assert!(orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Member).await.unwrap().changed);
+    assert!(!orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Member).await.unwrap().changed);
     past_memory(&app);
     ask(200).await;
     let members = orgs::members(&app.context, &org(ORG)).await.unwrap();
@@ -128,11 +129,11 @@ async fn what_is_there_already_or_missing_is_refused_by_name() {
     assert_eq!(refused, "there is an organization beta already: choose another name");
     let refused = words(orgs::create(ctx, &org("gamma"), &[login("nobody")]).await.unwrap_err());
     assert_eq!(refused, "there is no user nobody");
-    let refused = words(users::create(ctx, &login(USER), &[]).await.unwrap_err());
+    let refused = words(users::create(ctx, &login(USER), &[], Role::Member).await.unwrap_err());
     assert_eq!(refused, "there is a user alice already: choose another name");
-    let refused = words(users::create(ctx, &login("bob"), &[org("gamma")]).await.unwrap_err());
+    let refused = words(users::create(ctx, &login("bob"), &[org("gamma")], Role::Member).await.unwrap_err());
     assert_eq!(refused, "organization gamma not found");
-    let refused = words(users::create(ctx, &login("operator"), &[]).await.unwrap_err());
+    let refused = words(users::create(ctx, &login("operator"), &[], Role::Member).await.unwrap_err());
     assert!(refused.contains("choose another name"), "{refused}");
     // What was refused left nothing behind.
     assert_eq!(listed(&app).await, (vec![USER.to_owned()], vec![ORG.to_owned(), "beta".to_owned()]));
@@ -143,7 +144,7 @@ async fn a_store_from_before_there_was_a_directory_lists_whom_it_has() {
     let app = TestApp::memory().await;
     app.member("bob", "laptop").await;
     app.member_of(&["beta", "gamma"], "carol", "laptop").await;
-    orgs::add_member(&app.context, &org("beta"), &login("bob")).await.unwrap();
+    orgs::add_member(&app.context, &org("beta"), &login("bob"), Role::Member).await.unwrap();
     app.other_user("dora", "delta").await;
     let before = entries(&app).await;
     assert_eq!(before.len(), 8);

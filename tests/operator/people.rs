@@ -44,10 +44,10 @@ async fn an_organization_is_for_its_members() {
     app.post("/api/stacks/beta/shop", &body).send().await.refused(404);
 
     let added = told(folder, &["org", "member", "add", "beta", USER]).await;
-    assert_eq!(added, "alice is a member of beta\n");
+    assert_eq!(added, "alice is a member of beta, with the role member\n");
     assert_eq!(
         told(folder, &["org", "member", "add", "beta", USER]).await,
-        "alice was already a member of beta\n"
+        "alice was already a member of beta, with the role member\n"
     );
     app.advance(Duration::from_secs(61));
     app.post("/api/stacks/beta/shop", &body).send().await.expect(200);
@@ -64,4 +64,47 @@ async fn an_organization_is_for_its_members() {
         words,
         "error: organization gamma not found\n  `statewright org list` shows which there are\n"
     );
+}
+
+#[tokio::test]
+async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let folder = app.folder();
+    app.post(&format!("/api/stacks/{ORG}/shop"), &serde_json::json!({ "stackName": "dev" }))
+        .send()
+        .await
+        .expect(200);
+    let stack = format!("/api/stacks/{ORG}/shop/dev");
+    told(folder, &["user", "create", "bob", "--org", ORG, "--role", "outputs"]).await;
+    let bob = told(folder, &["token", "create", "laptop", "--user", "bob"]).await;
+    let ask = async |token: &str, tail: &str| {
+        let answer = app.get(&format!("{stack}{tail}")).token(token.trim()).send().await;
+        answer.status.as_u16()
+    };
+    assert_eq!((ask(&bob, "/outputs").await, ask(&bob, "/export").await), (200, 403));
+    let listed = told(folder, &["user", "list"]).await;
+    assert!(listed.contains(&format!("{ORG} (outputs)")), "{listed}");
+
+    let role = ["org", "member", "role", ORG, "bob", "plan"];
+    assert_eq!(told(folder, &role).await, format!("bob has the role plan in {ORG}\n"));
+    assert_eq!(told(folder, &role).await, format!("bob had already the role plan in {ORG}\n"));
+    let listed = told(folder, &["org", "member", "list", ORG]).await;
+    assert!(listed.lines().any(|line| line.split_whitespace().eq(["bob", "plan"])), "{listed}");
+    app.advance(Duration::from_secs(61));
+    assert_eq!(ask(&bob, "/export").await, 200);
+    // Adding who is there says what they have, and gives nothing.
+    let added = told(folder, &["org", "member", "add", ORG, "bob", "--role", "admin"]).await;
+    assert_eq!(added, format!("bob was already a member of {ORG}, with the role plan\n"));
+    told(folder, &["user", "create", "carol"]).await;
+    let words = refused(folder, 1, &["org", "member", "role", ORG, "carol", "plan"]).await;
+    assert!(words.contains(&format!("statewright org member add {ORG} carol --role plan")), "{words}");
+
+    let scoped = told(folder, &["token", "create", "ci", "--user", USER, "--may", "outputs"]).await;
+    assert_eq!((ask(&scoped, "/outputs").await, ask(&scoped, "/export").await), (200, 403));
+    let listed = document(folder, &["token", "list", "--user", USER]).await;
+    let may = |name: &str| {
+        let tokens = listed["tokens"].as_array().unwrap();
+        tokens.iter().find(|token| token["name"] == name).unwrap()["may"].clone()
+    };
+    assert_eq!((may("ci"), may("first-start")), ("outputs".into(), serde_json::Value::Null));
 }

@@ -29,6 +29,7 @@ mod options;
 mod protocol;
 mod references;
 mod renames;
+mod roles;
 mod secrets;
 mod stacks;
 mod state_edits;

@@ -35,6 +35,8 @@ mod protocol;
 mod references;
 #[cfg(feature = "extended")]
 mod renames;
+#[cfg(feature = "extended")]
+mod roles;
 mod secrets;
 #[cfg(feature = "extended")]
 mod stacks;

@@ -113,6 +113,7 @@ fn is_told_so(step: Step, error: &Error) -> bool {
         | Step::Lapse
         | Step::Restore
         | Step::Rehome
+        | Step::SetRole
         | Step::Bootstrap => false,
     }
 }
@@ -212,6 +213,7 @@ cases! {
     restore_survives_every_fault: A_VERSION => Step::Restore, false;
     rehome_survives_every_fault: [Step::CreateStack, Step::Import(1)] => Step::Rehome, false;
     create_user_survives_every_fault: [Step::Bootstrap] => Step::CreateUser, false;
+    set_role_survives_every_fault: [Step::Bootstrap, Step::CreateUser] => Step::SetRole, false;
     remove_user_survives_every_fault:
         [Step::Bootstrap, Step::CreateUser, Step::CreateUserToken] => Step::RemoveUser, false;
 }
@@ -369,6 +371,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&A_VERSION, Step::Restore),
         (&[Step::CreateStack, Step::Import(1)], Step::Rehome),
         (&[Step::Bootstrap], Step::CreateUser),
+        (&[Step::Bootstrap, Step::CreateUser], Step::SetRole),
         (&[Step::Bootstrap, Step::CreateUser, Step::CreateUserToken], Step::RemoveUser),
     ] {
         Box::pin(commit_belatedly(&Case { prior, step, is_retried: false })).await;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use statewright_shared::context::Context;
 use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
@@ -67,6 +68,8 @@ pub(crate) enum Step {
     CreateUser,
     /// That user's token.
     CreateUserToken,
+    /// Another role for that user.
+    SetRole,
     RemoveUser,
 }
 
@@ -114,9 +117,15 @@ impl Scene {
     pub(crate) fn new(world: World) -> Self {
         let (login, org) = (Login::parse("alice").unwrap(), OrgName::parse("acme").unwrap());
         let created = world.now();
-        let token =
-            Token { name: TokenName::parse("laptop").unwrap(), login: login.clone(), created, expires: None };
-        let caller = Caller { user: User { login, created, orgs: vec![org] }, token };
+        let token = Token {
+            name: TokenName::parse("laptop").unwrap(),
+            login: login.clone(),
+            created,
+            expires: None,
+            may: None,
+        };
+        let user = User { login, created, orgs: vec![org], roles: BTreeMap::new() };
+        let caller = Caller::new(user, token).asking_for(Role::Member);
         let address = StackAddress::parse("acme", "web", "dev").unwrap();
         let away = StackAddress::parse("acme", "shop", "away").unwrap();
         Self { world, caller, address, away, told: Mutex::default() }
@@ -235,7 +244,7 @@ impl Scene {
                 assert_eq!(url.as_deref(), Some(NEW_URL));
             }
             Step::CreateUser => {
-                users::create(ctx, &colleague(), &caller.user.orgs).await?;
+                users::create(ctx, &colleague(), &caller.user.orgs, Role::Plan).await?;
                 let members = orgs::members(ctx, caller.user.orgs.first().unwrap()).await?;
                 assert!(members.iter().any(|(login, _)| *login == colleague()));
             }
@@ -243,6 +252,15 @@ impl Scene {
                 let name = TokenName::parse("laptop").unwrap();
                 let token = tokens::create_token(ctx, &colleague(), &name, None).await?;
                 self.told.lock().unwrap().tokens.push(token);
+            }
+            Step::SetRole => {
+                let org = caller.user.orgs.first().unwrap();
+                let role = orgs::set_role(ctx, org, &colleague(), Role::Apply).await?.role;
+                let members = orgs::members(ctx, org).await?;
+                let users = users::list(ctx).await?;
+                let user = users.iter().find(|user| user.login == colleague());
+                assert!(members.contains(&(colleague(), role)), "{members:?}");
+                assert_eq!(user.and_then(|user| user.role_in(org)), Some(role));
             }
             Step::RemoveUser => {
                 {

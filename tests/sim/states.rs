@@ -3,6 +3,7 @@
 //!
 //! Method: as in [`super::faults`], with the requests of a run: a lock, a write, an unlock, and what people do beside.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::{Context, StateLimits};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{
@@ -79,10 +81,9 @@ impl Scene {
         let org = OrgName::parse("acme").unwrap();
         let (login, created) = (Login::parse("alice").unwrap(), Timestamp(0));
         let name = TokenName::parse("laptop").unwrap();
-        let caller = Caller {
-            user: User { login: login.clone(), created, orgs: vec![org] },
-            token: Token { name, login, created, expires: None },
-        };
+        let user = User { login: login.clone(), created, orgs: vec![org], roles: BTreeMap::new() };
+        let token = Token { name, login, created, expires: None, may: None };
+        let caller = Caller::new(user, token).asking_for(Role::Member);
         let id = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
         let address = StateAddress::parse("acme", "net", None).unwrap();
         let other = StateId::parse("019b7c3a-0000-7000-8000-000000000002").unwrap();

@@ -21,6 +21,7 @@ use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
 use statewright_shared::services::{accounts, orgs, tokens, update_tokens, users};
 use tempfile::TempDir;
@@ -413,9 +414,31 @@ impl TestApp {
             // It may be there already.
             let _ = orgs::create(ctx, org, &[]).await;
         }
-        users::create(ctx, &login, &orgs).await.expect("the member is new");
+        users::create(ctx, &login, &orgs, Role::Member).await.expect("the member is new");
         let name = TokenName::parse(token).expect("valid");
         tokens::create_token(ctx, &login, &name, None).await.expect("the token is new")
+    }
+
+    /// A member of [`ORG`] with this role, with a token of this name.
+    ///
+    /// # Panics
+    /// When the member is not new.
+    pub async fn member_with_role(&self, role: Role, login: &str, token: &str) -> String {
+        let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(ORG).expect("valid"));
+        users::create(&self.context, &login, &[org], role).await.expect("the member is new");
+        let name = TokenName::parse(token).expect("valid");
+        tokens::create_token(&self.context, &login, &name, None).await.expect("the token is new")
+    }
+
+    /// A token of [`USER`], called as the role, that may do no more than this.
+    ///
+    /// # Panics
+    /// When there is one already.
+    pub async fn scoped_token(&self, may: Role) -> String {
+        let (login, name) =
+            (Login::parse(USER).expect("valid"), TokenName::parse(may.as_str()).expect("valid"));
+        let made = tokens::create_scoped_token(&self.context, &login, &name, Some(may), None).await;
+        made.expect("the token is new")
     }
 
     /// A request to this server, with [`TestApp::token`].

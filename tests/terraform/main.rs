@@ -23,5 +23,6 @@ mod functions;
 mod labels;
 mod life;
 mod locks;
+mod roles;
 mod runs;
 mod support;

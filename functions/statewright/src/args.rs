@@ -8,6 +8,7 @@ use clap::Parser;
 use statewright_shared::domain::durations;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::commands::Command;
@@ -102,6 +103,10 @@ pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
 
 pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
+}
+
+pub(crate) fn role(text: &str) -> anyhow::Result<Role> {
+    Role::parse(text).ok_or_else(|| anyhow!("a role is one of {}", Role::ALL.map(Role::as_str).join(", ")))
 }
 
 pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {

@@ -87,6 +87,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
             trail.asked_by(requester.clone());
+            let caller = asking(route, caller, trail, None)?;
             parts.extensions.insert(caller);
             Some(app.gate().enter(Who::Person(requester))?)
         }
@@ -108,6 +109,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             };
             let requester = caller.requester();
             trail.asked_by(requester.clone());
+            let caller = asking(route, caller, trail, ended)?;
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
@@ -126,6 +128,17 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             Some(pass)
         }
     })
+}
+
+/// A caller who asks for what this row does; refused now, where it is known already that they may not. A token that has
+/// ended proves first that it may be shown at all.
+fn asking(route: &Route, caller: Caller, trail: &Trail, ended: Option<Timestamp>) -> Result<Caller, Error> {
+    let Some(needs) = route.needs else { return Ok(caller) };
+    let caller = caller.asking_for(needs);
+    if ended.is_none() {
+        caller.check_early(trail.org().as_ref())?;
+    }
+    Ok(caller)
 }
 
 /// The credentials of this scheme. Schemes compare without case, as HTTP has it.

@@ -86,6 +86,11 @@ impl IntoResponse for Failure {
             Self::Refused(Error::StateLocked(holder) | Error::NotHolder(holder)) => {
                 (status, Json(LockedBody::of(holder, status.as_u16(), message))).into_response()
             }
+            // Nobody does, and the words stand where a client shows its user who.
+            Self::Refused(Error::LockNotAllowed(why)) => {
+                (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
+                    .into_response()
+            }
             _ => refusal(status, message),
         };
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -160,9 +165,12 @@ fn describe(error: &Error) -> (StatusCode, String) {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
+        Error::NotAllowed(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
+        // The only status whose body a client shows its user.
+        Error::LockNotAllowed(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
         Error::StateForbidden(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::StateNearLimit { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
-        // A client that gets 403 for its update stops, as it must; nothing else may answer so.
+        // A client that gets 403 for its update stops, as it must; nothing else may answer so to an update's token.
         Error::Fenced(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::Contended(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
         Error::Port(_) => (

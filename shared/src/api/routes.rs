@@ -1,4 +1,5 @@
-//! The route table: every route once, with its credentials, its body limit, its group and its handler.
+//! The route table: every route once, with its credentials, the role that it needs, its body limit, its group and its
+//! handler.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -12,6 +13,7 @@ use super::error::Failure;
 use super::handlers::{admin, edges, head, history, log, nothing, openapi, read, secrets, states, tfstate};
 use super::unsupported::unsupported;
 use super::{App, auth, spelling, watch};
+use crate::domain::role::Role;
 use crate::limits::{
     BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, LOCK_BYTES_MAX,
     SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
@@ -125,6 +127,9 @@ pub struct Route {
     pub path: &'static str,
     /// The credentials.
     pub auth: Auth,
+    /// The role that whoever asks needs in the organization that it is about; `None` where it is about none, or where the
+    /// credentials name the one thing that they are for.
+    pub needs: Option<Role>,
     /// The longest body, in bytes, as sent and inflated.
     pub body_bytes_max: usize,
     /// The function.
@@ -162,13 +167,23 @@ impl std::fmt::Debug for Route {
 
 type Handler = fn(MethodFilter) -> MethodRouter<App>;
 
+macro_rules! needs {
+    (Nothing) => {
+        None
+    };
+    ($role:ident) => {
+        Some(Role::$role)
+    };
+}
+
 macro_rules! routes {
-    ($(#[$about:meta])* $($method:ident $path:literal $auth:ident $body:expr, $group:ident $handler:path $(, $action:literal)?;)*) => {
+    ($(#[$about:meta])* $($method:ident $path:literal $auth:ident $needs:ident $body:expr, $group:ident $handler:path $(, $action:literal)?;)*) => {
         $(#[$about])*
         pub static ROUTES: &[Route] = &[$(Route {
             method: Method::$method,
             path: $path,
             auth: Auth::$auth,
+            needs: needs!($needs),
             body_bytes_max: $body,
             group: Group::$group,
             action: first(&[$($action)?]),
@@ -196,120 +211,123 @@ const fn first(actions: &[&'static str]) -> Option<&'static str> {
 }
 
 routes![
-    /// All routes. Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
-    GET "/api/capabilities" Nobody 0, Read read::capabilities;
-    GET "/api/cli/version" Nobody 0, Read read::cli_version;
-    GET "/api/user" Token 0, Read read::user;
-    GET "/api/user/organizations/default" Token 0, Read read::default_organization;
-    GET "/api/user/stacks" Token 0, Read read::list_stacks;
-    GET "/api/orgs/{org}/members" Token 0, Read read::members;
-    GET "/api/orgs/{org}/templates" Token 0, Read nothing::templates;
-    GET "/api/orgs/{org}/policypacks" Token 0, Read nothing::policy_packs;
-    GET "/api/orgs/{org}/policygroups" Token 0, Read nothing::policy_groups;
-    GET "/api/registry/packages" Token 0, Read nothing::packages;
-    GET "/api/registry/templates" Token 0, Read nothing::registry_templates;
-    HEAD "/api/stacks/{org}/{project}" Token 0, Read read::project_exists;
-    POST "/api/stacks/{org}/{project}" Token DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
-    GET "/api/stacks/{org}/{project}/{stack}" Token 0, Read read::get_stack;
-    DELETE "/api/stacks/{org}/{project}/{stack}" Token 0, Head head::delete_stack, "stack.delete";
-    GET "/api/stacks/{org}/{project}/{stack}/metadata" Token 0, Read read::metadata;
-    PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
-    POST "/api/stacks/{org}/{project}/{stack}/rename" Token SMALL_BYTES_MAX, Head head::rename, "stack.rename";
-    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token SMALL_BYTES_MAX, Head head::transfer, "stack.transfer";
-    POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::encrypt;
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt" Token SECRETS_BYTES_MAX, Secrets secrets::decrypt, "secrets.open";
-    POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" Token SECRETS_BYTES_MAX, Secrets secrets::batch_encrypt;
-    POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" Token SECRETS_BYTES_MAX, Secrets secrets::batch_decrypt, "secrets.open";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    GET "/api/stacks/{org}/{project}/{stack}/export" Token 0, Read read::export;
-    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token 0, Read read::export;
-    POST "/api/stacks/{org}/{project}/{stack}/import" Token DEPLOYMENT_BYTES_MAX, Head head::import, "stack.import";
-    GET "/api/stacks/{org}/{project}/{stack}/outputs" Token 0, Read read::outputs;
-    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token 0, Read nothing::required_policies;
-    GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token 0, Read nothing::stack_policy_groups;
-    GET "/api/stacks/{org}/{project}/{stack}/updates" Token 0, Read history::history;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token 0, Read history::update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" Token 0, Read history::previews;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" Token 0, Read history::timeline;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token 0, Read history::update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token 0, Read history::summary;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token 0, Read history::previews;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token 0, Read history::timeline;
-    POST "/api/stacks/{org}/{project}/{stack}/update" Token CREATION_BYTES_MAX, Head head::create_update, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/preview" Token CREATION_BYTES_MAX, Head head::create_preview, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/refresh" Token CREATION_BYTES_MAX, Head head::create_refresh, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/destroy" Token CREATION_BYTES_MAX, Head head::create_destroy, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/begin-update" Token CREATION_BYTES_MAX, Head head::begin_update, "update.begin";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token SMALL_BYTES_MAX, Head head::start_update, "update.start";
-    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token 0, Read read::update_status;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" Token SMALL_BYTES_MAX, Head head::cancel, "update.cancel";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" UpdateToken SMALL_BYTES_MAX, Head head::renew_lease;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken COMPLETION_BYTES_MAX, Head head::complete, "update.end";
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken BATCH_BYTES_MAX, Log log::journal_entries;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken BATCH_BYTES_MAX, Log log::checkpoint_delta;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken BATCH_BYTES_MAX, Log log::event;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken BATCH_BYTES_MAX, Log log::events;
-    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token 0, Read read::events;
-    GET "/api/openapi" Nobody 0, Read openapi::document;
-    GET "/api/openapi/pulumi-spec.json" Nobody 0, Read openapi::document;
-    GET "/tfstate/{guid}" Run 0, Tfstate tfstate::get;
-    POST "/tfstate/{guid}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{guid}" State 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{guid}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{guid}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{guid}/outputs" State 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}" Run 0, Tfstate tfstate::get;
-    POST "/tfstate/{org}/{project}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{org}/{project}" State 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{org}/{project}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{org}/{project}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/outputs" State 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}/{state}" Run 0, Tfstate tfstate::get;
-    POST "/tfstate/{org}/{project}/{state}" Run STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{org}/{project}/{state}" State 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{org}/{project}/{state}/lock" State LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{org}/{project}/{state}/lock" Run LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/{state}/outputs" State 0, Tfstate tfstate::outputs;
-    GET "/api/orgs/{org}/tfstates" Token 0, Tfstate states::list;
-    POST "/api/orgs/{org}/tfstates" Token SMALL_BYTES_MAX, Tfstate states::create, "state.create";
-    GET "/api/orgs/{org}/tfstates/{project}/{state}" Token 0, Tfstate states::get;
-    GET "/api/orgs/{org}/tfstate-locks" Token 0, Tfstate states::locks;
-    GET "/api/orgs/{org}/tfstate-removed" Token 0, Tfstate states::removed;
-    GET "/api/orgs/{org}/tfstate-policy" Token 0, Tfstate states::label_policy;
-    PUT "/api/orgs/{org}/tfstate-policy" Token SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
-    GET "/api/orgs/{org}/tfstate-policy/compliance" Token 0, Tfstate states::compliance;
-    GET "/api/orgs/{org}/outputs" Token 0, Tfstate states::all_outputs;
-    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token 0, Tfstate states::stack_outputs;
-    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token 0, Tfstate states::state_outputs;
-    GET "/api/tfstates/{guid}" Token 0, Tfstate states::get;
-    PATCH "/api/tfstates/{guid}" Token SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
-    DELETE "/api/tfstates/{guid}" Token 0, Tfstate states::remove, "state.delete";
-    POST "/api/tfstates/{guid}/undelete" Token 0, Tfstate states::bring_back, "state.undelete";
-    GET "/api/tfstates/{guid}/outputs" Token 0, Tfstate states::outputs;
-    GET "/api/tfstates/{guid}/schemas" Token 0, Tfstate states::schemas;
-    PATCH "/api/tfstates/{guid}/schemas" Token SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
-    GET "/api/tfstates/{guid}/lock" Token 0, Tfstate states::lock;
-    POST "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
-    DELETE "/api/tfstates/{guid}/lock" Token LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
-    GET "/api/tfstates/{guid}/rejected" Token 0, Tfstate states::rejected;
-    GET "/api/tfstates/{guid}/versions" Token 0, Tfstate states::versions;
-    GET "/api/tfstates/{guid}/versions/{version}" Token 0, Tfstate states::version;
-    GET "/api/tfstates/{guid}/versions/{version}/text" Token 0, Tfstate states::text, "state.download";
-    GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token 0, Tfstate states::diff;
-    POST "/api/tfstates/{guid}/versions/{version}/restore" Token 0, Tfstate states::restore, "state.restore";
-    GET "/api/tfstates/{guid}/dependencies" Token 0, Tfstate edges::dependencies;
-    GET "/api/orgs/{org}/tfstate-edges" Token 0, Tfstate edges::list;
-    POST "/api/orgs/{org}/tfstate-edges" Token SMALL_BYTES_MAX, Tfstate edges::add, "edge.add";
-    GET "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::get;
-    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" Token SMALL_BYTES_MAX, Tfstate edges::edit, "edge.edit";
-    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token 0, Tfstate edges::remove, "edge.remove";
-    GET "/api/orgs/{org}/tfstate-statuses" Token 0, Tfstate edges::statuses;
-    GET "/api/orgs/{org}/tfstate-topology" Token 0, Tfstate edges::topology;
-    GET "/healthz" Nobody 0, Admin admin::health;
-    GET "/readyz" Nobody 0, Admin admin::ready;
+    /// All routes: method, path, credentials, role, body limit, group, handler, action. What needs more than its row says, by what
+    /// is in the body or in the store, is judged where that is known: an update that is no preview, the lock of somebody else.
+    ///
+    /// Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
+    GET "/api/capabilities" Nobody Nothing 0, Read read::capabilities;
+    GET "/api/cli/version" Nobody Nothing 0, Read read::cli_version;
+    GET "/api/user" Token Nothing 0, Read read::user;
+    GET "/api/user/organizations/default" Token Nothing 0, Read read::default_organization;
+    GET "/api/user/stacks" Token Outputs 0, Read read::list_stacks;
+    GET "/api/orgs/{org}/members" Token Plan 0, Read read::members;
+    GET "/api/orgs/{org}/templates" Token Outputs 0, Read nothing::templates;
+    GET "/api/orgs/{org}/policypacks" Token Outputs 0, Read nothing::policy_packs;
+    GET "/api/orgs/{org}/policygroups" Token Outputs 0, Read nothing::policy_groups;
+    GET "/api/registry/packages" Token Nothing 0, Read nothing::packages;
+    GET "/api/registry/templates" Token Nothing 0, Read nothing::registry_templates;
+    HEAD "/api/stacks/{org}/{project}" Token Outputs 0, Read read::project_exists;
+    POST "/api/stacks/{org}/{project}" Token Apply DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
+    GET "/api/stacks/{org}/{project}/{stack}" Token Outputs 0, Read read::get_stack;
+    DELETE "/api/stacks/{org}/{project}/{stack}" Token Member 0, Head head::delete_stack, "stack.delete";
+    GET "/api/stacks/{org}/{project}/{stack}/metadata" Token Outputs 0, Read read::metadata;
+    PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
+    POST "/api/stacks/{org}/{project}/{stack}/rename" Token Member SMALL_BYTES_MAX, Head head::rename, "stack.rename";
+    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token Member SMALL_BYTES_MAX, Head head::transfer, "stack.transfer";
+    POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::encrypt;
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::decrypt, "secrets.open";
+    POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::batch_encrypt;
+    POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::batch_decrypt, "secrets.open";
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
+    GET "/api/stacks/{org}/{project}/{stack}/export" Token Plan 0, Read read::export;
+    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token Plan 0, Read read::export;
+    POST "/api/stacks/{org}/{project}/{stack}/import" Token Apply DEPLOYMENT_BYTES_MAX, Head head::import, "stack.import";
+    GET "/api/stacks/{org}/{project}/{stack}/outputs" Token Outputs 0, Read read::outputs;
+    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token Outputs 0, Read nothing::required_policies;
+    GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token Outputs 0, Read nothing::stack_policy_groups;
+    GET "/api/stacks/{org}/{project}/{stack}/updates" Token Plan 0, Read history::history;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token Plan 0, Read history::update;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" Token Plan 0, Read history::previews;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" Token Plan 0, Read history::timeline;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token Plan 0, Read history::update;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token Plan 0, Read history::summary;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token Plan 0, Read history::previews;
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token Plan 0, Read history::timeline;
+    POST "/api/stacks/{org}/{project}/{stack}/update" Token Plan CREATION_BYTES_MAX, Head head::create_update, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/preview" Token Plan CREATION_BYTES_MAX, Head head::create_preview, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/refresh" Token Plan CREATION_BYTES_MAX, Head head::create_refresh, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/destroy" Token Plan CREATION_BYTES_MAX, Head head::create_destroy, "update.create";
+    POST "/api/stacks/{org}/{project}/{stack}/begin-update" Token Plan CREATION_BYTES_MAX, Head head::begin_update, "update.begin";
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token Plan SMALL_BYTES_MAX, Head head::start_update, "update.start";
+    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token Plan 0, Read read::update_status;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" Token Plan SMALL_BYTES_MAX, Head head::cancel, "update.cancel";
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" UpdateToken Nothing SMALL_BYTES_MAX, Head head::renew_lease;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken Nothing COMPLETION_BYTES_MAX, Head head::complete, "update.end";
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken Nothing BATCH_BYTES_MAX, Log log::journal_entries;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken Nothing DEPLOYMENT_BYTES_MAX, Log log::checkpoint;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken Nothing DEPLOYMENT_BYTES_MAX, Log log::checkpoint_verbatim;
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken Nothing BATCH_BYTES_MAX, Log log::checkpoint_delta;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken Nothing BATCH_BYTES_MAX, Log log::event;
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken Nothing BATCH_BYTES_MAX, Log log::events;
+    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token Plan 0, Read read::events;
+    GET "/api/openapi" Nobody Nothing 0, Read openapi::document;
+    GET "/api/openapi/pulumi-spec.json" Nobody Nothing 0, Read openapi::document;
+    GET "/tfstate/{guid}" Run Plan 0, Tfstate tfstate::get;
+    POST "/tfstate/{guid}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    DELETE "/tfstate/{guid}" State Member 0, Tfstate tfstate::remove, "state.delete";
+    POST "/tfstate/{guid}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{guid}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{guid}/outputs" State Outputs 0, Tfstate tfstate::outputs;
+    GET "/tfstate/{org}/{project}" Run Plan 0, Tfstate tfstate::get;
+    POST "/tfstate/{org}/{project}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    DELETE "/tfstate/{org}/{project}" State Member 0, Tfstate tfstate::remove, "state.delete";
+    POST "/tfstate/{org}/{project}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{org}/{project}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{org}/{project}/outputs" State Outputs 0, Tfstate tfstate::outputs;
+    GET "/tfstate/{org}/{project}/{state}" Run Plan 0, Tfstate tfstate::get;
+    POST "/tfstate/{org}/{project}/{state}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
+    DELETE "/tfstate/{org}/{project}/{state}" State Member 0, Tfstate tfstate::remove, "state.delete";
+    POST "/tfstate/{org}/{project}/{state}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
+    DELETE "/tfstate/{org}/{project}/{state}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
+    GET "/tfstate/{org}/{project}/{state}/outputs" State Outputs 0, Tfstate tfstate::outputs;
+    GET "/api/orgs/{org}/tfstates" Token Outputs 0, Tfstate states::list;
+    POST "/api/orgs/{org}/tfstates" Token Apply SMALL_BYTES_MAX, Tfstate states::create, "state.create";
+    GET "/api/orgs/{org}/tfstates/{project}/{state}" Token Plan 0, Tfstate states::get;
+    GET "/api/orgs/{org}/tfstate-locks" Token Plan 0, Tfstate states::locks;
+    GET "/api/orgs/{org}/tfstate-removed" Token Plan 0, Tfstate states::removed;
+    GET "/api/orgs/{org}/tfstate-policy" Token Plan 0, Tfstate states::label_policy;
+    PUT "/api/orgs/{org}/tfstate-policy" Token Member SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
+    GET "/api/orgs/{org}/tfstate-policy/compliance" Token Plan 0, Tfstate states::compliance;
+    GET "/api/orgs/{org}/outputs" Token Outputs 0, Tfstate states::all_outputs;
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token Outputs 0, Tfstate states::stack_outputs;
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token Outputs 0, Tfstate states::state_outputs;
+    GET "/api/tfstates/{guid}" Token Plan 0, Tfstate states::get;
+    PATCH "/api/tfstates/{guid}" Token Apply SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
+    DELETE "/api/tfstates/{guid}" Token Member 0, Tfstate states::remove, "state.delete";
+    POST "/api/tfstates/{guid}/undelete" Token Member 0, Tfstate states::bring_back, "state.undelete";
+    GET "/api/tfstates/{guid}/outputs" Token Outputs 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/schemas" Token Plan 0, Tfstate states::schemas;
+    PATCH "/api/tfstates/{guid}/schemas" Token Member SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
+    GET "/api/tfstates/{guid}/lock" Token Plan 0, Tfstate states::lock;
+    POST "/api/tfstates/{guid}/lock" Token Member LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
+    DELETE "/api/tfstates/{guid}/lock" Token Plan LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
+    GET "/api/tfstates/{guid}/rejected" Token Plan 0, Tfstate states::rejected;
+    GET "/api/tfstates/{guid}/versions" Token Plan 0, Tfstate states::versions;
+    GET "/api/tfstates/{guid}/versions/{version}" Token Plan 0, Tfstate states::version;
+    GET "/api/tfstates/{guid}/versions/{version}/text" Token Plan 0, Tfstate states::text, "state.download";
+    GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token Plan 0, Tfstate states::diff;
+    POST "/api/tfstates/{guid}/versions/{version}/restore" Token Member 0, Tfstate states::restore, "state.restore";
+    GET "/api/tfstates/{guid}/dependencies" Token Plan 0, Tfstate edges::dependencies;
+    GET "/api/orgs/{org}/tfstate-edges" Token Plan 0, Tfstate edges::list;
+    POST "/api/orgs/{org}/tfstate-edges" Token Member SMALL_BYTES_MAX, Tfstate edges::add, "edge.add";
+    GET "/api/orgs/{org}/tfstate-edges/{edge}" Token Plan 0, Tfstate edges::get;
+    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" Token Member SMALL_BYTES_MAX, Tfstate edges::edit, "edge.edit";
+    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token Member 0, Tfstate edges::remove, "edge.remove";
+    GET "/api/orgs/{org}/tfstate-statuses" Token Plan 0, Tfstate edges::statuses;
+    GET "/api/orgs/{org}/tfstate-topology" Token Plan 0, Tfstate edges::topology;
+    GET "/healthz" Nobody Nothing 0, Admin admin::health;
+    GET "/readyz" Nobody Nothing 0, Admin admin::ready;
 ];
 
 /// A router of all routes that a program serves.

@@ -63,6 +63,11 @@ impl Trail {
         (story.user, story.token) = (Some(requester.login), Some(requester.token));
     }
 
+    /// The organization, as far as the path names it.
+    pub(super) fn org(&self) -> Option<OrgName> {
+        self.story().org.clone()
+    }
+
     /// The stack, where the path alone does not name it.
     pub(crate) fn stack(&self, address: &StackAddress) {
         let StackAddress { org, project, stack } = address.clone();

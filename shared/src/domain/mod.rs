@@ -12,6 +12,7 @@ pub mod integrity;
 pub(crate) mod json;
 pub mod names;
 pub(crate) mod resource;
+pub mod role;
 pub mod saves;
 pub mod secret;
 pub mod server_url;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed, RemovedState, Role,
+    Name, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed, RemovedState,
     Signer, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
     StateSource, StateVersion, StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User,
     VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
@@ -19,6 +19,7 @@ use super::records::{
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StackAddress, StateAddress, TokenName};
+use crate::domain::role::Role;
 use crate::domain::tfstate::{
     Changes, Ends, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Mark, Output, Policy,
     Refused, Standing, Validity,
@@ -41,13 +42,13 @@ struct Read {
 }
 
 impl Read {
-    /// Reads an example and compares it. Where it is of the format that is written now, it is written again too.
+    /// Reads an example and compares it. Where it is of the format in which that is written now, it is written again too.
     fn is<T: Record + PartialEq + Debug>(&mut self, file: &str, expected: &T, tail: &[u8]) {
         let bytes =
             Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
         let (value, found) = T::decode_with(&bytes).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!((&value, found.as_ref()), (expected, tail), "{file}");
-        if bytes.first() == Some(&T::FORMAT) {
+        if bytes.first() == Some(&expected.format()) {
             let again = String::from_utf8_lossy(&expected.encode_with(tail)).into_owned();
             assert_eq!(
                 again,
@@ -74,7 +75,13 @@ fn login(login: &str) -> Login {
 }
 
 fn token(expires: Option<Timestamp>) -> Token {
-    Token { name: TokenName::parse("laptop").unwrap(), login: login("alice"), created: CREATED, expires }
+    Token {
+        name: TokenName::parse("laptop").unwrap(),
+        login: login("alice"),
+        created: CREATED,
+        expires,
+        may: None,
+    }
 }
 
 fn requester() -> Requester {
@@ -395,9 +402,25 @@ fn read_all() -> Read {
     read.is("org.v1", &Org { created: CREATED }, b"");
     read.is("member.v1", &Member { role: Role::Admin }, b"");
     read.is("member-plain.v1", &Member { role: Role::Member }, b"");
-    read.is("user.v1", &User { login: login("alice"), created: CREATED, orgs }, b"");
+    for (role, file) in [
+        (Role::Outputs, "member-outputs.v2"),
+        (Role::Plan, "member-plan.v2"),
+        (Role::Apply, "member-apply.v2"),
+    ] {
+        read.is(file, &Member { role }, b"");
+    }
+    let user = User { login: login("alice"), created: CREATED, orgs, roles: BTreeMap::new() };
+    read.is("user.v1", &user, b"");
+    let [acme, beta] = [&user.orgs[0], &user.orgs[1]];
+    read.is("user-admin.v1", &user.clone().as_member(acme, Role::Admin), b"");
+    let with_roles = user.clone().as_member(acme, Role::Admin).as_member(beta, Role::Plan);
+    read.is("user-with-roles.v2", &with_roles, b"");
     read.is("directory-entry.v1", &DirectoryEntry { created: CREATED }, b"");
     read.is("token.v1", &token(Some(LATER)), b"");
+    let scoped = Token { may: Some(Role::Plan), ..token(None) };
+    read.is("token-scoped.v2", &scoped, b"");
+    let entry = TokenEntry { hash: "cd".repeat(32), certificate: None, token: scoped.clone() };
+    read.is("token-entry-scoped.v1", &entry, b"");
     let entry = TokenEntry { hash: "cd".repeat(32), certificate: None, token: token(None) };
     read.is("token-entry.v1", &entry, b"");
     let entry = TokenEntry { certificate: Some("ef".repeat(32)), ..entry };

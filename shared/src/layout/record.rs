@@ -41,15 +41,21 @@ pub enum Broken {
 pub trait Record: Serialize + DeserializeOwned {
     /// What messages call it.
     const NAME: &'static str;
-    /// The format version that is written, and the newest that is read.
+    /// The newest format version that is written, and the newest that is read.
     const FORMAT: u8 = 1;
+
+    /// The format version that this value is written in: an older one, where a program that knows no newer one would do
+    /// nothing wrong with it.
+    fn format(&self) -> u8 {
+        Self::FORMAT
+    }
 
     /// The stored form with a tail.
     fn encode_with(&self, tail: &[u8]) -> Bytes {
         let header = serde_json::to_vec(self).expect("records hold only what JSON can express");
         let length = u32::try_from(header.len()).expect("a header is far below 4 GiB");
         let mut bytes = Vec::with_capacity(5 + header.len() + tail.len());
-        bytes.push(Self::FORMAT);
+        bytes.push(self.format());
         bytes.extend_from_slice(&length.to_be_bytes());
         bytes.extend_from_slice(&header);
         bytes.extend_from_slice(tail);

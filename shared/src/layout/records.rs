@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::record::Record;
 use crate::domain::ids::{StackId, StateId, UpdateId};
 use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
+use crate::domain::role::Role;
 use crate::domain::tfstate::{Changes, Ends, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
 use crate::ports::{BlobKey, Timestamp};
@@ -23,17 +24,7 @@ impl Record for Org {
     const NAME: &'static str = "organization";
 }
 
-/// What a member may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Everything, including other members and their tokens.
-    Admin,
-    /// Everything with stacks.
-    Member,
-}
-
-/// A membership of an organization.
+/// A membership of an organization. Format 1 knew the roles `member` and `admin`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The role.
@@ -42,9 +33,15 @@ pub struct Member {
 
 impl Record for Member {
     const NAME: &'static str = "member";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.role < Role::Member { 2 } else { 1 }
+    }
 }
 
-/// A user. The organizations stand here too, so that one read tells what a caller may see.
+/// A user. The organizations stand here too, so that one read tells what a caller may see and do. Format 1 had no roles: a
+/// program that knows no other would let the user do everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The login.
@@ -53,10 +50,46 @@ pub struct User {
     pub created: Timestamp,
     /// The organizations of this user, the default one first.
     pub orgs: Vec<OrgName>,
+    /// The roles in those where it is another one than `member`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<OrgName, Role>,
+}
+
+impl User {
+    /// The role in an organization; `None` where the user is no member.
+    pub fn role_in(&self, org: &OrgName) -> Option<Role> {
+        self.orgs.contains(org).then(|| self.roles.get(org).copied().unwrap_or(Role::Member))
+    }
+
+    /// This user as a member with this role, whether it was one before or not.
+    #[must_use]
+    pub fn as_member(mut self, org: &OrgName, role: Role) -> Self {
+        if !self.orgs.contains(org) {
+            self.orgs.push(org.clone());
+        }
+        match role {
+            Role::Member => drop(self.roles.remove(org)),
+            role => drop(self.roles.insert(org.clone(), role)),
+        }
+        self
+    }
+
+    /// This user as no member.
+    #[must_use]
+    pub fn without(mut self, org: &OrgName) -> Self {
+        self.orgs.retain(|other| other != org);
+        self.roles.remove(org);
+        self
+    }
 }
 
 impl Record for User {
     const NAME: &'static str = "user";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.roles.values().all(|role| *role > Role::Member) { 1 } else { 2 }
+    }
 }
 
 /// That there is a user or an organization of the name in the key.
@@ -94,13 +127,23 @@ pub struct Token {
     pub created: Timestamp,
     /// When it stops to be valid, if ever.
     pub expires: Option<Timestamp>,
+    /// The most that whoever shows it may do; `None` for whatever its owner may. Since format 2: a program that knows no
+    /// other would let them do that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may: Option<Role>,
 }
 
 impl Record for Token {
     const NAME: &'static str = "access token";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.may.is_none() { 1 } else { 2 }
+    }
 }
 
-/// The entry of a token in its owner's list.
+/// The entry of a token in its owner's list. Nothing is allowed by it, so an older program may list and end a token that it
+/// does not take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenEntry {
     /// The hex SHA-256 in the key of the token's item.

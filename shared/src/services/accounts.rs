@@ -1,13 +1,16 @@
 //! Users, organizations and access tokens.
 
+use std::collections::BTreeMap;
+
 use super::caller::Caller;
 use super::tokens::{Shown, entry_of, new_token, token_writes};
 use super::{Error, directory, membership, store, users};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
-use crate::layout::records::{Member, Org, Role, User};
+use crate::layout::records::{Member, Org, User};
 use crate::ports::Expect;
 
 /// The members of an organization with their roles, by login. One query, whoever asks.
@@ -41,8 +44,9 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     users::check_name(login)?;
     let now = ctx.now();
     let name = TokenName::parse("first-start")?;
-    let (secret, token) = new_token(ctx, login, &name, None);
-    let user = User { login: login.clone(), created: now, orgs: vec![org.clone()] };
+    let (secret, token) = new_token(ctx, login, &name, None, None);
+    let user = User { login: login.clone(), created: now, orgs: Vec::new(), roles: BTreeMap::new() }
+        .as_member(org, Role::Admin);
     let mut writes = vec![
         put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
         put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created: now }.encode()),

@@ -1,7 +1,8 @@
-//! Who asks, and what they may see.
+//! Who asks, what they may see, and what they may do.
 
 use super::Error;
-use crate::domain::names::OrgName;
+use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
 use crate::domain::update::Requester;
 use crate::layout::records::{Token, User};
 
@@ -15,24 +16,262 @@ pub struct Caller {
     pub user: User,
     /// The access token that was shown, or what stands for the client certificate or the password.
     pub token: Token,
+    /// What is asked for needs this role in the organization that it is about.
+    needs: Role,
 }
 
 impl Caller {
+    /// A caller who asks for something that needs everything, until [`Caller::asking_for`] says what it needs.
+    pub fn new(user: User, token: Token) -> Self {
+        Self { user, token, needs: Role::Admin }
+    }
+
+    /// This caller asking for what needs this role.
+    #[must_use]
+    pub fn asking_for(self, needs: Role) -> Self {
+        Self { needs, ..self }
+    }
+
+    /// The role that is needed for what is asked for.
+    pub fn needs(&self) -> Role {
+        self.needs
+    }
+
     /// This caller as the one who asks for an update.
     pub fn requester(&self) -> Requester {
         Requester { login: self.user.login.clone(), token: self.token.name.clone() }
     }
 
     /// Whether the caller is a member.
-    pub fn may_see(&self, org: &OrgName) -> bool {
-        self.user.orgs.contains(org)
+    pub fn is_member(&self, org: &OrgName) -> bool {
+        self.user.role_in(org).is_some()
     }
 
-    /// Refuses whoever is not a member, exactly as if the organization did not exist.
+    /// What the caller may do where the user has this role: the lesser of what the user may and what the token may.
+    fn bounded(&self, role: Role) -> Role {
+        self.token.may.map_or(role, |may| may.min(role))
+    }
+
+    /// Refuses whoever is not a member, exactly as if the organization did not exist, and whoever may not do there what is
+    /// asked for.
     ///
     /// # Errors
-    /// [`Error::NoOrg`].
+    /// [`Error::NoOrg`], [`Error::NotAllowed`].
     pub fn check_org(&self, org: &OrgName) -> Result<(), Error> {
-        if self.may_see(org) { Ok(()) } else { Err(Error::NoOrg(org.clone())) }
+        self.check(org, || Error::NoOrg(org.clone()))
+    }
+
+    /// As [`Caller::check_org`], for something in an organization, which looks to others as if it did not exist.
+    ///
+    /// # Errors
+    /// `missing`, [`Error::NotAllowed`].
+    pub fn check(&self, org: &OrgName, missing: impl FnOnce() -> Error) -> Result<(), Error> {
+        let role = self.user.role_in(org).ok_or_else(missing)?;
+        self.judge(Some(org), role, self.needs, "this")
+    }
+
+    /// Refuses a member who may not do what needs more than what is asked for in general, such as to write what was begun;
+    /// `what` says it in words. Whoever is no member is refused by [`Caller::check`].
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`].
+    pub fn check_more(&self, org: &OrgName, needs: Role, what: &'static str) -> Result<(), Error> {
+        self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
+    }
+
+    /// Refuses whoever may not end what somebody took, a lock or a stack, which itself takes this role: it was the caller
+    /// who took it, or a member may end what others took. Another token of the same user has to be one that may take it
+    /// too, so that one that may only plan does not break what another one applies.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`].
+    pub fn check_may_end(
+        &self,
+        org: &OrgName,
+        by: &Requester,
+        takes: Role,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        let is_theirs = by.login == self.user.login
+            && (by.token == self.token.name
+                || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= takes));
+        if is_theirs { Ok(()) } else { self.check_more(org, Role::Member, what) }
+    }
+
+    /// Refuses, before anything is read, whoever cannot be allowed what is asked for: in the organization that the request
+    /// names, or in any, where it names none. Who is no member there is left to who finds what it is about.
+    ///
+    /// # Errors
+    /// [`Error::NotAllowed`].
+    pub fn check_early(&self, org: Option<&OrgName>) -> Result<(), Error> {
+        let role = match org {
+            Some(org) => self.user.role_in(org),
+            None => self.user.orgs.iter().filter_map(|org| self.user.role_in(org)).max(),
+        };
+        role.map_or(Ok(()), |role| self.judge(org, role, self.needs, "this"))
+    }
+
+    /// Whether it is enough that the user has this role.
+    fn judge(&self, org: Option<&OrgName>, role: Role, needs: Role, what: &'static str) -> Result<(), Error> {
+        if self.bounded(role) >= needs {
+            return Ok(());
+        }
+        Err(Error::NotAllowed(Box::new(NotAllowed {
+            what,
+            needs,
+            role,
+            may: self.token.may,
+            org: org.cloned(),
+            login: self.user.login.clone(),
+            token: self.token.name.clone(),
+        })))
+    }
+}
+
+/// What a caller lacks, in words for whoever has to do something about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAllowed {
+    /// What was asked for.
+    what: &'static str,
+    /// The role that it needs.
+    pub(super) needs: Role,
+    /// The user's role there, or the best that the user has anywhere.
+    role: Role,
+    /// What the token may at most, if it is bounded.
+    may: Option<Role>,
+    /// In which organization; `None` where it was refused before that was known.
+    org: Option<OrgName>,
+    login: Login,
+    token: TokenName,
+}
+
+impl std::fmt::Display for NotAllowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, needs, role, may, org, login, token } = self;
+        write!(f, "{what} needs the role {needs}")?;
+        if let Some(org) = org {
+            write!(f, " in {org}")?;
+        }
+        if let Some(may) = may.filter(|may| may < needs) {
+            write!(
+                f,
+                ", and the token {:?} of {login} has at most {may}: use another token, or have one made with \
+                 `statewright token create NAME --user {login} --may {needs}`",
+                token.as_str()
+            )?;
+            if role >= needs {
+                return Ok(());
+            }
+            write!(f, ". That will not do alone")?;
+        }
+        let place = org.as_ref().map_or("ORGANIZATION", OrgName::as_str);
+        write!(
+            f,
+            ", and {login} has {role}: an operator gives more with `statewright org member role {place} {login} {needs}`"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ports::Timestamp;
+
+    const NOW: Timestamp = Timestamp(0);
+
+    fn org(text: &str) -> OrgName {
+        OrgName::parse(text).unwrap()
+    }
+
+    fn caller(roles: &[(&str, Role)], may: Option<Role>) -> Caller {
+        let login = Login::parse("bob").unwrap();
+        let token = Token {
+            name: TokenName::parse("ci").unwrap(),
+            login: login.clone(),
+            created: NOW,
+            expires: None,
+            may,
+        };
+        let user = User { login, created: NOW, orgs: Vec::new(), roles: BTreeMap::new() };
+        Caller::new(roles.iter().fold(user, |user, (name, role)| user.as_member(&org(name), *role)), token)
+    }
+
+    fn words(refused: Result<(), Error>) -> String {
+        refused.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_caller_may_do_the_lesser_of_what_the_user_and_the_token_may() {
+        for role in Role::ALL {
+            for may in Role::ALL.map(Some).into_iter().chain([None]) {
+                for needs in Role::ALL {
+                    let caller = caller(&[("acme", role)], may).asking_for(needs);
+                    let allowed = role >= needs && may.is_none_or(|may| may >= needs);
+                    let what = format!("{role} with a token for {may:?} asks for {needs}");
+                    assert_eq!(caller.check_org(&org("acme")).is_ok(), allowed, "{what}");
+                    assert_eq!(caller.check_early(Some(&org("acme"))).is_ok(), allowed, "{what}");
+                    assert_eq!(caller.check_early(None).is_ok(), allowed, "{what}");
+                    assert_eq!(words(caller.check_org(&org("other"))), "organization other not found");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_asks_without_a_need_asks_for_everything() {
+        caller(&[("acme", Role::Member)], None).check_org(&org("acme")).unwrap_err();
+        caller(&[("acme", Role::Admin)], None).check_org(&org("acme")).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_who_gives_it() {
+        let bob = caller(&[("acme", Role::Plan)], None).asking_for(Role::Apply);
+        assert_eq!(
+            words(bob.check_org(&org("acme"))),
+            "this needs the role apply in acme, and bob has plan: an operator gives more with `statewright org member \
+             role acme bob apply`"
+        );
+        let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
+        assert_eq!(
+            words(ci.check_org(&org("acme"))),
+            "this needs the role apply in acme, and the token \"ci\" of bob has at most plan: use another token, or \
+             have one made with `statewright token create NAME --user bob --may apply`"
+        );
+        let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Role::Apply);
+        let said = words(both.check_org(&org("acme")));
+        assert!(said.contains("--may apply") && said.contains("member role acme bob apply"), "{said}");
+    }
+
+    #[test]
+    fn before_it_is_known_which_organization_is_meant_the_best_counts() {
+        let bob = caller(&[("acme", Role::Plan), ("beta", Role::Apply)], None);
+        bob.clone().asking_for(Role::Apply).check_early(None).unwrap();
+        let said = words(bob.clone().asking_for(Role::Member).check_early(None));
+        assert!(said.starts_with("this needs the role member, and bob has apply: "), "{said}");
+        let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
+        let said = words(ci.check_early(None));
+        assert!(said.contains("--may apply") && !said.contains("member role"), "{said}");
+        // Who is a member nowhere is told what there is, not what is missing.
+        caller(&[], Some(Role::Plan)).asking_for(Role::Apply).check_early(None).unwrap();
+        bob.asking_for(Role::Member).check_early(Some(&org("other"))).unwrap();
+    }
+
+    #[test]
+    fn what_was_taken_is_ended_by_who_took_it_and_by_members() {
+        let by = |login: &str, token: &str| Requester {
+            login: Login::parse(login).unwrap(),
+            token: TokenName::parse(token).unwrap(),
+        };
+        let end = |role, by: &Requester, takes| {
+            caller(&[("acme", role)], None).check_may_end(&org("acme"), by, takes, "this").is_ok()
+        };
+        assert!(end(Role::Plan, &by("bob", "ci"), Role::Apply), "the very token, whatever it may by now");
+        assert!(!end(Role::Plan, &by("bob", "laptop"), Role::Apply), "another one that may not take it");
+        assert!(end(Role::Plan, &by("bob", "laptop"), Role::Plan));
+        assert!(end(Role::Apply, &by("bob", "laptop"), Role::Apply));
+        assert!(!end(Role::Apply, &by("alice", "ci"), Role::Plan), "of somebody else");
+        assert!(end(Role::Member, &by("alice", "ci"), Role::Apply));
     }
 }

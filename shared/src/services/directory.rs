@@ -1,12 +1,13 @@
 //! Which users and organizations there are, for whoever works at the store itself. No request asks this, so that no
 //! caller learns of others; and nothing scans the table for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::caller::Caller;
 use super::{Error, membership, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::{DirectoryEntry, Org, Token, User};
@@ -58,7 +59,7 @@ async fn query<T>(
     store::query_all(ctx, partition, prefix, usize::MAX).await?.iter().map(entry).collect()
 }
 
-/// Whoever works at the store itself, as a caller of use cases: a member of every organization. What API requests may is
+/// Whoever works at the store itself, as a caller of use cases: an admin of every organization. What API requests may is
 /// never judged by this; they have the caller of their access token. `named` is an organization that was asked for: that
 /// of a store from before there was a directory may not be listed yet.
 ///
@@ -74,8 +75,9 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
         orgs.push(named.clone());
     }
     let (login, name, created) = (Login::parse(OPERATOR)?, TokenName::parse("command-line")?, ctx.now());
-    let token = Token { name, login: login.clone(), created, expires: None };
-    Ok(Caller { user: User { login, created, orgs }, token })
+    let token = Token { name, login: login.clone(), created, expires: None, may: None };
+    let nobody = User { login, created, orgs: Vec::new(), roles: BTreeMap::new() };
+    Ok(Caller::new(orgs.iter().fold(nobody, |user, org| user.as_member(org, Role::Admin)), token))
 }
 
 /// The write that lists a user.

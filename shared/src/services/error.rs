@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::caller::NotAllowed;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
@@ -41,6 +42,12 @@ pub enum Error {
     /// More passwords are being looked at than can be at once.
     #[error("too many passwords are being looked at; try again")]
     TooManyPasswords,
+    /// The caller is a member, and may not do this.
+    #[error("{0}")]
+    NotAllowed(Box<NotAllowed>),
+    /// The caller may lock the state, and not for this: it would write, or there is no state yet.
+    #[error("{0}")]
+    LockNotAllowed(Box<NotAllowed>),
     /// The organization does not exist, or not for this caller.
     #[error("organization {0} not found")]
     NoOrg(OrgName),

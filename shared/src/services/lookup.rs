@@ -25,13 +25,12 @@ pub struct Located {
 /// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
 ///
 /// # Errors
-/// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization.
+/// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization;
+/// [`Error::NotAllowed`].
 pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
     let missing = || Error::NoStack(address.clone());
     // Judged before anything is read, so that how long it takes tells nothing of what exists.
-    if !caller.may_see(&address.org) {
-        return Err(missing());
-    }
+    caller.check(&address.org, missing)?;
     find(ctx, address).await?.ok_or_else(missing)
 }
 
@@ -50,21 +49,24 @@ pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress)
     }
 }
 
-/// The stack that had this name last, for who may see it under both names.
+/// The stack that had this name last, for who may do what they ask for under both names.
 pub(crate) async fn find_renamed(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
 ) -> Result<Option<Located>, Error> {
-    if !caller.may_see(&address.org) {
+    if !caller.is_member(&address.org) {
         return Ok(None);
     }
+    caller.check_org(&address.org)?;
     let Some(alias) = store::read::<Alias>(ctx, &ItemKeys::alias(address)).await? else { return Ok(None) };
     let id = alias.value.id;
     let head = store::read::<Head>(ctx, &ItemKeys::head(id)).await?;
     let may_see =
-        |head: &Stored<Head>| head.value.deleted.is_none() && caller.may_see(&head.value.address.org);
-    Ok(head.filter(may_see).map(|head| Located { id, head }))
+        |head: &Stored<Head>| head.value.deleted.is_none() && caller.is_member(&head.value.address.org);
+    let Some(head) = head.filter(may_see) else { return Ok(None) };
+    caller.check_org(&head.value.address.org)?;
+    Ok(Some(Located { id, head }))
 }
 
 /// Finds a stack by its address, whoever asks.

@@ -3,9 +3,10 @@
 use super::{Error, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put};
-use crate::layout::records::{Member, Org, Role, User};
+use crate::layout::records::{Member, Org, User};
 use crate::ports::{Expect, Item, Write};
 
 /// A user that is there.
@@ -19,15 +20,14 @@ pub(super) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Err
 }
 
 /// The write of a membership that stands with the organization.
-pub(super) fn member_write(ctx: &Context, org: &OrgName, login: &Login) -> Write {
-    let member = Member { role: Role::Member }.encode();
+pub(super) fn member_write(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Write {
+    let member = Member { role }.encode();
     put(ItemKeys::member(org, login), Expect::Any, ctx.ids.revision(), member)
 }
 
-/// The write of a membership that stands with the user, who is not a member yet.
-pub(super) fn joined_write(ctx: &Context, org: &OrgName, user: &Stored<User>) -> Write {
-    let mut next = user.value.clone();
-    next.orgs.push(org.clone());
+/// The write of a membership that stands with the user, whether it is new or has another role.
+pub(super) fn user_write(ctx: &Context, org: &OrgName, user: &Stored<User>, role: Role) -> Write {
+    let next = user.value.clone().as_member(org, role);
     put(ItemKeys::user(&next.login), user.unchanged(), ctx.ids.revision(), next.encode())
 }
 

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use super::{Error, RACES_MAX, directory, membership, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, check, delete, put};
-use crate::layout::records::{Org, Role, User};
+use crate::layout::records::{Member, Org};
 use crate::ports::{Expect, Timestamp};
 
 /// Members that an organization is made with; others are added later.
@@ -32,8 +33,9 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
             directory::org_write(ctx, org, created),
         ];
         for &login in &members {
-            writes.push(membership::member_write(ctx, org, login));
-            writes.push(membership::joined_write(ctx, org, &membership::user(ctx, login).await?));
+            let user = membership::user(ctx, login).await?;
+            writes.push(membership::member_write(ctx, org, login, Role::Member));
+            writes.push(membership::user_write(ctx, org, &user, Role::Member));
         }
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(created),
@@ -57,25 +59,66 @@ pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>,
     membership::read_members(ctx, org).await
 }
 
-/// Makes a user a member, and says whether that changed anything. Processes that remember the user learn it within a
-/// minute.
+/// What became of a membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership {
+    /// The role that the user has now.
+    pub role: Role,
+    /// Whether that was otherwise before.
+    pub changed: bool,
+}
+
+/// Makes a user a member with this role. Whoever is one already keeps the role that they have. Processes that remember the
+/// user learn it within a minute.
 ///
 /// # Errors
 /// [`Error::NoOrg`], [`Error::NoUser`].
-pub async fn add_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
+pub async fn add_member(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    role: Role,
+) -> Result<Membership, Error> {
+    change(ctx, org, login, |has| Ok(has.unwrap_or(role))).await
+}
+
+/// Gives a member another role. Processes that remember the user learn it within a minute; an update that runs ends as it
+/// would have.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::NoUser`], [`Error::Invalid`] for who is no member.
+pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
+    let not_one = || {
+        Error::Invalid(format!(
+            "{login} is no member of {org}: `statewright org member add {org} {login} --role {role}` makes one"
+        ))
+    };
+    change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_one)).await
+}
+
+async fn change(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    decide: impl Fn(Option<Role>) -> Result<Role, Error>,
+) -> Result<Membership, Error> {
     for _ in 0..RACES_MAX {
         let record = membership::org(ctx, org).await?;
         let user = membership::user(ctx, login).await?;
-        if user.value.orgs.contains(org) {
-            return Ok(false);
+        let has = user.value.role_in(org);
+        let role = decide(has)?;
+        // Of whoever made a store of format 1 the user's record does not say that they are its admin.
+        let listed = store::read::<Member>(ctx, &ItemKeys::member(org, login)).await?;
+        if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
+            return Ok(Membership { role, changed: false });
         }
         let writes = vec![
-            membership::member_write(ctx, org, login),
+            membership::member_write(ctx, org, login, role),
             check(ItemKeys::org(org), record.unchanged()),
-            membership::joined_write(ctx, org, &user),
+            membership::user_write(ctx, org, &user, role),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
-            return Ok(true);
+            return Ok(Membership { role, changed: true });
         }
     }
     Err(Error::Contended("the user"))
@@ -92,8 +135,7 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
         if !user.value.orgs.contains(org) {
             return Ok(false);
         }
-        let orgs = user.value.orgs.iter().filter(|other| *other != org).cloned().collect();
-        let next = User { orgs, ..user.value.clone() };
+        let next = user.value.clone().without(org);
         let writes = vec![
             delete(ItemKeys::member(org, login), Expect::Any),
             put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), next.encode()),

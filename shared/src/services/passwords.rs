@@ -57,7 +57,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     let shown = hash_in_memory(ctx, &login, password);
     let known = || {
         let (token, user) = ctx.memory.callers.get(&shown, ctx.now(), REMEMBERED_FOR)?;
-        Some(Caller { user, token })
+        Some(Caller::new(user, token))
     };
     if let Some(caller) = known() {
         return Ok(caller);
@@ -86,9 +86,15 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     };
     *failures = Failures::default();
     let user = store::read::<User>(ctx, &ItemKeys::user(&login)).await?.ok_or(WRONG)?.value;
-    let token = Token { name: TokenName::parse(PASSWORD)?, login, created: stored.value.set, expires: None };
+    let token = Token {
+        name: TokenName::parse(PASSWORD)?,
+        login,
+        created: stored.value.set,
+        expires: None,
+        may: None,
+    };
     ctx.memory.callers.put(shown, ctx.now(), (token.clone(), user.clone()));
-    Ok(Caller { user, token })
+    Ok(Caller::new(user, token))
 }
 
 /// Sets a user's password, in the place of one that was there.

@@ -157,7 +157,7 @@ pub struct ListPosition {
 /// One page of the stacks that the caller may see, by organization, project and name. One query a page.
 ///
 /// # Errors
-/// Those of the ports. An organization that the caller may not see has no stacks.
+/// [`Error::NotAllowed`]. An organization that the caller may not see has no stacks.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -170,6 +170,9 @@ pub async fn list(
         .iter()
         .filter(|org| filter.org.as_deref().is_none_or(|only| only == org.as_str()))
         .collect();
+    for org in &orgs {
+        caller.check_org(org)?;
+    }
     orgs.sort();
     let project = match filter.project.as_deref().filter(|project| !project.is_empty()) {
         // A project that cannot exist has no stacks.
@@ -226,16 +229,17 @@ fn matches_tag(name: &Name, filter: &ListFilter) -> bool {
 /// Whether any stack of the project exists.
 ///
 /// # Errors
-/// Those of the ports.
+/// [`Error::NotAllowed`].
 pub async fn project_exists(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
     project: &ProjectName,
 ) -> Result<bool, Error> {
-    if !caller.may_see(org) {
+    if !caller.is_member(org) {
         return Ok(false);
     }
+    caller.check_org(org)?;
     let (partition, prefix) = ItemKeys::names(org, Some(project));
     let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
     Ok(!store::query(ctx, &query).await?.items.is_empty())

@@ -10,6 +10,7 @@ use super::states::{self, ListFilter, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, StateLimits};
 use crate::domain::names::{OrgName, StateAddress};
+use crate::domain::role::Role;
 use crate::domain::tfstate::LockInfo;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put};
@@ -26,7 +27,8 @@ const READ_AT_ONCE: usize = 16;
 /// no more.
 ///
 /// # Errors
-/// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`].
+/// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`];
+/// [`Error::LockNotAllowed`] where the caller may not do what the lock is for.
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
@@ -34,7 +36,15 @@ pub async fn lock(
     info: &LockInfo,
     limits: &StateLimits,
 ) -> Result<StateAddress, Error> {
-    let found = states::find_or_create(ctx, caller, place).await?;
+    let found = states::find_or_create(ctx, caller, place).await.map_err(|error| match error {
+        Error::NotAllowed(why) if why.needs > caller.needs() => Error::LockNotAllowed(why),
+        error => error,
+    })?;
+    let allowed = caller.check_more(&found.head.value.address.org, needs(info), "a lock for what may write");
+    allowed.map_err(|error| match error {
+        Error::NotAllowed(why) => Error::LockNotAllowed(why),
+        error => error,
+    })?;
     check_room(limits, &found.head.value)?;
     let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
     take(ctx, &found, &holder).await?;
@@ -65,6 +75,22 @@ pub async fn lock_by_hand(
     let holder = StateHolder { info, by: caller.requester(), since: ctx.now(), by_hand: true };
     take(ctx, &found, &holder).await?;
     Ok((found.head.value.address, holder))
+}
+
+/// What clients call their operations that save nothing under their lock. A console, and an import, which saves, send the same
+/// word; an import changes nothing but the state, so that nothing is lost when it is refused to save that.
+///
+/// Source: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/operation_type.go` and the calls of `clistate.NewLocker`.
+const READERS: [&str; 3] = ["OperationTypePlan", "OperationTypeInvalid", "migration source state"];
+
+/// The role that a lock takes by what its client says that it is for.
+fn needs(info: &LockInfo) -> Role {
+    if READERS.contains(&info.operation.as_str()) { Role::Plan } else { Role::Apply }
+}
+
+/// The role that a lock took which is held.
+fn taken_as(holder: &StateHolder) -> Role {
+    if holder.by_hand { Role::Member } else { needs(&holder.info) }
 }
 
 /// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
@@ -136,11 +162,11 @@ pub enum Unlocked {
     Forced(Box<StateHolder>),
 }
 
-/// Gives back a lock. Without an ID, whatever lock there is: Terraform's `force-unlock` sends none. Two reads at once and one
-/// conditional write. Says which state it is, where there is one.
+/// Gives back a lock. Without an ID, whatever lock there is: Terraform's `force-unlock` sends none. Whoever took it always
+/// may. Two reads at once and one conditional write. Says which state it is, where there is one.
 ///
 /// # Errors
-/// [`Error::NotHolder`] with the holder, for the ID of another lock.
+/// [`Error::NotHolder`] with the holder, for the ID of another lock; [`Error::NotAllowed`] for the lock of somebody else.
 pub async fn unlock(
     ctx: &Context,
     caller: &Caller,
@@ -152,6 +178,7 @@ pub async fn unlock(
         else {
             return Ok((None, Unlocked::Already));
         };
+        let org = head.value.address.org.clone();
         let address = Some(head.value.address);
         let Some(lock) = lock else { return Ok((address, Unlocked::Already)) };
         let Some(holder) = lock.value.holder.clone().map(Box::new) else {
@@ -165,6 +192,7 @@ pub async fn unlock(
             }
             Some(_) => return Err(Error::NotHolder(holder)),
         };
+        caller.check_may_end(&org, &holder.by, taken_as(&holder), "breaking the lock of somebody else")?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
         let key = ItemKeys::state_lock(state);

@@ -6,6 +6,7 @@ use super::{Error, RACES_MAX, label_policy, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::StateId;
 use crate::domain::names::{OrgName, ProjectName, StateAddress, StateName};
+use crate::domain::role::Role;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
@@ -57,7 +58,8 @@ pub struct WithLock {
 /// is remembered or the id is given, two in sequence where it is not.
 ///
 /// # Errors
-/// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see.
+/// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see;
+/// [`Error::NotAllowed`].
 pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Located>, Error> {
     let found = look_up(ctx, caller, place, false).await?;
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
@@ -100,18 +102,15 @@ async fn look_up(
     let address = match place {
         Place::Id(id) => {
             let found = look_at(ctx, *id, with_lock).await?;
-            let is_visible = |found: &WithLock| {
-                found.head.value.deleted.is_none() && caller.may_see(&found.head.value.address.org)
-            };
             let missing = || Error::NoState(place.to_string());
-            return found.filter(is_visible).ok_or_else(missing).map(Some);
+            let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
+            caller.check(&found.head.value.address.org, missing)?;
+            return Ok(Some(found));
         }
         Place::Name(address) => address,
     };
     // Judged before anything is read, so that how long it takes tells nothing of what exists.
-    if !caller.may_see(&address.org) {
-        return Err(Error::NoState(place.to_string()));
-    }
+    caller.check(&address.org, || Error::NoState(place.to_string()))?;
     let is_it = |found: &WithLock| {
         let head = &found.head.value;
         head.address == *address && head.deleted.is_none()
@@ -238,13 +237,14 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead) -> (Revision, Vec
 /// the organization demands: a client cannot send any, and what it writes must not be lost for that.
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find`]; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
 pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
     for _ in 0..RACES_MAX {
         if let Some(found) = find_with_lock(ctx, caller, place).await? {
             return Ok(found);
         }
         let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
+        caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
         match make(ctx, None, new_head(ctx, caller, address, Policy::default())).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
@@ -414,11 +414,14 @@ pub struct Edit {
 /// lock.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
+/// [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
 /// labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let Located { id, head } = locate(ctx, caller, place).await?;
+        if edit.address.is_some() || edit.policy.is_some() {
+            caller.check_more(&head.value.address.org, Role::Member, "another name or policy of a state")?;
+        }
         let mut next = head.value.clone();
         next.policy = edit.policy.unwrap_or(next.policy);
         if let Some(address) = &edit.address {
@@ -506,7 +509,8 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
     let missing = || Error::NoState(id.to_string());
     for _ in 0..RACES_MAX {
         let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?.ok_or_else(missing)?;
-        if head.value.erasing || !caller.may_see(&head.value.address.org) {
+        caller.check(&head.value.address.org, missing)?;
+        if head.value.erasing {
             return Err(missing());
         }
         if head.value.deleted.is_none() {

@@ -7,6 +7,7 @@ use super::store::{self, sha256_hex};
 use super::{Error, RACES_MAX, membership};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::names::{Login, TokenName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::{Token, TokenEntry, User};
@@ -100,7 +101,7 @@ pub async fn authenticate_run(
     if ended.is_some_and(|ended| ended.plus(grace) <= now) {
         return Err(shown.is_over());
     }
-    Ok((Caller { user, token }, ended))
+    Ok((Caller::new(user, token), ended))
 }
 
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
@@ -113,14 +114,28 @@ pub async fn create_token(
     name: &TokenName,
     expires_in: Option<Duration>,
 ) -> Result<String, Error> {
+    create_scoped_token(ctx, login, name, None, expires_in).await
+}
+
+/// As [`create_token`], for a token that may do at most this, or what its owner may where that is less.
+///
+/// # Errors
+/// As [`create_token`].
+pub async fn create_scoped_token(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    may: Option<Role>,
+    expires_in: Option<Duration>,
+) -> Result<String, Error> {
     let expires = expires_in.map(|duration| ctx.now().plus(duration));
-    let (secret, token) = new_token(ctx, login, name, expires);
+    let (secret, token) = new_token(ctx, login, name, may, expires);
     keep(ctx, Shown::Token(&secret), &token).await?;
     Ok(secret)
 }
 
-/// Makes a client certificate known as a token of its owner's, until its end or an earlier one, and returns its entry in their
-/// list. It is pinned: who issued it does not matter.
+/// Makes a client certificate known as a token of its owner's, until its end or an earlier one, that may do at most this,
+/// and returns its entry in their list. It is pinned: who issued it does not matter.
 ///
 /// # Errors
 /// As [`create_token`]; [`Error::Invalid`] when the certificate's time is over, or it is known already.
@@ -129,6 +144,7 @@ pub async fn create_certificate(
     login: &Login,
     name: &TokenName,
     certificate: &Certificate,
+    may: Option<Role>,
     expires_in: Option<Duration>,
 ) -> Result<TokenEntry, Error> {
     let (now, end) = (ctx.now(), certificate.not_after);
@@ -139,7 +155,7 @@ pub async fn create_certificate(
         )));
     }
     let expires = expires_in.map_or(end, |duration| now.plus(duration).min(end));
-    let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires) };
+    let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires), may };
     keep(ctx, Shown::Certificate(&certificate.der), &token).await
 }
 
@@ -236,12 +252,13 @@ pub(super) fn new_token(
     ctx: &Context,
     login: &Login,
     name: &TokenName,
+    may: Option<Role>,
     expires: Option<Timestamp>,
 ) -> (String, Token) {
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
     let secret = format!("{TOKEN_PREFIX}{}", hex::encode(random));
-    (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires })
+    (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires, may })
 }
 
 /// A token's entry in its owner's list, with what its item is found by.

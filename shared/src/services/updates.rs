@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
+use crate::domain::role::Role;
 use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put};
@@ -57,7 +58,8 @@ pub struct Started {
 /// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
 ///
 /// # Errors
-/// [`Error::NoStack`]; [`Error::TooLarge`] for more detail than is kept.
+/// [`Error::NoStack`]; [`Error::NotAllowed`] where the caller may only preview; [`Error::TooLarge`] for more detail than is
+/// kept.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -66,6 +68,7 @@ pub async fn create(
 ) -> Result<UpdateId, Error> {
     let detail = encode_detail(&new)?;
     let located = lookup::locate(ctx, caller, address).await?;
+    check_writes(caller, address, new.dry_run)?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
     let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
@@ -93,6 +96,7 @@ pub async fn start(
     }
     for _ in 0..RACES_MAX {
         let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
+        check_writes(caller, address, record.value.dry_run)?;
         let located = takeover::settle(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
@@ -151,6 +155,7 @@ pub async fn begin(
     let id = UpdateId::new(ctx.ids.uuid());
     for _ in 0..RACES_MAX {
         let located = takeover::locate_settled(ctx, caller, address).await?;
+        check_writes(caller, address, new.dry_run)?;
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -173,6 +178,14 @@ pub async fn begin(
         }
     }
     Err(Error::Contended("the stack"))
+}
+
+/// An update writes, and its preview does not: the client asks for both in the same way.
+fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Result<(), Error> {
+    if dry_run {
+        return Ok(());
+    }
+    caller.check_more(&address.org, Role::Apply, "an update that is no preview")
 }
 
 fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) -> Update {
@@ -330,7 +343,8 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 /// Cancelling what was cancelled is no error.
 ///
 /// # Errors
-/// [`Error::NotNow`] when the update is not running: there is nothing to cancel.
+/// [`Error::NotNow`] when the update is not running: there is nothing to cancel; [`Error::NotAllowed`] for one of somebody
+/// else.
 pub async fn cancel(
     ctx: &Context,
     caller: &Caller,
@@ -338,6 +352,9 @@ pub async fn cancel(
     update: &str,
 ) -> Result<(), Error> {
     let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
+    let takes = if record.value.dry_run { Role::Plan } else { Role::Apply };
+    let what = "cancelling an update of somebody else";
+    caller.check_may_end(&address.org, &record.value.requester, takes, what)?;
     end(ctx, id, record, None, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
 }
 

@@ -1,10 +1,13 @@
 //! Users, for whoever works at the store itself.
 
+use std::collections::BTreeMap;
+
 use super::directory::{self, OPERATOR};
 use super::tokens::end_tokens;
 use super::{Error, RACES_MAX, membership, passwords, store};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, check, delete, put};
 use crate::layout::records::User;
@@ -13,33 +16,29 @@ use crate::ports::Expect;
 /// Memberships that one commit makes or ends.
 const MEMBERSHIPS_MAX: usize = 40;
 
-/// Makes a user, a member of these organizations; the first of them owns the stacks that the user names without one.
+/// Makes a user, a member of these organizations with this role; the first of them owns the stacks that the user names
+/// without one.
 ///
 /// # Errors
 /// [`Error::Invalid`] when there is a user of that name; [`Error::NoOrg`].
-pub async fn create(ctx: &Context, login: &Login, names: &[OrgName]) -> Result<User, Error> {
+pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role) -> Result<User, Error> {
     check_name(login)?;
-    let mut distinct: Vec<OrgName> = Vec::new();
-    for org in names {
-        if !distinct.contains(org) {
-            distinct.push(org.clone());
-        }
-    }
-    if distinct.len() > MEMBERSHIPS_MAX {
+    let nobody = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };
+    let user = names.iter().fold(nobody, |user, org| user.as_member(org, role));
+    if user.orgs.len() > MEMBERSHIPS_MAX {
         return Err(Error::TooMany(format!("a user is made with at most {MEMBERSHIPS_MAX} organizations")));
     }
     // What is left of a user of that name whose removal did not end.
     if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_none() {
         end_tokens(ctx, login).await?;
     }
-    let user = User { login: login.clone(), created: ctx.now(), orgs: distinct };
     let mut writes = vec![
         put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
         directory::user_write(ctx, login, user.created),
     ];
     for org in &user.orgs {
         let record = membership::org(ctx, org).await?;
-        writes.push(membership::member_write(ctx, org, login));
+        writes.push(membership::member_write(ctx, org, login, role));
         writes.push(check(ItemKeys::org(org), record.unchanged()));
     }
     match store::commit(ctx, writes).await? {
@@ -111,7 +110,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             writes.push(delete(ItemKeys::listed_user(login), Expect::Any));
             writes.push(passwords::removal(login));
         } else {
-            let fewer = User { orgs: orgs.clone(), ..user.value.clone() };
+            let fewer = ended.iter().fold(user.value.clone(), User::without);
             writes.push(put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), fewer.encode()));
         }
         if store::commit(ctx, writes).await?.is_err() {

@@ -12,8 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::few;
+use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
-use crate::layout::records::{ConfigValue, Role};
+use crate::layout::records::ConfigValue;
 
 /// Bytes as standard base64 with padding, as Go writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub struct Members {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// `admin` or `member`.
+    /// `admin` or `member`: clients know no other.
     pub role: Role,
     /// Who it is.
     pub user: RequestedBy,
@@ -94,7 +95,7 @@ pub struct Member {
     pub known_to_pulumi: bool,
     /// Never: nobody is an admin by another system.
     pub virtual_admin: bool,
-    /// The role once more, as newer clients read it.
+    /// The role once more, by its own name, as newer clients read it.
     pub fga_role: NamedRole,
 }
 

@@ -59,7 +59,7 @@ impl From<DomainLockInfo> for LockInfo {
 pub struct LockedBody {
     #[serde(flatten)]
     info: LockInfo,
-    /// The login behind the token that took the lock.
+    /// The login behind the token that took the lock; empty where nobody holds it.
     principal: String,
     code: u16,
     message: String,
@@ -74,6 +74,17 @@ impl LockedBody {
             info.created = holder.since.to_rfc3339();
         }
         Self { info, principal: holder.by.login.to_string(), code, message }
+    }
+
+    /// The body for who may not take the lock, held or not. All that Terraform shows of a body is the ID, so the reason
+    /// stands there.
+    pub fn refused(why: &str, code: u16, message: String) -> Self {
+        let info = LockInfo {
+            id: format!("none, but {why}"),
+            created: "0001-01-01T00:00:00Z".to_owned(),
+            ..LockInfo::default()
+        };
+        Self { info, principal: String::new(), code, message }
     }
 }
 

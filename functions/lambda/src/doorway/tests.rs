@@ -108,7 +108,7 @@ async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
     let not_after = Timestamp::from_seconds(1_900_000_000);
     let certificate = Certificate { der: der.to_vec(), not_after };
     let (login, name) = (Login::parse("alice").unwrap(), TokenName::parse("laptop").unwrap());
-    tokens::create_certificate(&world.context, &login, &name, &certificate, None).await.unwrap();
+    tokens::create_certificate(&world.context, &login, &name, &certificate, None, None).await.unwrap();
     // There is no such state yet.
     assert_eq!(world.answer(&event(text)).await["statusCode"], 204);
 

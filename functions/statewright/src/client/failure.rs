@@ -59,6 +59,9 @@ struct Body {
     message: String,
     #[serde(rename = "ID")]
     lock: Option<String>,
+    /// Empty where nobody holds the lock, and it is refused for another reason.
+    #[serde(default)]
+    principal: String,
 }
 
 impl Failure {
@@ -71,13 +74,14 @@ impl Failure {
         request: Option<&str>,
         body: &[u8],
     ) -> Self {
-        let Ok(Body { message, lock }) = serde_json::from_slice(body) else {
+        let Ok(Body { message, lock, principal }) = serde_json::from_slice(body) else {
             return Self::Strange { server: server.clone(), found: format!("it says {status}, and not why") };
         };
         // The status in words, which says less than what follows.
         let said =
             status.canonical_reason().and_then(|reason| message.strip_prefix(reason)?.strip_prefix(": "));
         let message = said.unwrap_or(&message).to_owned();
+        let lock = lock.filter(|_| !principal.is_empty());
         let next = next_step(server, token_from, status, lock.as_deref(), request, &message);
         Self::Refused { status, message, next, pause }
     }
@@ -203,9 +207,10 @@ mod tests {
         let failure = refused(404, r#"{"code":404,"message":"Not Found: state acme/net/default not found"}"#);
         assert_eq!(failure.to_string(), "state acme/net/default not found");
         assert!(failure.next_step().unwrap().contains("state list"));
-        let failure =
-            refused(423, r#"{"ID":"l-1","message":"Locked: the state is locked: by x","code":423}"#);
+        let failure = refused(423, r#"{"ID":"l-1","principal":"x","message":"Locked: by x","code":423}"#);
         assert!(failure.next_step().unwrap().contains("unlock --id l-1"));
+        let failure = refused(423, r#"{"ID":"none, but","principal":"","message":"Locked: no","code":423}"#);
+        assert_eq!(failure.next_step(), None);
         assert!(refused(500, r#"{"code":500,"message":"x"}"#).next_step().unwrap().contains("r-1"));
         assert!(
             refused(401, r#"{"code":401,"message":"x"}"#).next_step().unwrap().contains("STATEWRIGHT_TOKEN")

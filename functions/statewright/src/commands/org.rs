@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::services::{directory, orgs};
 
 use crate::args::{self, Data};
@@ -24,24 +25,38 @@ enum Command {
         /// Its name.
         #[arg(value_parser = args::organization)]
         org: OrgName,
-        /// A user to be a member; may be repeated.
+        /// A user to be a member, with the role member; may be repeated.
         #[arg(long = "member", value_name = "LOGIN", value_parser = args::login)]
         members: Vec<Login>,
     },
     /// List the organizations.
     List,
-    /// The members of an organization. There are no roles: each may do everything with its stacks.
+    /// The members of an organization, and what they may do.
     #[command(subcommand)]
     Member(MemberCommand),
 }
 
 #[derive(Debug, Subcommand)]
 enum MemberCommand {
-    /// Make a user a member. A running server knows it within a minute.
-    Add(Membership),
+    /// Make a user a member. A running server knows it within a minute. Whoever is a member already keeps their role.
+    Add {
+        #[command(flatten)]
+        membership: Membership,
+        /// What the user may do there: outputs, plan, apply, member or admin, each of which may do what those before it may.
+        #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
+        role: Role,
+    },
+    /// Give a member another role. A running server knows it within a minute; an update that runs ends as it would have.
+    Role {
+        #[command(flatten)]
+        membership: Membership,
+        /// What the user may do there from now on: outputs, plan, apply, member or admin.
+        #[arg(value_parser = args::role)]
+        role: Role,
+    },
     /// End a membership. A running server knows it within a minute; the user and the user's tokens stay.
     Remove(Membership),
-    /// List the members.
+    /// List the members with their roles.
     List {
         /// The organization.
         #[arg(value_parser = args::organization)]
@@ -80,7 +95,22 @@ struct Line {
 #[derive(Serialize)]
 struct Members {
     organization: OrgName,
-    members: Vec<Login>,
+    members: Vec<Member>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    user: Login,
+    role: Role,
+}
+
+#[derive(Serialize)]
+struct WithRole {
+    organization: OrgName,
+    user: Login,
+    role: Role,
+    /// Whether it was not so before.
+    changed: bool,
 }
 
 #[derive(Serialize)]
@@ -115,12 +145,20 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
                 table(&["ORGANIZATION", "CREATED"], rows)
             })
         }
-        Command::Member(MemberCommand::Add(Membership { org, login })) => {
-            let changed = orgs::add_member(&ctx, &org, &login).await?;
-            out.answer(&Changed { organization: org, user: login, changed }, |membership| {
-                let Changed { organization, user, changed } = membership;
+        Command::Member(MemberCommand::Add { membership: Membership { org, login }, role }) => {
+            let orgs::Membership { role, changed } = orgs::add_member(&ctx, &org, &login, role).await?;
+            out.answer(&WithRole { organization: org, user: login, role, changed }, |membership| {
+                let WithRole { organization, user, role, changed } = membership;
                 let was = if *changed { "is" } else { "was already" };
-                format!("{user} {was} a member of {organization}")
+                format!("{user} {was} a member of {organization}, with the role {role}")
+            })
+        }
+        Command::Member(MemberCommand::Role { membership: Membership { org, login }, role }) => {
+            let orgs::Membership { role, changed } = orgs::set_role(&ctx, &org, &login, role).await?;
+            out.answer(&WithRole { organization: org, user: login, role, changed }, |membership| {
+                let WithRole { organization, user, role, changed } = membership;
+                let had = if *changed { "has" } else { "had already" };
+                format!("{user} {had} the role {role} in {organization}")
             })
         }
         Command::Member(MemberCommand::Remove(Membership { org, login })) => {
@@ -132,9 +170,11 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::Member(MemberCommand::List { org }) => {
-            let members = orgs::members(&ctx, &org).await?.into_iter().map(|(login, _)| login).collect();
+            let member = |(user, role)| Member { user, role };
+            let members = orgs::members(&ctx, &org).await?.into_iter().map(member).collect();
             out.answer(&Members { organization: org, members }, |members| {
-                table(&["USER"], members.members.iter().map(|login| vec![login.to_string()]))
+                let row = |member: &Member| vec![member.user.to_string(), member.role.to_string()];
+                table(&["USER", "ROLE"], members.members.iter().map(row))
             })
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::tokens;
@@ -38,6 +39,10 @@ enum Command {
         /// A PEM file with the client's certificate, whoever issued it. No text is made then, and the private key is not asked for.
         #[arg(long, value_name = "FILE")]
         certificate: Option<PathBuf>,
+        /// The most that whoever shows it may do, of outputs, plan, apply, member and admin, as the roles of members
+        /// [default: whatever its owner may].
+        #[arg(long, value_name = "ROLE", value_parser = args::role)]
+        may: Option<Role>,
     },
     /// List a user's tokens, without the tokens themselves, and client certificates with their fingerprints.
     List {
@@ -82,6 +87,8 @@ struct Line {
     created: Rfc3339,
     expires: Option<Rfc3339>,
     certificate: Option<String>,
+    /// The most that it may do; `None` for whatever its owner may.
+    may: Option<Role>,
 }
 
 #[derive(Serialize)]
@@ -93,13 +100,13 @@ struct Revoked {
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&token.data).await?;
     match token.command {
-        Command::Create { name, owner: Owner { user }, expires_in, certificate: None } => {
-            let token = tokens::create_token(&ctx, &user, &name, expires_in).await?;
+        Command::Create { name, owner: Owner { user }, expires_in, may, certificate: None } => {
+            let token = tokens::create_scoped_token(&ctx, &user, &name, may, expires_in).await?;
             out.answer(&Created { name, user, token: Some(token.clone()), certificate: None }, |_| token)
         }
-        Command::Create { name, owner: Owner { user }, expires_in, certificate: Some(file) } => {
+        Command::Create { name, owner: Owner { user }, expires_in, may, certificate: Some(file) } => {
             let read = certificate::read(&file)?;
-            let entry = tokens::create_certificate(&ctx, &user, &name, &read, expires_in).await?;
+            let entry = tokens::create_certificate(&ctx, &user, &name, &read, may, expires_in).await?;
             let expires = shown(entry.token.expires);
             out.answer(&Created { name, user, token: None, certificate: entry.certificate }, |created| {
                 format!(
@@ -117,14 +124,17 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                 created: Rfc3339(token.created),
                 expires: token.expires.map(Rfc3339),
                 certificate,
+                may: token.may,
             };
             out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
                 let rows = listed.tokens.iter().map(|token| {
                     let certificate = token.certificate.clone().unwrap_or_default();
                     let (created, expires) = (token.created.to_string(), shown(token.expires.map(|at| at.0)));
-                    vec![token.name.to_string(), created, expires, certificate]
+                    let may =
+                        token.may.map_or_else(|| "what its owner may".to_owned(), |may| may.to_string());
+                    vec![token.name.to_string(), created, expires, may, certificate]
                 });
-                table(&["NAME", "CREATED", "EXPIRES", "CERTIFICATE"], rows)
+                table(&["NAME", "CREATED", "EXPIRES", "MAY", "CERTIFICATE"], rows)
             })
         }
         Command::Revoke { name, owner: Owner { user } } => {

@@ -1,8 +1,11 @@
 //! `statewright user`.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
 use statewright_shared::services::{passwords, users};
 
@@ -20,8 +23,7 @@ pub(crate) struct User {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a user. There are no roles: a member may do everything with an organization's stacks. The user logs in with
-    /// an access token: `statewright token create NAME --user LOGIN`.
+    /// Make a user. The user logs in with an access token: `statewright token create NAME --user LOGIN`.
     Create {
         /// The user's name.
         #[arg(value_parser = args::login)]
@@ -30,6 +32,10 @@ enum Command {
         /// one.
         #[arg(long = "org", value_name = "NAME", value_parser = args::organization)]
         orgs: Vec<OrgName>,
+        /// What the user may do in them: outputs, plan, apply, member or admin, each of which may do what those before it
+        /// may. `statewright org member role` changes it.
+        #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
+        role: Role,
     },
     /// List the users.
     List,
@@ -61,12 +67,24 @@ struct Line {
     user: Login,
     created: Rfc3339,
     organizations: Vec<OrgName>,
+    /// The roles in those where it is another one than `member`.
+    roles: BTreeMap<OrgName, Role>,
     has_password: bool,
 }
 
 impl Line {
     fn new(user: records::User, has_password: bool) -> Self {
-        Self { user: user.login, created: Rfc3339(user.created), organizations: user.orgs, has_password }
+        let records::User { login, created, orgs, roles } = user;
+        Self { user: login, created: Rfc3339(created), organizations: orgs, roles, has_password }
+    }
+
+    /// The organizations, each with the role where that is not `member`.
+    fn memberships(&self) -> String {
+        let shown = |org: &OrgName| match self.roles.get(org) {
+            Some(role) => format!("{org} ({role})"),
+            None => org.to_string(),
+        };
+        self.organizations.iter().map(shown).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -93,8 +111,8 @@ struct Removed {
 pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&user.data).await?;
     match user.command {
-        Command::Create { login, orgs } => {
-            let made = users::create(&ctx, &login, &orgs).await?;
+        Command::Create { login, orgs, role } => {
+            let made = users::create(&ctx, &login, &orgs, role).await?;
             out.answer(&Line::new(made, false), |user| {
                 format!(
                     "{} is made; `statewright token create NAME --user {0}` makes an access token to log in with",
@@ -110,9 +128,8 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
             }
             out.answer(&Listed { users }, |listed| {
                 let rows = listed.users.iter().map(|user| {
-                    let orgs: Vec<&str> = user.organizations.iter().map(OrgName::as_str).collect();
                     let password = if user.has_password { "yes" } else { "no" }.to_owned();
-                    vec![user.user.to_string(), user.created.to_string(), password, orgs.join(", ")]
+                    vec![user.user.to_string(), user.created.to_string(), password, user.memberships()]
                 });
                 table(&["USER", "CREATED", "PASSWORD", "ORGANIZATIONS"], rows)
             })

@@ -71,6 +71,9 @@ fn operation(route: &Route) -> Value {
             "5XX": { "description": "Failed; try again.", "content": error },
         },
     });
+    if let Some(role) = route.needs {
+        operation["x-statewright-role"] = json!(role);
+    }
     if route.body_bytes_max > 0 {
         let body = json!({ "schema": body(route) });
         operation["requestBody"] = json!({ "content": { "application/json": body } });

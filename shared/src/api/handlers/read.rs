@@ -14,7 +14,7 @@ use crate::api::App;
 use crate::api::door::{Door, elsewhere};
 use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText, VersionPath};
 use crate::domain::names::Login;
-use crate::layout::records::Role;
+use crate::domain::role::Role;
 use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
 use crate::services::stacks::{self, Exported, ListFilter, ListPosition, StackView};
@@ -94,7 +94,7 @@ pub(crate) async fn default_organization(caller: Caller) -> Answer {
 pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let members = accounts::members(&app, &caller, &org).await?;
     let member = |(login, role): (Login, Role)| Member {
-        role,
+        role: role.max(Role::Member),
         user: user_named(&login),
         known_to_pulumi: true,
         virtual_admin: false,

@@ -1,0 +1,546 @@
+//! What a member may do, and what a token may do: the column of the route table, and what depends on more than a row.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::adapters::Calls;
+use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::role::Role;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record, put};
+use statewright_shared::layout::records::{Member, User};
+use statewright_shared::ports::Expect;
+use statewright_shared::services::{orgs, tokens};
+use statewright_tests::app::{Answer, ORG, TestApp, USER};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::calls::counted;
+use crate::states::text;
+use crate::table::{STATE, path};
+use crate::world::{Stack, program};
+
+/// What all refusals for a role say.
+const NEEDS: &str = "needs the role ";
+
+fn login(text: &str) -> Login {
+    Login::parse(text).unwrap()
+}
+
+fn org(text: &str) -> OrgName {
+    OrgName::parse(text).unwrap()
+}
+
+fn verb(name: &str) -> Method {
+    Method::from_bytes(name.as_bytes()).unwrap()
+}
+
+fn info(id: &str, operation: &str) -> Value {
+    json!({ "ID": id, "Operation": operation, "Who": "ci", "Created": "2026-01-02T03:04:05Z" })
+}
+
+/// The state of rows that name one, with a version.
+async fn state(app: &TestApp) {
+    let state = json!({ "id": STATE, "project": "net" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    app.post(&format!("/tfstate/{STATE}"), &text(1, &["a"])).send().await.expect(200);
+}
+
+/// One token for each role: of a user who has it, and of an admin with a token that may do no more. The users are admins
+/// elsewhere, so that nobody can be refused before it is known which organization a row is about, unless its path says so.
+async fn tokens(app: &TestApp) -> Vec<(Role, &'static str, String)> {
+    orgs::create(&app.context, &org("beta"), &[]).await.unwrap();
+    let mut tokens = Vec::new();
+    for role in Role::ALL {
+        let name = format!("m-{role}");
+        let token = app.member_with_role(role, &name, "laptop").await;
+        orgs::add_member(&app.context, &org("beta"), &login(&name), Role::Admin).await.unwrap();
+        tokens.push((role, "role", token));
+        tokens.push((role, "scope", app.scoped_token(role).await));
+    }
+    tokens
+}
+
+fn commits(calls: Calls) -> u64 {
+    calls.ledger_single_commits + calls.ledger_joint_commits + calls.blob_puts + calls.blob_deletes
+}
+
+/// Whether a row is about an organization, by its path or by what it names.
+fn is_about_an_organization(route: &Route) -> bool {
+    matches!(route.auth, Auth::Token | Auth::State | Auth::Run)
+        && (route.path.contains('{') || route.path == "/api/user/stacks")
+}
+
+#[test]
+fn each_row_that_is_about_an_organization_says_what_it_needs_and_no_other_does() {
+    for route in ROUTES {
+        assert_eq!(route.needs.is_some(), is_about_an_organization(route), "{route:?}");
+        // Whatever may change something needs more than to look at it.
+        let reads = matches!(route.method, Method::GET | Method::HEAD);
+        match route.needs {
+            Some(Role::Outputs) => assert!(reads && route.action.is_none(), "{route:?}"),
+            Some(Role::Member) => assert!(!reads && route.action.is_some(), "{route:?}"),
+            Some(Role::Admin) => panic!("{route:?} is for admins, who have nothing of their own here yet"),
+            Some(Role::Plan | Role::Apply) | None => {}
+        }
+    }
+}
+
+/// What a row can read: where its organization is not in its path, the body may be judged before it is known.
+fn body(route: &Route) -> Value {
+    match (route.path.starts_with("/tfstate/"), route.path.ends_with("/lock")) {
+        (true, true) => info("row", "OperationTypePlan"),
+        (true, false) => text(2, &["a"]),
+        (false, true) => json!({ "reason": "maintenance" }),
+        (false, false) => json!({}),
+    }
+}
+
+#[tokio::test]
+async fn each_row_refuses_exactly_whoever_has_less_than_it_says_and_writes_nothing() {
+    let (app, counter) = counted().await;
+    state(&app).await;
+    let callers = tokens(&app).await;
+    for (_, _, token) in &callers {
+        app.get("/api/user").token(token).send().await.expect(200);
+    }
+    let (mut refused, mut passed) = (0, 0);
+    for route in ROUTES {
+        let Some(needs) = route.needs else { continue };
+        let stack = Stack::new(&app).await;
+        let run = stack.begin().await;
+        let path = path(route, &stack.project, &run.id);
+        for (role, how, token) in &callers {
+            let what = format!("{route:?} as {role} by {how}");
+            counter.take();
+            let call = app.request(route.method.clone(), &path).token(token);
+            let call = if route.body_bytes_max > 0 { call.json(&body(route)) } else { call };
+            let answer = call.send().await;
+            let calls = counter.take();
+            assert!(answer.status.as_u16() < 500, "{what}: {} {}", answer.status, answer.text());
+            if *role >= needs {
+                // Its body, or what it is about, may need more, which is said in other words.
+                assert!(!answer.text().contains(&format!("this {NEEDS}")), "{what}: {}", answer.text());
+                passed += 1;
+                continue;
+            }
+            assert_eq!(commits(calls), 0, "{what}: {calls:?}");
+            if route.path.contains("{org}") || *how == "scope" {
+                assert_eq!(calls, Calls::default(), "{what}: it is known from the head alone");
+            }
+            assert_eq!(answer.status, 403, "{what}: {}", answer.text());
+            if route.method != Method::HEAD {
+                let words = answer.refused(403);
+                assert!(words.contains(&format!("{NEEDS}{needs} in {ORG}")) || *how == "scope", "{words}");
+                let way = match *how {
+                    "role" => format!("statewright org member role {ORG} m-{role} {needs}"),
+                    _ => format!("statewright token create NAME --user {USER} --may {needs}"),
+                };
+                assert!(words.contains(&way), "{what}: {words}");
+            }
+            refused += 1;
+        }
+    }
+    assert!(refused > 200 && passed > 200, "{refused} {passed}");
+}
+
+/// A refusal tells members what they lack, and strangers nothing.
+#[tokio::test]
+async fn who_is_no_member_is_told_that_there_is_nothing_whatever_their_token_may() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    let mallory = app.other_user("mallory", "evil").await;
+    let name = TokenName::parse("outputs").unwrap();
+    let scoped =
+        tokens::create_scoped_token(&app.context, &login("mallory"), &name, Some(Role::Outputs), None).await;
+    for token in [mallory, scoped.unwrap()] {
+        let words = stack.get("/export").token(&token).send().await.refused(404);
+        assert!(words.ends_with("not found"), "{words}");
+        let api = format!("/api/orgs/{ORG}/tfstates");
+        app.post(&api, &json!({ "project": "x" })).token(&token).send().await.refused(404);
+        let words = app.get(&format!("/tfstate/{ORG}/net")).token(&token).send().await.refused(403);
+        assert!(!words.contains(NEEDS), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_is_not_allowed_is_refused_before_its_body_and_nothing_of_it_is_kept() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let plan = app.scoped_token(Role::Plan).await;
+    for path in [format!("/tfstate/{STATE}?ID=run"), format!("/tfstate/{ORG}/net?ID=run")] {
+        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: statewright\r\nAuthorization: Bearer {plan}\r\nContent-Length: 1000000\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut status = [0; 12];
+        // No byte of the body was sent, and none is waited for.
+        socket.read_exact(&mut status).await.unwrap();
+        assert_eq!(&status[9..], b"403");
+    }
+    app.post(&format!("/tfstate/{STATE}?ID=run"), &text(2, &["b"])).token(&plan).send().await.refused(403);
+    let rejected = app.get(&format!("/api/tfstates/{STATE}/rejected")).send().await.expect(200);
+    assert_eq!(rejected["rejected"], json!([]));
+    assert_eq!(app.get(&format!("/tfstate/{STATE}")).send().await.expect(200), text(1, &["a"]));
+}
+
+#[tokio::test]
+async fn of_updates_a_plan_previews_an_apply_writes_and_a_member_ends_those_of_others() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let plan = app.member_with_role(Role::Plan, "pat", "ci").await;
+    let apply = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let member = app.member("mia", "laptop").await;
+
+    let refused = stack.begin_call("update", false).token(&plan).send().await.refused(403);
+    let way = format!("statewright org member role {ORG} pat apply");
+    assert!(refused.contains("an update that is no preview") && refused.contains(&way), "{refused}");
+    for kind in ["update", "refresh", "destroy"] {
+        stack.post(&format!("/{kind}"), &program(false)).token(&plan).send().await.refused(403);
+        stack.begin_call(kind, false).token(&plan).send().await.refused(403);
+    }
+    // One that somebody else created is not started either.
+    let created = stack.created().await;
+    app.post(&created.path, &json!({})).token(&plan).send().await.refused(403);
+    // A preview is, in both ways, to its end; and it is its own.
+    let preview = stack.begun(stack.begin_call("update", true).token(&plan)).await;
+    preview.event(1).await.expect(204);
+    preview.complete("succeeded").await.expect(204);
+    let answer = stack.post("/preview", &program(true)).token(&plan).send().await.expect(200);
+    let started = format!("{}/preview/{}", stack.path, answer["updateID"].as_str().unwrap());
+    app.post(&started, &json!({})).token(&plan).send().await.expect(200);
+    app.post(&format!("{started}/cancel"), &json!({})).token(&plan).send().await.expect(204);
+
+    // An update of somebody else is ended by a member.
+    let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    let cancel = format!("{}/cancel", run.path);
+    let other = app.member_with_role(Role::Apply, "abe", "ci").await;
+    for token in [&plan, &other] {
+        let refused = app.post(&cancel, &json!({})).token(token).send().await.refused(403);
+        assert!(refused.contains("of somebody else needs the role member"), "{refused}");
+    }
+    assert_eq!(run.status().await, "running");
+    app.post(&cancel, &json!({})).token(&member).send().await.expect(204);
+    // Its own by whoever began it.
+    let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
+    let cancel = format!("{}/cancel", run.path);
+    app.post(&cancel, &json!({})).token(&apply).send().await.expect(204);
+    assert_eq!(stack.resources().await, ["a"]);
+}
+
+/// What a running update is allowed was judged when it began.
+#[tokio::test]
+async fn an_update_ends_as_it_would_have_though_its_user_may_do_less_by_now() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let apply = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
+    let changed = orgs::set_role(&app.context, &org(ORG), &login("ann"), Role::Outputs).await.unwrap();
+    assert_eq!(changed, orgs::Membership { role: Role::Outputs, changed: true });
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    stack.get("/export").token(&apply).send().await.refused(403);
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    run.renew(300).await.expect(200);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(stack.resources().await, ["a"]);
+    stack.get("/outputs").token(&apply).send().await.expect(200);
+}
+
+async fn unlock(app: &TestApp, token: &str, body: Option<&Value>) -> Answer {
+    let call = app.request(verb("UNLOCK"), &format!("/tfstate/{STATE}")).token(token);
+    match body {
+        Some(body) => call.json(body),
+        None => call,
+    }
+    .send()
+    .await
+}
+
+#[tokio::test]
+async fn a_lock_is_given_back_by_who_took_it_and_broken_by_members() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let owner = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let apply = app.member_with_role(Role::Apply, "abe", "ci").await;
+    let plan = app.member_with_role(Role::Plan, "pat", "ci").await;
+    let member = app.member("mia", "laptop").await;
+    let take = async |token: &str, operation: &str| {
+        let call = app.request(verb("LOCK"), &format!("/tfstate/{STATE}")).token(token);
+        call.json(&info("run", operation)).send().await.expect(200);
+    };
+    let held = async || {
+        let lock = app.get(&format!("/api/tfstates/{STATE}/lock")).send().await.expect(200);
+        !lock.is_null()
+    };
+    let ours = info("run", "OperationTypeApply");
+    for body in [Some(&ours), None] {
+        take(&owner, "OperationTypeApply").await;
+        for token in [&apply, &plan] {
+            let refused = unlock(&app, token, body).await.refused(403);
+            assert!(
+                refused.contains("breaking the lock of somebody else needs the role member"),
+                "{refused}"
+            );
+            // And in the other way to ask for it.
+            let lock = format!("/api/tfstates/{STATE}/lock");
+            app.request(Method::DELETE, &lock).token(token).send().await.refused(403);
+        }
+        assert!(held().await);
+        // The ID of another lock is told apart from that, as to everybody.
+        unlock(&app, &plan, Some(&info("other", ""))).await.refused(409);
+        unlock(&app, &owner, body).await.expect(200);
+        assert!(!held().await);
+        unlock(&app, &owner, body).await.expect(200);
+
+        take(&owner, "OperationTypeApply").await;
+        app.take_audit();
+        unlock(&app, &member, body).await.expect(200);
+        let record = app.take_audit().pop().unwrap();
+        let forced = record["detail"].as_str().unwrap().starts_with("forced: ");
+        assert_eq!(forced, body.is_none(), "{record}");
+        assert!(record["detail"].as_str().unwrap().contains("of ann"), "{record}");
+        assert!(!held().await);
+    }
+    // One that was taken by hand is a member's.
+    let lock = format!("/api/tfstates/{STATE}/lock");
+    app.post(&lock, &json!({ "reason": "maintenance" })).token(&apply).send().await.refused(403);
+    app.post(&lock, &json!({ "reason": "maintenance" })).token(&member).send().await.expect(200);
+    unlock(&app, &apply, None).await.refused(403);
+    app.request(Method::DELETE, &lock).send().await.expect(204);
+}
+
+/// A token that leaks from where plans are made must not break what another one of the same user applies.
+#[tokio::test]
+async fn a_token_that_may_plan_breaks_no_apply_of_its_own_user() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let plan = app.scoped_token(Role::Plan).await;
+    let take = async |token: &str, operation: &str| {
+        let call = app.request(verb("LOCK"), &format!("/tfstate/{STATE}")).token(token);
+        call.json(&info("run", operation)).send().await
+    };
+    take(&app.token, "OperationTypeApply").await.expect(200);
+    for body in [Some(info("run", "")), None] {
+        unlock(&app, &plan, body.as_ref()).await.refused(403);
+    }
+    unlock(&app, &app.token, Some(&info("run", ""))).await.expect(200);
+    take(&app.token, "OperationTypePlan").await.expect(200);
+    unlock(&app, &plan, Some(&info("run", ""))).await.expect(200);
+    // A downgraded user gives back what they took with the very token.
+    let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
+    take(&ann, "OperationTypeApply").await.expect(200);
+    orgs::set_role(&app.context, &org(ORG), &login("ann"), Role::Plan).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    unlock(&app, &ann, Some(&info("run", ""))).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_lock_for_what_writes_is_refused_at_once_to_who_may_only_plan() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    for plan in [app.scoped_token(Role::Plan).await, app.member_with_role(Role::Plan, "pat", "ci").await] {
+        for method in ["LOCK", "POST", "PUT"] {
+            let path = match method {
+                "LOCK" => format!("/tfstate/{STATE}"),
+                _ => format!("/tfstate/{STATE}/lock"),
+            };
+            let take = async |operation: &str| {
+                let call = app.request(verb(method), &path).token(&plan);
+                call.json(&info("run", operation)).send().await
+            };
+            for operation in ["OperationTypePlan", "OperationTypeInvalid", "migration source state"] {
+                take(operation).await.expect(200);
+                unlock(&app, &plan, Some(&info("run", operation))).await.expect(200);
+            }
+            for operation in [
+                "OperationTypeApply",
+                "OperationTypeRefresh",
+                "state-mv",
+                "state-rm",
+                "state-push",
+                "taint",
+                "untaint",
+                "migration destination state",
+                "",
+                "something new",
+            ] {
+                let answer = take(operation).await;
+                let words = answer.refused(423);
+                assert!(words.contains("a lock for what may write needs the role apply"), "{words}");
+                // The words are where clients show their users who holds it, and nobody does.
+                let id = answer.value()["ID"].as_str().unwrap().to_owned();
+                assert!(id.starts_with("none, but ") && id.contains("statewright "), "{id}");
+                assert_eq!(answer.value()["principal"], "");
+            }
+            let lock = app.get(&format!("/api/tfstates/{STATE}/lock")).send().await.expect(200);
+            assert_eq!(lock, Value::Null);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_only_plan_makes_no_state_by_a_lock() {
+    let app = TestApp::memory().await;
+    let plan = app.scoped_token(Role::Plan).await;
+    let path = format!("/tfstate/{ORG}/new");
+    let lock = app.request(verb("LOCK"), &path).token(&plan).json(&info("run", "OperationTypePlan"));
+    let words = lock.send().await.refused(423);
+    assert!(words.contains("a state that is not there yet needs the role apply"), "{words}");
+    assert_eq!(app.get(&path).token(&plan).send().await.status, 204);
+    let listed = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
+    assert_eq!(listed["states"], json!([]));
+    let apply = app.scoped_token(Role::Apply).await;
+    let lock = app.request(verb("LOCK"), &path).token(&apply).json(&info("run", "OperationTypeApply"));
+    lock.send().await.expect(200);
+}
+
+#[tokio::test]
+async fn labels_are_for_who_applies_and_names_and_policies_for_members() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let apply = app.scoped_token(Role::Apply).await;
+    let edit = async |token: &str, body: Value| {
+        app.patch(&format!("/api/tfstates/{STATE}"), &body).token(token).send().await
+    };
+    edit(&apply, json!({ "labels": { "env": "dev" } })).await.expect(200);
+    for body in [
+        json!({ "state": "other" }),
+        json!({ "policy": { "deleteAllowed": true } }),
+        json!({ "labels": { "env": "prod" }, "state": "other" }),
+    ] {
+        let words = edit(&apply, body.clone()).await.refused(403);
+        assert!(words.contains("another name or policy of a state needs the role member"), "{words}");
+    }
+    let shown = app.get(&format!("/api/tfstates/{STATE}")).send().await.expect(200);
+    assert_eq!((&shown["labels"], &shown["state"]), (&json!({ "env": "dev" }), &json!("default")));
+    edit(&app.scoped_token(Role::Member).await, json!({ "state": "other" })).await.expect(200);
+}
+
+#[tokio::test]
+async fn outputs_are_seen_without_the_state_secret_ones_too() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let outputs = app.member_with_role(Role::Outputs, "olga", "ci").await;
+    let get = async |path: &str| app.get(path).token(&outputs).send().await;
+    for path in [format!("/tfstate/{STATE}"), format!("/tfstate/{ORG}/net"), format!("{}/export", stack.path)]
+    {
+        get(&path).await.refused(403);
+    }
+    let document = get(&format!("/tfstate/{STATE}/outputs")).await.expect(200);
+    assert_eq!(document["outputs"]["password"]["value"], "hunter2");
+    assert_eq!(document["resources"], json!([]));
+    get(&format!("/api/tfstates/{STATE}/outputs")).await.expect(200);
+    get(&format!("/api/orgs/{ORG}/outputs/tfstate/net/default")).await.expect(200);
+    let listed = get(&format!("/api/orgs/{ORG}/outputs")).await.expect(200);
+    assert_eq!(listed["sources"].as_array().unwrap().len(), 1);
+    get(&format!("{}/outputs", stack.path)).await.expect(200);
+    get(&stack.path).await.expect(200);
+    // A secret of a stack is its ciphertext there, and opening it is more.
+    let secret = json!({ "ciphertext": "AAAA" });
+    stack.post("/decrypt", &secret).token(&outputs).send().await.refused(403);
+    // Who holds a lock is none of an output.
+    get(&format!("/api/tfstates/{STATE}/lock")).await.refused(403);
+    app.request(verb("LOCK"), &format!("/tfstate/{STATE}"))
+        .token(&outputs)
+        .json(&info("run", "OperationTypePlan"))
+        .send()
+        .await
+        .refused(403);
+}
+
+/// A stack goes where its mover may take it.
+#[tokio::test]
+async fn a_transfer_needs_the_role_in_both_organizations() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let mia = app.member("mia", "laptop").await;
+    orgs::create(&app.context, &org("beta"), &[]).await.unwrap();
+    orgs::add_member(&app.context, &org("beta"), &login("mia"), Role::Apply).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    let transfer = async || stack.post("/transfer", &json!({ "toOrg": "beta" })).token(&mia).send().await;
+    let words = transfer().await.refused(403);
+    assert!(words.contains("needs the role member in beta"), "{words}");
+    orgs::set_role(&app.context, &org("beta"), &login("mia"), Role::Member).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    transfer().await.expect(200);
+    let moved = format!("/api/stacks/beta/{}/dev", stack.project);
+    app.get(&moved).token(&mia).send().await.expect(200);
+    // The former name opens the secrets of old versions for who may under both.
+    orgs::set_role(&app.context, &org("beta"), &login("mia"), Role::Outputs).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    let plain = json!({ "plaintext": "AAAA" });
+    stack.post("/encrypt", &plain).token(&mia).send().await.refused(403);
+}
+
+#[tokio::test]
+async fn a_role_is_kept_in_both_places_and_known_within_a_minute() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let bob = app.member("bob", "laptop").await;
+    stack.get("/export").token(&bob).send().await.expect(200);
+    let both = async || {
+        let listed = orgs::members(&app.context, &org(ORG)).await.unwrap();
+        let listed = listed.into_iter().find(|(member, _)| member.as_str() == "bob").map(|(_, role)| role);
+        let item = app.context.ledger.get(&ItemKeys::user(&login("bob"))).await.unwrap().unwrap();
+        (listed, User::decode(&item.value).unwrap().role_in(&org(ORG)))
+    };
+    for role in [Role::Outputs, Role::Admin, Role::Plan, Role::Member, Role::Apply] {
+        let set = async || orgs::set_role(&app.context, &org(ORG), &login("bob"), role).await.unwrap();
+        assert!(set().await.changed, "{role}");
+        assert!(!set().await.changed, "{role}");
+        assert_eq!(both().await, (Some(role), Some(role)));
+    }
+    // Adding one who is there changes nothing.
+    let added = orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Admin).await.unwrap();
+    assert_eq!(added, orgs::Membership { role: Role::Apply, changed: false });
+    orgs::remove_member(&app.context, &org(ORG), &login("bob")).await.unwrap();
+    assert_eq!(both().await, (None, None));
+    let refused = orgs::set_role(&app.context, &org(ORG), &login("bob"), Role::Plan).await.unwrap_err();
+    assert!(refused.to_string().contains("org member add acme bob --role plan"), "{refused}");
+    // What was forgotten with the membership does not come back with it.
+    orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Member).await.unwrap();
+    assert_eq!(both().await, (Some(Role::Member), Some(Role::Member)));
+    orgs::set_role(&app.context, &org(ORG), &login("bob"), Role::Outputs).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    stack.get("/export").token(&bob).send().await.refused(403);
+}
+
+/// In a store from before there were roles whoever made it is an admin in one place, and a plain member in the other.
+#[tokio::test]
+async fn members_of_an_older_store_stay_what_they_were() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let old = format!(r#"{{"login":"{USER}","created":0,"orgs":["{ORG}"]}}"#);
+    let mut bytes = vec![1];
+    bytes.extend_from_slice(&u32::try_from(old.len()).unwrap().to_be_bytes());
+    bytes.extend_from_slice(old.as_bytes());
+    let ctx = &app.context;
+    let write = put(ItemKeys::user(&login(USER)), Expect::Any, ctx.ids.revision(), bytes.into());
+    ctx.ledger.commit(vec![write]).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    stack.publish(&["a"]).await;
+    app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
+    // And can be made less in both.
+    let item = ctx.ledger.get(&ItemKeys::member(&org(ORG), &login(USER))).await.unwrap().unwrap();
+    assert_eq!(Member::decode(&item.value).unwrap().role, Role::Admin);
+    assert!(orgs::set_role(ctx, &org(ORG), &login(USER), Role::Member).await.unwrap().changed);
+    assert_eq!(orgs::members(ctx, &org(ORG)).await.unwrap(), [(login(USER), Role::Member)]);
+}
+
+#[tokio::test]
+async fn the_document_of_routes_says_which_role_each_needs() {
+    let app = TestApp::memory().await;
+    let document = app.get("/api/openapi").send().await.expect(200);
+    for route in ROUTES {
+        let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        assert_eq!(operation["x-statewright-role"], json!(route.needs), "{route:?}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Clients whose token may do less than everything: what works, and what they tell their users where it does not.
+
+use serde_json::{Value, json};
+use statewright_shared::domain::role::Role;
+use statewright_tests::app::{ORG, TestApp};
+
+use crate::support::{
+    APPLY, Client, ONE, Output, SLOW, TerraformCli, apply_slowly, client_of, go, shown, start, versions,
+};
+
+journeys! {
+    a_token_that_may_plan_plans_and_does_not_apply
+    what_only_reads_is_done_with_a_token_that_may_plan_and_what_writes_is_not
+    a_state_that_is_not_there_is_not_made_by_a_plan
+    outputs_are_read_with_a_token_that_may_see_no_more
+    a_lock_of_somebody_else_is_broken_by_a_member_alone
+}
+
+/// Another client of the state `net`, which shows this token.
+async fn with_token(app: &TestApp, client: Client, token: &str, configuration: &str) -> TerraformCli {
+    let cli = TerraformCli::new(client, token);
+    cli.backend(app, &format!("{ORG}/net"));
+    cli.write("main.tf", configuration);
+    cli.run(["init"]).await.assert_success();
+    cli
+}
+
+/// What a client says in one line: they break theirs at a width, and OpenTofu draws a bar before each.
+fn said(output: &Output) -> String {
+    output.stderr.replace(['│', '╷', '╵'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+async fn a_token_that_may_plan_plans_and_does_not_apply(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.run(APPLY).await.assert_success();
+    let more = format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n");
+    let plan = app.scoped_token(Role::Plan).await;
+    let ci = with_token(&app, client, &plan, &more).await;
+    app.take_requests();
+    let planned = ci.run(["plan", "-out", "plan.bin"]).await.assert_success();
+    assert!(planned.stdout.contains("1 to add"), "{planned}");
+    let asked = app.take_requests();
+    let lock = "/tfstate/acme/net/lock";
+    assert_eq!(asked, [format!("POST {lock}"), "GET /tfstate/acme/net".into(), format!("DELETE {lock}")]);
+
+    for arguments in [&APPLY[..], &["apply", "plan.bin"], &["destroy", "-auto-approve"]] {
+        app.take_requests();
+        let refused = ci.run(arguments).await.assert_failure();
+        let words = said(&refused);
+        for expected in [
+            "a lock for what may write needs the role apply in acme",
+            "the token \"plan\" of alice has at most plan",
+            "statewright token create NAME --user alice --may apply",
+        ] {
+            assert!(words.contains(expected), "{expected:?} is not in {refused}");
+        }
+        // At the lock, before anything is made.
+        assert_eq!(app.take_requests(), [format!("POST {lock}")]);
+        assert!(!refused.stdout.contains("Creating"), "{refused}");
+    }
+    assert_eq!(versions(&app).await.len(), 1);
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+    // The plan is applied with another token.
+    let apply = app.scoped_token(Role::Apply).await;
+    let job = ci.env("TF_HTTP_PASSWORD", apply);
+    job.run(["apply", "plan.bin"]).await.assert_success();
+    assert_eq!(versions(&app).await.len(), 2);
+}
+
+async fn what_only_reads_is_done_with_a_token_that_may_plan_and_what_writes_is_not(client: Client) {
+    let (app, cli) = start(client, &format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n")).await;
+    cli.run(APPLY).await.assert_success();
+    let plan = app.scoped_token(Role::Plan).await;
+    let ci = with_token(&app, client, &plan, &cli.read("main.tf")).await;
+    for arguments in
+        [&["plan", "-refresh-only"][..], &["plan", "-destroy"], &["output"], &["show"], &["state", "list"]]
+    {
+        ci.run(arguments).await.assert_success();
+    }
+    let console = ci.spawn_at_terminal(["console"]);
+    console.says("> ").await;
+    console.types("6 * 7\r");
+    console.says("42").await;
+    console.types("exit\r");
+    console.wait().await.assert_success();
+
+    let pulled = cli.run(["state", "pull"]).await.assert_success();
+    let serial = |serial: u64| {
+        let mut text = pulled.json();
+        text["serial"] = serial.into();
+        text.to_string()
+    };
+    ci.write("push.tfstate", &serial(50));
+    for arguments in [
+        &["refresh"][..],
+        &["taint", "terraform_data.a"],
+        &["untaint", "terraform_data.a"],
+        &["state", "mv", "terraform_data.b", "terraform_data.c"],
+        &["state", "rm", "terraform_data.b"],
+        &["state", "push", "push.tfstate"],
+        &["apply", "-auto-approve", "-refresh-only"],
+    ] {
+        let refused = ci.run(arguments).await.assert_failure();
+        assert!(said(&refused).contains("needs the role apply in acme"), "{refused}");
+    }
+    // An import says of its lock what a console does, and is refused when it saves; nothing but the state was to change.
+    let removed = cli.run(["state", "rm", "terraform_data.b"]).await.assert_success();
+    assert!(removed.stdout.contains("terraform_data.b"), "{removed}");
+    let refused = ci.run(["import", "terraform_data.b", "some-id"]).await.assert_failure();
+    assert!(refused.stderr.contains("403"), "{refused}");
+    let forced = ["apply", "-auto-approve", "-lock=false"];
+    let refused = ci.run(forced).await.assert_failure();
+    assert!(refused.stderr.contains("403"), "without a lock nobody can be told before: {refused}");
+
+    // Away from here it only reads.
+    std::fs::remove_file(ci.project_dir().join("backend.tf")).unwrap();
+    ci.run(["init", "-migrate-state", "-force-copy"]).await.assert_success();
+    assert_eq!(versions(&app).await.len(), 2);
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+    let rejected = app.get(&format!("{}/rejected", crate::support::api(&app).await)).send().await.expect(200);
+    assert_eq!(rejected["rejected"], json!([]));
+}
+
+async fn a_state_that_is_not_there_is_not_made_by_a_plan(client: Client) {
+    let app = TestApp::embedded().await;
+    let plan = app.scoped_token(Role::Plan).await;
+    let ci = with_token(&app, client, &plan, ONE).await;
+    let refused = ci.run(["plan"]).await.assert_failure();
+    assert!(said(&refused).contains("a state that is not there yet needs the role apply"), "{refused}");
+    let listed = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
+    assert_eq!(listed["states"], json!([]));
+}
+
+async fn outputs_are_read_with_a_token_that_may_see_no_more(client: Client) {
+    let producer = format!("{ONE}output \"s\" {{\n  value = \"hush\"\n  sensitive = true\n}}\n");
+    let (app, cli) = start(client, &producer).await;
+    cli.run(APPLY).await.assert_success();
+    let outputs = app.member_with_role(Role::Outputs, "olga", "ci").await;
+    let reader = |tail: &str| {
+        format!(
+            "data \"terraform_remote_state\" \"net\" {{\n  backend = \"http\"\n  config = {{\n    \
+             address = \"{}/tfstate/{ORG}/net{tail}\"\n    username = \"x\"\n    password = \"{outputs}\"\n  }}\n}}\n\
+             output \"seen\" {{\n  value = data.terraform_remote_state.net.outputs.o\n}}\n\
+             output \"secret\" {{\n  value = data.terraform_remote_state.net.outputs.s\n  sensitive = true\n}}\n",
+            app.url
+        )
+    };
+    let web = client_of(&app, client, "web", &reader("/outputs")).await;
+    web.run(APPLY).await.assert_success();
+    assert_eq!(web.run(["output", "-raw", "seen"]).await.assert_success().stdout, "naïve 🦀");
+    assert_eq!(web.run(["output", "-raw", "secret"]).await.assert_success().stdout, "hush");
+    // The state itself is refused, and is no empty one.
+    web.write("main.tf", &reader(""));
+    let refused = web.run(["plan"]).await.assert_failure();
+    assert!(refused.stderr.contains("invalid auth"), "{refused}");
+    let cli = TerraformCli::new(client, &outputs);
+    cli.backend(&app, &format!("{ORG}/net"));
+    cli.write("main.tf", ONE);
+    let refused = cli.run(["init"]).await.assert_failure();
+    assert!(refused.stderr.contains("invalid auth"), "{refused}");
+}
+
+async fn a_lock_of_somebody_else_is_broken_by_a_member_alone(client: Client) {
+    let (app, cli) = start(client, SLOW).await;
+    apply_slowly(&cli).await.kill().await;
+    go(&cli);
+    let id = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();
+    let unlock = ["force-unlock", "-force", &id];
+    for (role, login) in [(Role::Plan, "pat"), (Role::Apply, "abe")] {
+        let token = app.member_with_role(role, login, "ci").await;
+        let refused = with_token(&app, client, &token, SLOW).await.run(unlock).await.assert_failure();
+        assert!(refused.stderr.contains("403"), "{refused}");
+        assert_eq!(shown(&app).await["lock"]["ID"], id.as_str());
+    }
+    let member = app.member("mia", "laptop").await;
+    app.take_audit();
+    with_token(&app, client, &member, SLOW).await.run(unlock).await.assert_success();
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+    let details: Vec<Value> = app.take_audit().iter().map(|record| record["detail"].clone()).collect();
+    assert!(
+        details.iter().any(|detail| detail.as_str().is_some_and(|it| it.contains("of alice"))),
+        "{details:?}"
+    );
+    // Whoever took one breaks it, whatever else they may: a job that was killed is run again.
+    let apply = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let job = with_token(&app, client, &apply, &SLOW.replace("\"slow\"", "\"slower\"")).await;
+    apply_slowly(&job).await.kill().await;
+    let id = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();
+    job.run(["force-unlock", "-force", &id]).await.assert_success();
+    assert_eq!(shown(&app).await["lock"], Value::Null);
+}
