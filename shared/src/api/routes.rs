@@ -362,3 +362,25 @@ async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     let running = crate::services::health::updates_running(&app).await?;
     Ok(([(CONTENT_TYPE, TEXT)], app.metrics().text(running)).into_response())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held<S: Serves>() -> Vec<String> {
+        let rows = ROUTES.iter().zip(const { handlers::<S>() });
+        rows.filter_map(|(route, handler)| handler.map(|_| route.id())).collect()
+    }
+
+    #[test]
+    fn a_program_holds_the_handlers_of_its_groups_and_no_others() {
+        let of = |group| ROUTES.iter().filter(|row| row.group == group).map(Route::id).collect::<Vec<_>>();
+        assert_eq!(held::<Read>(), of(Group::Read));
+        assert_eq!(held::<Secrets>(), of(Group::Secrets));
+        assert_eq!(held::<Head>(), of(Group::Head));
+        assert_eq!(held::<Log>(), of(Group::Log));
+        assert_eq!(held::<Admin>(), of(Group::Admin));
+        assert_eq!(held::<Tfstate>(), of(Group::Tfstate));
+        assert_eq!(held::<Everything>(), ROUTES.iter().map(Route::id).collect::<Vec<_>>());
+    }
+}
