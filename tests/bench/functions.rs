@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::{Functions, Setting, is_of_audit, is_of_request, log_bytes};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
+use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -26,8 +28,8 @@ use crate::tour::{self, Took};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder with the programs
-    #[arg(long, value_name = "FOLDER", default_value = "target/function")]
+    /// The folder with the programs, as `cargo functions` fills it
+    #[arg(long, value_name = "FOLDER", default_value = "target/lambda")]
     folder: PathBuf,
     /// How often each thing is done
     #[arg(long, default_value_t = 5)]
@@ -45,26 +47,40 @@ const START: Duration = Duration::from_secs(30);
 
 /// Starts each program by itself; then asks each route once through them, and has the real client do an `up`.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    starts(&arguments).await?;
-    let setting =
-        Setting { between: Between::Waits, programs: Some(arguments.folder.clone()), ..Setting::default() };
+    let gathered = gather(&arguments.folder)?;
+    starts(gathered.path(), arguments.rounds).await?;
+    let programs = Some(gathered.path().to_owned());
+    let setting = Setting { between: Between::Waits, programs, ..Setting::default() };
     let functions = Functions::start_as(setting).await;
     routes(&functions, arguments.rounds).await?;
     if arguments.no_client { Ok(()) } else { ups(&functions, &arguments).await }
 }
 
+/// All programs under their own names in one folder: each is called `bootstrap` where it was built.
+fn gather(folder: &Path) -> io::Result<TempDir> {
+    let gathered = tempfile::tempdir()?;
+    for name in tools::function_names().map(|name| format!("statewright-{name}")) {
+        let built = folder.join(&name).join("bootstrap");
+        let built = fs::canonicalize(&built).map_err(|error| {
+            io::Error::other(format!(
+                "{}: {error}; build all of them with `cargo functions`",
+                built.display()
+            ))
+        })?;
+        symlink(built, gathered.path().join(name))?;
+    }
+    Ok(gathered)
+}
+
 /// What each program is before its first event.
 #[expect(clippy::print_stdout, reason = "a command's output")]
-async fn starts(arguments: &Arguments) -> io::Result<()> {
+async fn starts(programs: &Path, rounds: usize) -> io::Result<()> {
     println!("{:10} {:>8} {:>8} {:>8}", "function", "MB", "start ms", "MiB");
     for name in tools::function_names() {
-        let program = arguments.folder.join(format!("statewright-{name}"));
-        let Ok(file) = fs::metadata(&program) else {
-            println!("{name:10} is not in {}", arguments.folder.display());
-            continue;
-        };
+        let program = programs.join(format!("statewright-{name}"));
+        let file = fs::metadata(&program)?;
         let (mut took, mut resident) = (Vec::new(), Vec::new());
-        for _ in 0..arguments.rounds {
+        for _ in 0..rounds {
             let (milliseconds, mib) = start(&program).await?;
             took.push(milliseconds);
             resident.push(mib);
