@@ -1,32 +1,14 @@
-//! The command line.
+//! What several commands are told on the command line, and how its words are read.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use clap::Parser;
 use statewright_shared::domain::durations;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
-
-use crate::commands::Command;
-
-/// The place where a team keeps its infrastructure state.
-#[derive(Debug, Parser)]
-#[command(name = "statewright", version)]
-pub(crate) struct Args {
-    /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Append who did what to which stack to this file, a JSON object a line: what the server is asked, and these commands.
-    /// Opened again on SIGHUP.
-    #[arg(long, value_name = "FILE", global = true, env = "STATEWRIGHT_AUDIT_LOG")]
-    pub(crate) audit_log: Option<PathBuf>,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
@@ -148,14 +130,7 @@ pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
-    }
 
     #[test]
     fn a_stack_has_three_parts() {

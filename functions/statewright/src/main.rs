@@ -22,9 +22,8 @@ use clap::Parser;
 use statewright_shared::api::audit::AuditLog as _;
 use tokio::runtime::Builder;
 
-use crate::args::Args;
 use crate::audit::AuditFile;
-use crate::commands::EndsWith;
+use crate::commands::{Args, EndsWith};
 use crate::output::Output;
 
 /// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Args;
+use super::Args;
 use crate::output::Output;
 
 /// Print the completions of these commands for a shell, such as into its folder for completions:

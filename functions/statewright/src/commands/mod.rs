@@ -1,4 +1,4 @@
-//! The commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
+//! The command line, and the commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
 //! those of users (`state`, `tf`) ask a server through [`crate::client`].
 
 mod aws;
@@ -20,17 +20,32 @@ mod token;
 mod user;
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use statewright_shared::services::Error;
 
-use crate::args::Args;
 use crate::audit::AuditFile;
 use crate::client::Failure;
 use crate::output::Output;
 use crate::serve::{self, Serve};
+
+/// The place where a team keeps its infrastructure state.
+#[derive(Debug, Parser)]
+#[command(name = "statewright", version)]
+pub(crate) struct Args {
+    /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Append who did what to which stack to this file, a JSON object a line: what the server is asked, and these commands.
+    /// Opened again on SIGHUP.
+    #[arg(long, value_name = "FILE", global = true, env = "STATEWRIGHT_AUDIT_LOG")]
+    pub(crate) audit_log: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -187,6 +202,11 @@ mod tests {
             let options = own.filter_map(clap::Arg::get_long).filter(|long| *long != "help");
             found.push((words.to_owned(), options.map(|long| format!("--{long}")).collect()));
         }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
     }
 
     #[test]

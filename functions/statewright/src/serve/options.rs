@@ -163,8 +163,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::Args;
-    use crate::commands::Command;
+    use crate::commands::{Args, Command};
 
     #[test]
     fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
