@@ -72,7 +72,7 @@ async fn main() -> ExitCode {
         Command::States(arguments) => states::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
         Command::Bill(arguments) => bill::run(arguments).await,
-        Command::Functions(arguments) => functions::run(arguments).await,
+        Command::Functions(arguments) => Box::pin(functions::run(arguments)).await,
         Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };
