@@ -75,6 +75,21 @@ async fn an_up_over_https_speaks_http_2() {
 }
 
 #[tokio::test]
+async fn a_log_in_a_file_is_plain_text() {
+    let (parent, folder) = folder();
+    let log = parent.path().join("log");
+    let stderr = Stdio::from(File::create(&log).unwrap());
+    let server = Server::start_logging(&folder, "127.0.0.1:0", &[], &[], stderr).await;
+    PulumiCli::new().token(server.token.as_ref().unwrap()).run(["login", &server.url]).await.assert_success();
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().await.0, Some(0));
+
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains(r#" INFO access: request method="GET" route="/api/user" status=200 "#), "{text}");
+    assert!(!text.contains('\x1b'), "it has colours: {text}");
+}
+
+#[tokio::test]
 async fn an_operator_sees_who_did_what_and_how_much() {
     let (parent, folder) = folder();
     let audit = parent.path().join("audit.log");

@@ -1,5 +1,7 @@
 //! The log on stderr, and the traces.
 
+use std::io::{self, IsTerminal as _};
+
 use statewright_traces::{SEND_TIMEOUT, Traces};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -10,7 +12,9 @@ use super::options::{LogFormat, Serve};
 /// Lines go to stderr, those of the target `access` one a request; spans go to a collector, if there is one.
 pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
     let filter = args.log.clone();
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(io::stderr);
+    // Left to itself it colours lines wherever they go, unless NO_COLOR is set.
+    let lines = if io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
         LogFormat::Text => lines.with_filter(filter).boxed(),
         LogFormat::Json => lines.json().with_filter(filter).boxed(),
