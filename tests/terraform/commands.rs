@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::support::{
-    self, APPLY, Client, ONE, Output, Running, SLOW, TerraformCli, go, shown, text, versions,
+    self, APPLY, Client, ONE, Output, Running, SLOW, TerraformCli, WORKS, go, shown, text, versions,
 };
 
 journeys! {
@@ -200,7 +200,7 @@ async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
 /// Starts an apply of [`SLOW`] by `tf`, and returns when it holds the lock and works.
 async fn apply_slowly(cli: &TerraformCli) -> Running {
     let apply = cli.spawn_statewright(TF_APPLY);
-    apply.says("Provisioning with 'local-exec'").await;
+    apply.says(WORKS).await;
     apply
 }
 
@@ -242,7 +242,7 @@ async fn a_terminal_interrupts_a_run_once(client: Client) {
     let apply = cli.spawn_statewright_at_terminal(["tf", "--", "apply"]);
     apply.says("Enter a value").await;
     apply.types("yes\r");
-    apply.says("Provisioning with 'local-exec'").await;
+    apply.says(WORKS).await;
     // To all that run there, as a terminal does.
     apply.interrupt();
     apply.says("Interrupt received").await;
