@@ -1,5 +1,5 @@
-//! The command line, and the commands, a file for each noun: its arguments, its use cases, what it answers. Those of the operator work at the store;
-//! those of users (`state`, `tf`) ask a server through [`crate::client`].
+//! The command line, and the commands, a file for each noun: its arguments, its use cases, what it answers. Those of the
+//! operator work at the store; those of users (`state`, `tf`) ask a server through [`crate::client`].
 
 mod aws;
 mod backup;
