@@ -6,6 +6,7 @@
 pub mod claims;
 pub mod deployment;
 pub mod durations;
+pub mod environment;
 pub(crate) mod events;
 pub mod ids;
 pub mod integrity;

@@ -1,0 +1,269 @@
+//! Secrets in the text of a definition: `fn::secret: text` becomes `fn::secret: {ciphertext: …}` before it is stored. Nothing
+//! else of the text changes: comments, order and layout stay.
+
+use std::ops::Range;
+
+use super::Span;
+use super::definition::{Sealed, sealed};
+use super::yaml::{self, Key, Kind, Node, Style};
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// The text of the secret, or its ciphertext.
+    pub text: String,
+    /// Whether it is a ciphertext.
+    pub is_sealed: bool,
+    /// Where that stands.
+    pub span: Span,
+    /// The bytes that its argument stands in, from the end of `fn::secret` on if that is followed by its colon.
+    place: Range<usize>,
+    form: Form,
+}
+
+/// What a ciphertext is written as in the place of what was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// On a line of its own, below a key in this column, from 0.
+    Below(usize),
+    /// Behind the key and its colon.
+    Behind,
+    /// Alone: the colon is elsewhere.
+    Alone,
+}
+
+/// The secrets in a text, in their order; none in a text that cannot be read.
+pub fn secrets(text: &str) -> Vec<Secret> {
+    let mut found = Vec::new();
+    if let Ok(Some(root)) = yaml::parse(text) {
+        look(text, &root, false, &mut found);
+    }
+    found
+}
+
+fn look(text: &str, node: &Node, in_flow: bool, found: &mut Vec<Secret>) {
+    let in_flow = in_flow || node.style == Style::Flow;
+    match &node.kind {
+        Kind::Array(items) => items.iter().for_each(|item| look(text, item, in_flow, found)),
+        Kind::Object(members) => {
+            if let [(key, argument)] = members.as_slice()
+                && key.text == "fn::secret"
+            {
+                found.extend(secret(text, key, argument, in_flow));
+                return;
+            }
+            members.iter().for_each(|(_, value)| look(text, value, in_flow, found));
+        }
+        _ => {}
+    }
+}
+
+fn secret(text: &str, key: &Key, argument: &Node, in_flow: bool) -> Option<Secret> {
+    let (content, is_sealed) = match sealed(argument)? {
+        Sealed::Plaintext(content) => (content, false),
+        Sealed::Ciphertext(content) => (content, true),
+    };
+    let start = key.span.end.byte;
+    let mut end = argument.span.end.byte;
+    if argument.style == Style::Block {
+        // It ends where the next thing begins: what stands before that on its line is not of it.
+        let whole = text.get(..end)?;
+        end = whole.trim_end().len().max(start);
+    }
+    // With `? key` the colon is on a line of its own, and there may be a comment before it.
+    let is_followed = text.get(start..)?.trim_start_matches([' ', '\t']).starts_with(':');
+    let (place, form) = match (is_followed, in_flow, argument.style) {
+        (true, false, _) => (start..end, Form::Below(key.span.begin.column - 1)),
+        (true, true, _) => (start..end, Form::Behind),
+        // Its `|` is not within its span. Whoever seals looks for what was left out, and refuses it.
+        (false, _, Style::Block) => return None,
+        (false, ..) => (argument.span.begin.byte..end, Form::Alone),
+    };
+    Some(Secret { text: content.to_owned(), is_sealed, span: argument.span, place, form })
+}
+
+/// Whether a text that can be read holds a secret that is not sealed, however that is written.
+pub fn holds_plaintext(text: &str) -> bool {
+    fn within(node: &Node) -> bool {
+        match &node.kind {
+            Kind::Array(items) => items.iter().any(within),
+            Kind::Object(members) => members.iter().any(|(key, value)| {
+                key.text == "fn::secret" && matches!(sealed(value), Some(Sealed::Plaintext(_)))
+                    || within(value)
+            }),
+            _ => false,
+        }
+    }
+    matches!(yaml::parse(text), Ok(Some(root)) if within(&root))
+}
+
+/// The text with these secrets, which were found in it, replaced by ciphertexts or by plain texts.
+pub fn replace(text: &str, secrets: &[(Secret, Replacement)]) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut at = 0;
+    for (secret, with) in secrets {
+        let Some(before) = text.get(at..secret.place.start) else { continue };
+        replaced.push_str(before);
+        let (before, inner) = match (secret.form, with) {
+            (Form::Below(column), Replacement::Ciphertext(it)) => {
+                (":\n", format!("{}ciphertext: {it}", " ".repeat(column + 2)))
+            }
+            (form, with) => {
+                let inner = match with {
+                    Replacement::Ciphertext(it) => format!("{{ciphertext: {it}}}"),
+                    Replacement::Plaintext(it) => quoted(it),
+                };
+                (if form == Form::Alone { "" } else { ": " }, inner)
+            }
+        };
+        replaced.push_str(before);
+        replaced.push_str(&inner);
+        at = secret.place.end;
+    }
+    replaced.push_str(text.get(at..).unwrap_or_default());
+    replaced
+}
+
+/// What stands in the place of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replacement {
+    /// A ciphertext, in base64.
+    Ciphertext(String),
+    /// The secret itself.
+    Plaintext(String),
+}
+
+/// A text as a scalar that stands for exactly that text.
+pub fn quoted(text: &str) -> String {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
+        && matches!(yaml::parse(text), Ok(Some(Node { kind: Kind::String(_), .. })));
+    if is_plain {
+        return text.to_owned();
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            // What YAML takes for a line's end, or does not take at all.
+            '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{a0}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# a comment\nvalues:\n  password:\n    fn::secret: hunter2 # why\n  flow: {fn::secret: 'it''s'}\n  \
+                        list:\n  - fn::secret: |\n      two\n      lines\n\n  - \"fn::secret\": \"quoted\"\n  \
+                        long:\n    fn::secret: >-\n      folded\n      text\n  after: 1 # stays\n  é: {\"fn::secret\":\"x\"}\n  \
+                        odd:\n    ? fn::secret\n    : explicit\n  multi:\n    fn::secret: plain\n      over lines\n";
+
+    fn seal(text: &str) -> String {
+        let sealed: Vec<_> = secrets(text)
+            .into_iter()
+            .filter(|secret| !secret.is_sealed)
+            .map(|secret| {
+                let ciphertext = format!("sealed-{}", hex::encode(&secret.text));
+                (secret, Replacement::Ciphertext(ciphertext))
+            })
+            .collect();
+        replace(text, &sealed)
+    }
+
+    fn open(text: &str) -> String {
+        let opened: Vec<_> = secrets(text)
+            .into_iter()
+            .filter(|secret| secret.is_sealed)
+            .map(|secret| {
+                let hex = secret.text.strip_prefix("sealed-").unwrap();
+                let plain = String::from_utf8(hex::decode(hex).unwrap()).unwrap();
+                (secret, Replacement::Plaintext(plain))
+            })
+            .collect();
+        replace(text, &opened)
+    }
+
+    /// The tree without where it stands.
+    fn tree(text: &str) -> String {
+        fn show(node: &Node) -> String {
+            match &node.kind {
+                Kind::Array(items) => format!("{:?}", items.iter().map(show).collect::<Vec<_>>()),
+                Kind::Object(members) => {
+                    let shown = members.iter().map(|(key, value)| (key.text.clone(), show(value)));
+                    format!("{:?}", shown.collect::<Vec<_>>())
+                }
+                other => format!("{other:?}"),
+            }
+        }
+        yaml::parse(text).unwrap().as_ref().map(show).unwrap_or_default()
+    }
+
+    #[test]
+    fn secrets_are_sealed_and_the_rest_of_the_text_stays() {
+        let sealed = seal(TEXT);
+        assert!(!sealed.contains("hunter2") && !sealed.contains("explicit"), "{sealed}");
+        for line in [
+            "# a comment",
+            "# why",
+            "after: 1 # stays",
+            "  flow: {fn::secret: {ciphertext: sealed-69742773}}",
+        ] {
+            assert!(sealed.contains(line), "{line:?} in {sealed}");
+        }
+        assert!(
+            sealed.contains("    fn::secret:\n      ciphertext: sealed-68756e74657232 # why\n"),
+            "{sealed}"
+        );
+        assert_eq!(secrets(&sealed).len(), secrets(TEXT).len());
+        assert!(secrets(&sealed).iter().all(|secret| secret.is_sealed));
+        assert_eq!(seal(&sealed), sealed, "what is sealed stays as it is");
+        assert!(holds_plaintext(TEXT) && !holds_plaintext(&sealed));
+        let strange = "values:\n  a:\n    ? fn::secret # so: it is\n    : |\n      x\n";
+        assert!(holds_plaintext(&seal(strange)), "what cannot be sealed is not overlooked");
+    }
+
+    #[test]
+    fn what_was_sealed_opens_to_the_same_values() {
+        assert_eq!(tree(&open(&seal(TEXT))), tree(TEXT));
+    }
+
+    #[test]
+    fn any_text_is_quoted_to_itself() {
+        for text in [
+            "",
+            "x",
+            "true",
+            "12",
+            "a: b",
+            "'\"\\",
+            "two\nlines\n",
+            "é\u{85}\u{2028}\u{7f}\u{0}",
+            " x ",
+            "- a",
+            "~",
+            "a#b",
+        ] {
+            let parsed = yaml::parse(&format!("k: {}\n", quoted(text))).unwrap().unwrap();
+            let Kind::Object(members) = parsed.kind else { panic!("{text:?}") };
+            assert_eq!(members[0].1.kind, Kind::String(text.to_owned()));
+        }
+    }
+}
