@@ -30,6 +30,9 @@ pub const DEPLOYMENT_BYTES_MAX: usize = 512 << 20;
 /// the same, since a client whose upload is broken off tries it twice more.
 pub const STATE_BYTES_MAX: usize = 512 << 20;
 
+/// The text of an environment.
+pub const ENVIRONMENT_BYTES_MAX: usize = 256 << 10;
+
 /// Who takes a lock, or gives one back.
 pub const LOCK_BYTES_MAX: usize = 64 << 10;
 

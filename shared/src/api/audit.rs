@@ -48,6 +48,9 @@ pub struct Record {
     /// The Terraform state, by its id or by its address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// The environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// The update.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<String>,

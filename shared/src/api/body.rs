@@ -55,12 +55,16 @@ impl Body {
         self.sent_gzip.as_ref().unwrap_or(&self.text)
     }
 
+    /// The text, whatever it means.
+    pub(super) fn text(&self) -> Result<&str, Failure> {
+        std::str::from_utf8(&self.text)
+            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")).into())
+    }
+
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
-        let text = std::str::from_utf8(&self.text)
-            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")))?;
-        serde_json::from_str(text).map_err(|error| {
+        serde_json::from_str(self.text()?).map_err(|error| {
             Error::Invalid(format!("the request body is not what this call takes: {error}")).into()
         })
     }

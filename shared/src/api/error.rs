@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::services::Error;
+use crate::wire::environments::DefinitionError;
 use crate::wire::pulumi::ErrorBody;
 use crate::wire::tfstate::LockedBody;
 
@@ -91,6 +92,12 @@ impl IntoResponse for Failure {
                 (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
                     .into_response()
             }
+            // A client shows its user where in the definition it is.
+            Self::Refused(Error::Definition(diagnostics)) => {
+                let diagnostics = diagnostics.clone();
+                (status, Json(DefinitionError { code: status.as_u16(), message, diagnostics }))
+                    .into_response()
+            }
             _ => refusal(status, message),
         };
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -134,7 +141,7 @@ pub(crate) fn refusal(status: StatusCode, message: String) -> Response {
 
 fn describe(error: &Error) -> (StatusCode, String) {
     match error {
-        Error::InvalidName(_) | Error::Invalid(_) => (StatusCode::BAD_REQUEST, format!("Bad Request: {error}")),
+        Error::InvalidName(_) | Error::Invalid(_) | Error::Definition(_) => (StatusCode::BAD_REQUEST, format!("Bad Request: {error}")),
         // The CLI recognises exactly this text, and then says in its own words what to do.
         Error::StackHasResources => {
             (StatusCode::BAD_REQUEST, "Bad Request: Stack still contains resources.".to_owned())
@@ -146,6 +153,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::TooManyPasswords => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
         Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
+        | Error::NoStackConfig(_)
         | Error::NoProject(_)
         | Error::NoVersion { .. }
         | Error::Pruned { .. }
@@ -154,6 +162,9 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoState(_)
         | Error::NoStateVersion { .. }
         | Error::NoEdge(_)
+        | Error::NoEnvironment(_)
+        | Error::NoRevision { .. }
+        | Error::NoSession(_)
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
         Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NoFit(_) => {
@@ -161,6 +172,9 @@ fn describe(error: &Error) -> (StatusCode, String) {
         }
         Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)
         | Error::EdgeRefused(_)
+        | Error::EnvironmentExists(_)
+        | Error::EnvironmentMoved(_)
+        | Error::EnvironmentProtected(_)
         | Error::LabelPolicyMoved { .. } => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }

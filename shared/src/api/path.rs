@@ -10,7 +10,8 @@ use super::error::Failure;
 use super::trail::Trail;
 use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
-use crate::domain::names::{OrgName, ProjectName, StackAddress, StateAddress};
+use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
+use crate::services::environment_lookup::Which as WhichRevision;
 use crate::services::state_versions::Which;
 use crate::services::states::Place;
 use crate::services::{Error, lookup};
@@ -168,6 +169,71 @@ impl FromRequestParts<App> for EdgeText {
         let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
         let edge = params.iter().find(|(name, _)| *name == "edge").map(|(_, value)| value.to_owned());
         Ok(Self(edge.unwrap_or_default()))
+    }
+}
+
+/// The environment in a path.
+#[derive(Debug)]
+pub(super) struct EnvironmentPath(pub(super) EnvironmentAddress);
+
+impl FromRequestParts<App> for EnvironmentPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+        let part =
+            |name: &str| params.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value);
+        Ok(Self(EnvironmentAddress::parse(part("org"), part("project"), part("environment"))?))
+    }
+}
+
+/// The revision of an environment in a path; the current one where it names none.
+#[derive(Debug)]
+pub(super) struct RevisionPath(pub(super) WhichRevision);
+
+impl FromRequestParts<App> for RevisionPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+        let version = params.iter().find(|(name, _)| *name == "version").map(|(_, value)| value);
+        Ok(Self(version.map_or(Ok(WhichRevision::Latest), WhichRevision::parse)?))
+    }
+}
+
+/// The tag in a path, not judged yet.
+#[derive(Debug)]
+pub(super) struct TagPath(pub(super) String);
+
+impl FromRequestParts<App> for TagPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+        let tag = params.iter().find(|(name, _)| *name == "tag").map(|(_, value)| value.to_owned());
+        Ok(Self(tag.unwrap_or_default()))
+    }
+}
+
+/// What was opened, and the session that it was opened as.
+#[derive(Debug)]
+pub(super) struct SessionPath {
+    pub(super) org: OrgName,
+    /// `None` for a text.
+    pub(super) environment: Option<EnvironmentAddress>,
+    /// Not judged yet.
+    pub(super) session: String,
+}
+
+impl FromRequestParts<App> for SessionPath {
+    type Rejection = Failure;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+        let part = |name: &str| params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
+        let org = part("org").unwrap_or_default();
+        let environment = match (part("project"), part("environment")) {
+            (Some(project), Some(name)) => Some(EnvironmentAddress::parse(org, project, name)?),
+            _ => None,
+        };
+        let session = part("session").unwrap_or_default().to_owned();
+        Ok(Self { org: OrgName::parse(org)?, environment, session })
     }
 }
 

@@ -10,13 +10,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 
 use super::error::Failure;
-use super::handlers::{admin, edges, head, history, log, nothing, openapi, read, secrets, states, tfstate};
+use super::handlers::{
+    admin, edges, environments, head, history, log, nothing, openapi, read, secrets, states, tfstate,
+};
 use super::unsupported::unsupported;
 use super::{App, auth, spelling, watch};
 use crate::domain::role::Role;
 use crate::limits::{
-    BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, LOCK_BYTES_MAX,
-    SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
+    BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, ENVIRONMENT_BYTES_MAX,
+    LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
 };
 
 /// The credentials that a route demands.
@@ -50,11 +52,14 @@ pub enum Group {
     Admin,
     /// Terraform states.
     Tfstate,
+    /// Environments.
+    Environments,
 }
 
 impl Group {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate];
+    pub const ALL: [Self; 7] =
+        [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate, Self::Environments];
 
     /// The group that answers what is in no row of the table and below no [`root`](Self::root).
     pub const DEFAULT: Self = Self::Read;
@@ -64,7 +69,7 @@ impl Group {
     pub fn root(self) -> Option<&'static str> {
         match self {
             Self::Tfstate => Some(spelling::ROOT),
-            Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin => None,
+            Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin | Self::Environments => None,
         }
     }
 
@@ -83,6 +88,7 @@ impl Group {
             Self::Log => "log",
             Self::Admin => "admin",
             Self::Tfstate => "tfstate",
+            Self::Environments => "environments",
         }
     }
 }
@@ -117,6 +123,8 @@ serves! {
     Admin: &[Group::Admin];
     /// [`Group::Tfstate`].
     Tfstate: &[Group::Tfstate];
+    /// [`Group::Environments`].
+    Environments: &[Group::Environments];
 }
 
 /// One route.
@@ -230,6 +238,9 @@ routes![
     POST "/api/stacks/{org}/{project}" Token Apply DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
     GET "/api/stacks/{org}/{project}/{stack}" Token Outputs 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token Member 0, Head head::delete_stack, "stack.delete";
+    GET "/api/stacks/{org}/{project}/{stack}/config" Token Plan 0, Read read::config;
+    PUT "/api/stacks/{org}/{project}/{stack}/config" Token Apply SMALL_BYTES_MAX, Head head::set_config, "stack.config";
+    DELETE "/api/stacks/{org}/{project}/{stack}/config" Token Apply 0, Head head::remove_config, "stack.config";
     GET "/api/stacks/{org}/{project}/{stack}/metadata" Token Outputs 0, Read read::metadata;
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
     POST "/api/stacks/{org}/{project}/{stack}/rename" Token Member SMALL_BYTES_MAX, Head head::rename, "stack.rename";
@@ -271,6 +282,40 @@ routes![
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken Nothing BATCH_BYTES_MAX, Log log::event;
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken Nothing BATCH_BYTES_MAX, Log log::events;
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token Plan 0, Read read::events;
+    GET "/api/esc/environments" Token Outputs 0, Environments environments::list_all;
+    GET "/api/esc/environments/{org}" Token Outputs 0, Environments environments::list;
+    POST "/api/esc/environments/{org}" Token Apply SMALL_BYTES_MAX, Environments environments::create, "environment.create";
+    GET "/api/esc/environments/{org}/restore" Token Plan 0, Environments environments::removed;
+    PUT "/api/esc/environments/{org}/restore" Token Member SMALL_BYTES_MAX, Environments environments::restore, "environment.restore";
+    POST "/api/esc/environments/{org}/yaml/check" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::check;
+    POST "/api/esc/environments/{org}/yaml/open" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::open_text, "environment.open";
+    GET "/api/esc/environments/{org}/yaml/open/{session}" Token Plan 0, Environments environments::look;
+    GET "/api/esc/environments/{org}/{project}/{environment}" Token Plan 0, Environments environments::get;
+    PATCH "/api/esc/environments/{org}/{project}/{environment}" Token Apply ENVIRONMENT_BYTES_MAX, Environments environments::update, "environment.edit";
+    DELETE "/api/esc/environments/{org}/{project}/{environment}" Token Member 0, Environments environments::remove, "environment.delete";
+    GET "/api/esc/environments/{org}/{project}/{environment}/decrypt" Token Plan 0, Environments environments::decrypt, "environment.decrypt";
+    POST "/api/esc/environments/{org}/{project}/{environment}/open" Token Plan 0, Environments environments::open, "environment.open";
+    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" Token Plan 0, Environments environments::look;
+    POST "/api/esc/environments/{org}/{project}/{environment}/clone" Token Apply SMALL_BYTES_MAX, Environments environments::clone, "environment.clone";
+    GET "/api/esc/environments/{org}/{project}/{environment}/settings" Token Plan 0, Environments environments::settings;
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/settings" Token Member SMALL_BYTES_MAX, Environments environments::set_settings, "environment.protect";
+    POST "/api/esc/environments/{org}/{project}/{environment}/encrypt-secrets" Token Plan SECRETS_BYTES_MAX, Environments environments::encrypt_secrets;
+    POST "/api/esc/environments/{org}/{project}/{environment}/decrypt-secrets" Token Plan SECRETS_BYTES_MAX, Environments environments::decrypt_secrets, "environment.decrypt";
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions" Token Plan 0, Environments environments::revisions;
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" Token Plan 0, Environments environments::revision_tags;
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/tags" Token Apply SMALL_BYTES_MAX, Environments environments::add_revision_tag, "environment.tag";
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Plan 0, Environments environments::get_revision_tag;
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Apply SMALL_BYTES_MAX, Environments environments::move_revision_tag, "environment.tag";
+    DELETE "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Apply 0, Environments environments::remove_revision_tag, "environment.tag";
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}" Token Plan 0, Environments environments::get;
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt" Token Plan 0, Environments environments::decrypt, "environment.decrypt";
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/open" Token Plan 0, Environments environments::open, "environment.open";
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/retract" Token Member SMALL_BYTES_MAX, Environments environments::retract, "environment.retract";
+    GET "/api/esc/environments/{org}/{project}/{environment}/tags" Token Plan 0, Environments environments::list_tags;
+    POST "/api/esc/environments/{org}/{project}/{environment}/tags" Token Apply SMALL_BYTES_MAX, Environments environments::add_tag, "environment.tag";
+    GET "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Plan 0, Environments environments::get_tag;
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Apply SMALL_BYTES_MAX, Environments environments::edit_tag, "environment.tag";
+    DELETE "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Apply 0, Environments environments::remove_tag, "environment.tag";
     GET "/api/openapi" Nobody Nothing 0, Read openapi::document;
     GET "/api/openapi/pulumi-spec.json" Nobody Nothing 0, Read openapi::document;
     GET "/tfstate/{guid}" Run Plan 0, Tfstate tfstate::get;
@@ -381,6 +426,7 @@ mod tests {
         assert_eq!(held::<Log>(), of(Group::Log));
         assert_eq!(held::<Admin>(), of(Group::Admin));
         assert_eq!(held::<Tfstate>(), of(Group::Tfstate));
+        assert_eq!(held::<Environments>(), of(Group::Environments));
         assert_eq!(held::<Everything>(), ROUTES.iter().map(Route::id).collect::<Vec<_>>());
     }
 }

@@ -10,7 +10,10 @@ use super::App;
 use super::error::Failure;
 use super::routes::Route;
 use crate::domain::ids::UpdateId;
-use crate::domain::names::{Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, TokenName};
+use crate::domain::names::{
+    EnvironmentAddress, EnvironmentName, Login, OrgName, ProjectName, StackAddress, StackName, StateAddress,
+    TokenName,
+};
 use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::states::Place;
@@ -27,6 +30,8 @@ pub(super) struct Story {
     pub(super) update: Option<UpdateId>,
     /// A Terraform state, by its id or by its address.
     pub(super) state: Option<Place>,
+    /// An environment, within its organization and project.
+    pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
 }
 
@@ -53,6 +58,7 @@ impl Trail {
                 "project" => story.project = ProjectName::parse(value).ok(),
                 "stack" => story.stack = StackName::parse(value).ok(),
                 "update" => story.update = UpdateId::parse(value),
+                "environment" => story.environment = EnvironmentName::parse(value).ok(),
                 _ => {}
             }
         }
@@ -73,6 +79,13 @@ impl Trail {
         let StackAddress { org, project, stack } = address.clone();
         let mut story = self.story();
         (story.org, story.project, story.stack) = (Some(org), Some(project), Some(stack));
+    }
+
+    /// The environment, where the path alone does not name it.
+    pub(crate) fn environment(&self, address: &EnvironmentAddress) {
+        let EnvironmentAddress { org, project, name } = address.clone();
+        let mut story = self.story();
+        (story.org, story.project, story.environment) = (Some(org), Some(project), Some(name));
     }
 
     /// The update, where the path does not name it.

@@ -16,12 +16,26 @@ pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
     Error::NotSupported(what).into()
 }
 
+/// The same of what lies below `/api/esc/`: `environments/{org}/{project}/{environment}/…`.
+fn feature_of_environments<'a>(mut parts: impl Iterator<Item = &'a str>) -> &'static str {
+    match parts.nth(4).unwrap_or_default() {
+        "rotate" => "rotating secrets of environments",
+        "schedules" => "scheduling",
+        "hooks" => "sending webhooks",
+        "referrers" => "finding who uses an environment",
+        "drafts" => "drafts of environments",
+        "open" => "asking for access to an environment",
+        _ => "this part of Pulumi ESC",
+    }
+}
+
 /// What the CLI's user knows a path as that this server does not have.
 fn feature(path: &str) -> Option<&'static str> {
     let mut parts = path.strip_prefix("/api/")?.split('/');
     // Behind what is named by people, who may name it as they like.
     let names = match parts.next()? {
-        "esc" | "change-requests" => return Some("Pulumi ESC (environments)"),
+        "esc" => return Some(feature_of_environments(parts)),
+        "change-requests" => return Some("change requests"),
         "ai" | "agents" => return Some("Pulumi AI"),
         "registry" => return Some("publishing to a registry"),
         "oauth" => return Some("the exchange of tokens"),

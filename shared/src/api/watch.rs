@@ -120,16 +120,20 @@ impl Watched {
         };
         let update = story.update.as_ref().map(tracing::field::display);
         let state = story.state.as_ref().map(tracing::field::display);
+        let environment = match (&story.org, &story.project, &story.environment) {
+            (Some(org), Some(project), Some(name)) => Some(format!("{org}/{project}/{name}")),
+            _ => None,
+        };
         let from = self.peer.map(|Peer(address)| tracing::field::display(address));
         if answered.status.is_some_and(|status| status.is_server_error()) {
             let note = answered.note.as_ref().map(|OperatorNote(note)| note.as_str());
             tracing::error!(
-                target: "access", method, route, status, duration_ms, user, stack, state, update, request_bytes, answer_bytes,
+                target: "access", method, route, status, duration_ms, user, stack, state, environment, update, request_bytes, answer_bytes,
                 http, from, request_id, note, "request failed"
             );
         } else {
             tracing::info!(
-                target: "access", method, route, status, duration_ms, user, stack, state, update, request_bytes, answer_bytes,
+                target: "access", method, route, status, duration_ms, user, stack, state, environment, update, request_bytes, answer_bytes,
                 http, from, request_id, "request"
             );
         }
@@ -158,6 +162,7 @@ impl Watched {
             project: story.project.map(Into::into),
             stack: story.stack.map(Into::into),
             state: story.state.map(|state| state.to_string()),
+            environment: story.environment.map(Into::into),
             update: story.update.map(|update| update.to_string()),
             detail: story.detail,
             from: self.peer.map(|Peer(address)| address.to_string()),

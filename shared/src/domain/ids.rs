@@ -3,7 +3,10 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
+
+use super::names::OrgName;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -46,6 +49,14 @@ id!(
     StateId
 );
 id!(
+    /// An environment for the whole of its life: a new one of an old name has another.
+    EnvironmentId
+);
+id!(
+    /// An environment that was opened, for as long as it is.
+    SessionId
+);
+id!(
     /// An edge between two states. It is made of what the edge connects.
     EdgeId
 );
@@ -57,6 +68,17 @@ impl StateId {
     }
 }
 
+impl EnvironmentId {
+    /// What stands in the place of an environment for texts of an organization that are none: made of its name, so that it is
+    /// always the same.
+    pub fn anonymous(org: &OrgName) -> Self {
+        let hash = Sha256::digest(format!("anonymous environments of {org}"));
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(hash).for_each(|(byte, hashed)| *byte = hashed);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
 /// Whose data keys they are. What a client chooses for a state can so never be the id of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyOwner {
@@ -64,6 +86,8 @@ pub enum KeyOwner {
     Stack(StackId),
     /// A state: all of its texts.
     State(StateId),
+    /// An environment: its secrets.
+    Environment(EnvironmentId),
 }
 
 impl KeyOwner {
@@ -72,6 +96,7 @@ impl KeyOwner {
         match self {
             Self::Stack(_) => "stack",
             Self::State(_) => "state",
+            Self::Environment(_) => "environment",
         }
     }
 
@@ -80,6 +105,7 @@ impl KeyOwner {
         match self {
             Self::Stack(id) => id.to_string(),
             Self::State(id) => id.to_string(),
+            Self::Environment(id) => id.to_string(),
         }
     }
 }
@@ -93,6 +119,12 @@ impl fmt::Display for KeyOwner {
 impl From<StackId> for KeyOwner {
     fn from(id: StackId) -> Self {
         Self::Stack(id)
+    }
+}
+
+impl From<EnvironmentId> for KeyOwner {
+    fn from(id: EnvironmentId) -> Self {
+        Self::Environment(id)
     }
 }
 

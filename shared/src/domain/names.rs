@@ -157,6 +157,78 @@ name!(
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 );
 
+name!(
+    /// An environment within its project: the third part of its address.
+    EnvironmentName,
+    "environment name",
+    "use 1 to 100 letters, digits, hyphens, underscores and periods",
+    is_path_name
+);
+
+name!(
+    /// The name of a tag of an environment, or of one of its revisions. The current revision alone is `latest`, and no tag
+    /// looks like a number.
+    EnvironmentTagName,
+    "tag name",
+    "use a letter, and then letters, digits, hyphens, underscores, periods and colons, 128 at most, but not `latest` alone",
+    |text| (1..=128).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b':'))
+        && text != LATEST
+);
+
+/// What the current revision of an environment is called.
+pub const LATEST: &str = "latest";
+
+/// The full address of an environment: `organization/project/environment`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EnvironmentAddress {
+    /// The owner.
+    pub org: OrgName,
+    /// The project.
+    pub project: ProjectName,
+    /// The environment.
+    pub name: EnvironmentName,
+}
+
+/// The project of environments that are named without one.
+pub const DEFAULT_ENVIRONMENT_PROJECT: &str = "default";
+
+impl EnvironmentAddress {
+    /// Parses the parts.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for the first part that breaks its rule.
+    pub fn parse(org: &str, project: &str, name: &str) -> Result<Self, InvalidName> {
+        let address = Self {
+            org: OrgName::parse(org)?,
+            project: ProjectName::parse(project)?,
+            name: EnvironmentName::parse(name)?,
+        };
+        // `/api/esc/environments/{org}/yaml/open` opens a text.
+        if project == "yaml" {
+            let rule = "use another name than `yaml`, which stands in the place of a project in paths";
+            return Err(InvalidName {
+                what: "project name of an environment",
+                found: project.to_owned(),
+                rule,
+            });
+        }
+        Ok(address)
+    }
+
+    /// As other environments of the organization name it: `project/environment`.
+    pub fn within_org(&self) -> String {
+        format!("{}/{}", self.project, self.name)
+    }
+}
+
+impl fmt::Display for EnvironmentAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.org, self.project, self.name)
+    }
+}
+
 /// The words that stand behind a state in a path.
 fn is_word_of_states(text: &str) -> bool {
     matches!(text, "lock" | "unlock" | "outputs")

@@ -24,6 +24,33 @@ pub fn holds_secret(text: &str) -> bool {
         && serde_json::from_str::<Value>(text).map_or(true, |value| any_secret(&value))
 }
 
+/// The ciphertexts of all sealed secrets in a value, in the order in which [`replace`] takes what they open to.
+pub fn ciphertexts(value: &Value) -> Vec<&str> {
+    fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(members) if is_secret(members) => {
+                found.push(members.get("ciphertext").and_then(Value::as_str).unwrap_or_default());
+            }
+            Value::Object(members) => members.values().for_each(|value| collect(value, found)),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(value, &mut found);
+    found
+}
+
+/// Puts values in the place of all sealed secrets in a value.
+pub fn replace(value: &mut Value, opened: &mut impl Iterator<Item = Value>) {
+    match value {
+        Value::Object(members) if is_secret(members) => *value = opened.next().unwrap_or_default(),
+        Value::Object(members) => members.values_mut().for_each(|value| replace(value, opened)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, opened)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 fn is_secret(members: &serde_json::Map<String, Value>) -> bool {
     members.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET)
 }

@@ -10,15 +10,20 @@ use uuid::Uuid;
 
 use super::record::Record;
 use super::records::{
-    Alias, ConfigValue, Detail, DirectoryEntry, Due, EventBatch, FormerName, Head, KeptState, LockOf, Member,
-    Name, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed, RemovedState,
-    Signer, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
-    StateSource, StateVersion, StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User,
-    VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
+    Alias, ConfigValue, Detail, DirectoryEntry, Due, EnvironmentHead, EnvironmentRevision,
+    EnvironmentSession, EnvironmentTag, EventBatch, FormerName, Head, KeptState, LockOf, Member, Name,
+    OpenedRevision, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed,
+    RemovedEnvironment, RemovedState, Retracted, RevisionTag, Signer, Snapshot, StackConfig, StateEdge,
+    StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas, StateSource, StateVersion,
+    StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord,
+    Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
-use crate::domain::ids::{StackId, StateId, UpdateId};
-use crate::domain::names::{InputName, Login, OrgName, OutputName, StackAddress, StateAddress, TokenName};
+use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
+use crate::domain::names::{
+    EnvironmentAddress, EnvironmentTagName, InputName, Login, OrgName, OutputName, StackAddress,
+    StateAddress, TokenName,
+};
 use crate::domain::role::Role;
 use crate::domain::tfstate::{
     Changes, Ends, LabelKey, LabelNumber, LabelPolicy, LabelValue, Labels, LockInfo, Mark, Output, Policy,
@@ -143,6 +148,7 @@ fn head() -> Head {
         running: Some(update_id(3)),
         last: Some(update_id(2)),
         deleted: None,
+        config: None,
     }
 }
 
@@ -395,9 +401,69 @@ fn read_states(read: &mut Read) {
     read.is("due-rejected-state.v3", &Due::RejectedState { state: id, id: "cd".repeat(16) }, b"");
 }
 
+fn read_environments(read: &mut Read) {
+    let id = EnvironmentId::parse("00000000-0000-4000-8000-000000000005").unwrap();
+    let address = EnvironmentAddress::parse("acme", "web", "prod").unwrap();
+    let tag = |name: &str| EnvironmentTagName::parse(name).unwrap();
+    let new = EnvironmentHead {
+        id,
+        created: CREATED,
+        created_by: login("alice"),
+        revision: 1,
+        modified: CREATED,
+        tags: BTreeMap::new(),
+        revision_tags: BTreeMap::new(),
+        is_protected: false,
+    };
+    read.is("environment-new.v1", &new, b"");
+    let team =
+        EnvironmentTag { value: "infra".to_owned(), created: CREATED, modified: LATER, by: login("bob") };
+    let stable = RevisionTag { revision: 2, created: CREATED, modified: LATER, by: login("bob") };
+    let head = EnvironmentHead {
+        revision: 3,
+        modified: LATER,
+        tags: BTreeMap::from([(tag("team"), team)]),
+        revision_tags: BTreeMap::from([(tag("stable"), stable)]),
+        is_protected: true,
+        ..new
+    };
+    read.is("environment.v1", &head, b"");
+    let revision = EnvironmentRevision { created: CREATED, by: requester(), retracted: None };
+    read.is("environment-revision.v1", &revision, b"values: {}\n");
+    let retracted =
+        Retracted { replacement: 3, at: LATER, by: login("bob"), reason: "a wrong region".to_owned() };
+    let revision = EnvironmentRevision { retracted: Some(retracted), ..revision };
+    read.is("environment-revision-retracted.v1", &revision, b"values: {}\n");
+    read.is("removed-environment.v1", &RemovedEnvironment { at: LATER, by: login("alice"), head }, b"");
+    let opened = |name: &str| OpenedRevision { name: name.to_owned(), id, revision: 3 };
+    let session = EnvironmentSession {
+        org: OrgName::parse("acme").unwrap(),
+        opened: Some("web/prod".to_owned()),
+        revisions: BTreeMap::from([(String::new(), opened("web/prod"))]),
+        by: login("alice"),
+        until: LATER,
+    };
+    read.is("opened-environment.v1", &session, b"");
+    let text = EnvironmentSession {
+        opened: None,
+        revisions: BTreeMap::from([("web/prod@stable".to_owned(), opened("web/prod@stable"))]),
+        ..session
+    };
+    read.is("opened-text.v1", &text, b"\x01sealed");
+    read.is("due-environment.v4", &Due::Environment { id, address }, b"");
+    let config = StackConfig {
+        environment: "web/prod".to_owned(),
+        secrets_provider: "awskms://alias/key".to_owned(),
+        encrypted_key: "AQID".to_owned(),
+        encryption_salt: String::new(),
+    };
+    read.is("head-configured.v2", &Head { config: Some(config), ..self::head() }, b"");
+}
+
 fn read_all() -> Read {
     let mut read = Read::default();
     read_states(&mut read);
+    read_environments(&mut read);
     let orgs = ["acme", "beta"].map(|org| OrgName::parse(org).unwrap()).to_vec();
     read.is("org.v1", &Org { created: CREATED }, b"");
     read.is("member.v1", &Member { role: Role::Admin }, b"");

@@ -2,9 +2,10 @@
 
 use uuid::Uuid;
 
-use crate::domain::ids::{EdgeId, KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::ids::{EdgeId, EnvironmentId, KeyOwner, SessionId, StackId, StateId, UpdateId};
 use crate::domain::names::{
-    Login, OrgName, ProjectName, StackAddress, StackName, StateAddress, StateName, TokenName,
+    EnvironmentAddress, EnvironmentName, Login, OrgName, ProjectName, StackAddress, StackName, StateAddress,
+    StateName, TokenName,
 };
 use crate::layout::records::Due;
 use crate::ports::{BlobKey, ItemKey, Timestamp};
@@ -160,8 +161,11 @@ impl ItemKeys {
     /// Whose data keys lie in this partition.
     pub fn parse_data_key_partition(partition: &str) -> Option<KeyOwner> {
         let id = partition.strip_prefix("KEY#")?;
-        match id.strip_prefix(STATE_KEY) {
-            Some(id) => StateId::parse(id).map(KeyOwner::State),
+        if let Some(id) = id.strip_prefix(STATE_KEY) {
+            return StateId::parse(id).map(KeyOwner::State);
+        }
+        match id.strip_prefix(ENVIRONMENT_KEY) {
+            Some(id) => EnvironmentId::parse(id).map(KeyOwner::Environment),
             None => StackId::parse(id).map(KeyOwner::Stack),
         }
     }
@@ -235,6 +239,60 @@ impl ItemKeys {
         let (name, _) = sort.strip_prefix("TFREMOVED#")?.split_once('#')?;
         let (project, state) = name.split_once('/')?;
         Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// An environment's head.
+    pub fn environment(address: &EnvironmentAddress) -> ItemKey {
+        ItemKey::new(format!("ORG#{}", address.org), format!("ENV#{}/{}", address.project, address.name))
+    }
+
+    /// The partition and the sort prefix of the heads of an organization's environments.
+    pub fn environments(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "ENV#".to_owned())
+    }
+
+    /// The project and the environment in a head's sort key.
+    pub fn parse_environment_sort(sort: &str) -> Option<(ProjectName, EnvironmentName)> {
+        let (project, name) = sort.strip_prefix("ENV#")?.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, EnvironmentName::parse(name).ok()?))
+    }
+
+    /// An environment that was removed under this name.
+    pub fn removed_environment(address: &EnvironmentAddress, environment: EnvironmentId) -> ItemKey {
+        let (partition, prefix) = Self::removed_environments(address);
+        ItemKey::new(partition, format!("{prefix}{environment}"))
+    }
+
+    /// The partition and the sort prefix of the removed environments of one name.
+    pub fn removed_environments(address: &EnvironmentAddress) -> (String, String) {
+        (format!("ORG#{}", address.org), format!("ENVREMOVED#{}/{}#", address.project, address.name))
+    }
+
+    /// The partition and the sort prefix of an organization's removed environments.
+    pub fn all_removed_environments(org: &OrgName) -> (String, String) {
+        (format!("ORG#{org}"), "ENVREMOVED#".to_owned())
+    }
+
+    /// The project and the environment in a removed environment's sort key.
+    pub fn parse_removed_environment_sort(sort: &str) -> Option<(ProjectName, EnvironmentName)> {
+        let (name, _) = sort.strip_prefix("ENVREMOVED#")?.split_once('#')?;
+        let (project, name) = name.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, EnvironmentName::parse(name).ok()?))
+    }
+
+    /// A revision of an environment.
+    pub fn environment_revision(environment: EnvironmentId, revision: u64) -> ItemKey {
+        ItemKey::new(format!("ENV#{environment}"), format!("V#{revision:020}"))
+    }
+
+    /// The partition and the sort prefix of an environment's revisions; their numbers are read as those of stacks' versions are.
+    pub fn environment_revisions(environment: EnvironmentId) -> (String, String) {
+        (format!("ENV#{environment}"), "V#".to_owned())
+    }
+
+    /// An environment that was opened.
+    pub fn environment_session(session: SessionId) -> ItemKey {
+        ItemKey::new(format!("OPENED#{session}"), META)
     }
 
     /// What an organization demands of the labels of its states.
@@ -328,6 +386,7 @@ impl ItemKeys {
             Due::StateVersions(state) => format!("tf-versions-{state}"),
             Due::State(state) => format!("tf-{state}"),
             Due::RejectedState { state, id } => format!("tf-rejected-{state}-{id}"),
+            Due::Environment { id, .. } => format!("env-{id}"),
         };
         let shard = what.bytes().last().unwrap_or(0) % DUE_SHARDS;
         ItemKey::new(Self::due_partition(shard), format!("{:020}#{what}", at.0.max(0)))
@@ -423,10 +482,14 @@ impl ItemKeys {
 /// Stands before the ids of states among the partitions of data keys.
 const STATE_KEY: &str = "tf.";
 
+/// Stands before the ids of environments there.
+const ENVIRONMENT_KEY: &str = "env.";
+
 fn data_key_partition(owner: KeyOwner) -> String {
     match owner {
         KeyOwner::Stack(id) => format!("KEY#{id}"),
         KeyOwner::State(id) => format!("KEY#{STATE_KEY}{id}"),
+        KeyOwner::Environment(id) => format!("KEY#{ENVIRONMENT_KEY}{id}"),
     }
 }
 
@@ -474,12 +537,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_and_a_stack_of_one_id_have_keys_of_their_own() {
+    fn a_state_a_stack_and_an_environment_of_one_id_have_keys_of_their_own() {
         let id = Uuid::from_u128(1);
-        let owners = [KeyOwner::Stack(StackId::new(id)), KeyOwner::State(StateId::new(id))];
-        let [stack, state] = owners.map(|owner| ItemKeys::data_keys(owner).0);
-        assert_ne!(stack, state);
-        for (owner, partition) in owners.into_iter().zip([stack, state]) {
+        let owners = [
+            KeyOwner::Stack(StackId::new(id)),
+            KeyOwner::State(StateId::new(id)),
+            KeyOwner::Environment(EnvironmentId::new(id)),
+        ];
+        let [stack, state, environment] = owners.map(|owner| ItemKeys::data_keys(owner).0);
+        assert!(stack != state && state != environment && environment != stack);
+        for (owner, partition) in owners.into_iter().zip([stack, state, environment]) {
             assert_eq!(ItemKeys::parse_data_key_partition(&partition), Some(owner));
         }
     }

@@ -47,7 +47,8 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
             | Due::Stack(_)
             | Due::StateVersions(_)
             | Due::State(_)
-            | Due::RejectedState { .. } => Ok(Vec::new()),
+            | Due::RejectedState { .. }
+            | Due::Environment { .. } => Ok(Vec::new()),
         },
         _ => Ok(Vec::new()),
     }

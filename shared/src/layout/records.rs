@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::record::Record;
-use crate::domain::ids::{StackId, StateId, UpdateId};
-use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TokenName};
+use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
+use crate::domain::names::{
+    EnvironmentAddress, EnvironmentTagName, Login, OrgName, StackAddress, StateAddress, TokenName,
+};
 use crate::domain::role::Role;
 use crate::domain::tfstate::{Changes, Ends, LabelPolicy, Labels, LockInfo, Output, Policy, Refused};
 use crate::domain::update::{Outcome, Requester, Update, UpdateKind};
@@ -235,10 +237,164 @@ pub struct Head {
     pub last: Option<UpdateId>,
     /// When it was deleted. Its name is free from then on.
     pub deleted: Option<Timestamp>,
+    /// Where its configuration lies, if that is not a file of its project's. Since format 2: a program that knows no other
+    /// would lose it with its next write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<StackConfig>,
 }
 
 impl Record for Head {
     const NAME: &'static str = "stack head";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.config.is_none() { 1 } else { 2 }
+    }
+}
+
+/// Where the configuration of a stack lies that the service holds (`apitype.StackConfig`, pulumi v3.274.1).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackConfig {
+    /// The environment: `project/environment`, with or without `@version`.
+    pub environment: String,
+    /// The secrets provider of the stack's state, as the client chose it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub secrets_provider: String,
+    /// What that wrapped.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub encrypted_key: String,
+    /// The salt of a passphrase.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub encryption_salt: String,
+}
+
+/// An environment's head: the one item that moves when the environment does. It lies under its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentHead {
+    /// Its id.
+    pub id: EnvironmentId,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Who made it.
+    pub created_by: Login,
+    /// The current revision; from 1.
+    pub revision: u64,
+    /// When that was written.
+    pub modified: Timestamp,
+    /// What people say of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<EnvironmentTagName, EnvironmentTag>,
+    /// Names of revisions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub revision_tags: BTreeMap<EnvironmentTagName, RevisionTag>,
+    /// Whether it cannot be removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_protected: bool,
+}
+
+impl Record for EnvironmentHead {
+    const NAME: &'static str = "environment head";
+}
+
+/// A tag of an environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentTag {
+    /// What it says.
+    pub value: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was changed last.
+    pub modified: Timestamp,
+    /// Who did.
+    pub by: Login,
+}
+
+/// The name of a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionTag {
+    /// The revision.
+    pub revision: u64,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was changed last.
+    pub modified: Timestamp,
+    /// Who did.
+    pub by: Login,
+}
+
+/// A revision of an environment. The tail is its text, in which all secrets are sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentRevision {
+    /// When it was written.
+    pub created: Timestamp,
+    /// Who wrote it.
+    pub by: Requester,
+    /// Why it is not to be used any more, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retracted: Option<Retracted>,
+}
+
+impl Record for EnvironmentRevision {
+    const NAME: &'static str = "environment revision";
+}
+
+/// That a revision is not to be used any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retracted {
+    /// What is used in its place.
+    pub replacement: u64,
+    /// Since when.
+    pub at: Timestamp,
+    /// Who said so.
+    pub by: Login,
+    /// Why.
+    pub reason: String,
+}
+
+/// An environment that was removed and can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedEnvironment {
+    /// When it was removed.
+    pub at: Timestamp,
+    /// Who removed it.
+    pub by: Login,
+    /// Its head as it was.
+    pub head: EnvironmentHead,
+}
+
+impl Record for RemovedEnvironment {
+    const NAME: &'static str = "removed environment";
+}
+
+/// An environment that was opened: what it was made of then, so that whoever looks again gets the same. No value of it is kept.
+/// The tail is its text, sealed, where it was opened as a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentSession {
+    /// The organization.
+    pub org: OrgName,
+    /// What was opened: `project/environment`; `None` for a text.
+    pub opened: Option<String>,
+    /// The revisions of what was opened and of all that it imports, by what each is called there.
+    pub revisions: BTreeMap<String, OpenedRevision>,
+    /// Who opened it, and may look.
+    pub by: Login,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+impl Record for EnvironmentSession {
+    const NAME: &'static str = "opened environment";
+}
+
+/// A revision that was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedRevision {
+    /// What it is called where it is looked at: `project/environment`, with or without `@version`.
+    pub name: String,
+    /// The environment.
+    pub id: EnvironmentId,
+    /// Its revision.
+    pub revision: u64,
 }
 
 /// One published version, which is one entry of the history. The tail is the [`Detail`]'s tail.
@@ -406,11 +562,22 @@ pub enum Due {
         /// Which of its refused writes.
         id: String,
     },
+    /// An environment that was removed. Since format 4.
+    Environment {
+        /// Its id.
+        id: EnvironmentId,
+        /// The name that it had.
+        address: EnvironmentAddress,
+    },
 }
 
 impl Record for Due {
     const NAME: &'static str = "due item";
-    const FORMAT: u8 = 3;
+    const FORMAT: u8 = 4;
+
+    fn format(&self) -> u8 {
+        if matches!(self, Self::Environment { .. }) { 4 } else { 3 }
+    }
 }
 
 /// The entry of an update in the list of its stack's: for as long as the update has a record, so that whoever erases the

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::texts::{self, gunzip};
-use super::{Error, check_edges, check_states, lookup, publish, secrets, store, update_tokens};
+use super::{
+    Error, check_edges, check_environments, check_states, lookup, publish, secrets, store, update_tokens,
+};
 use crate::context::Context;
 use crate::domain::deployment;
 use crate::domain::ids::StackId;
@@ -243,7 +245,7 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
     let of_orgs = walk(ctx, inventory, "ORG#", async |item| {
         let Some(org) = item.key.partition.strip_prefix("ORG#").and_then(|org| OrgName::parse(org).ok())
         else {
-            return Ok(Some(OfOrg::Wrong(format!("{:?} is not an organization", item.key.partition))));
+            return Ok(Some(OfOrg::Wrong(vec![format!("{:?} is not an organization", item.key.partition)])));
         };
         if item.key.sort.starts_with(&ItemKeys::state_edges(&org).1)
             || item.key == ItemKeys::state_graph(&org)
@@ -254,11 +256,13 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
             Some(wrong) => Some(wrong),
             None => check_states::look_at_item(ctx, &org, item).await?,
         };
-        Ok(wrong.map(OfOrg::Wrong))
+        let mut wrong: Vec<String> = wrong.into_iter().collect();
+        wrong.extend(check_environments::look_at_item(ctx, &org, item).await?);
+        Ok(Some(OfOrg::Wrong(wrong)))
     });
     for found in of_orgs.await? {
         match found {
-            OfOrg::Wrong(words) => problems.push(words),
+            OfOrg::Wrong(words) => problems.extend(words),
             OfOrg::Edges(org) => drop(with_edges.insert(org)),
         }
     }
@@ -279,7 +283,7 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
 /// What an item of an organization tells.
 enum OfOrg {
     /// What is wrong with it.
-    Wrong(String),
+    Wrong(Vec<String>),
     /// That there are edges between states, which are looked at together.
     Edges(OrgName),
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::caller::NotAllowed;
+use crate::domain::environment::Diagnostic;
 use crate::domain::ids::UpdateId;
-use crate::domain::names::{InvalidName, Login, OrgName, StackAddress};
+use crate::domain::names::{EnvironmentAddress, InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Requester, UpdateKind};
 use crate::layout::Broken;
@@ -57,6 +58,9 @@ pub enum Error {
     /// The stack does not exist, or not for this caller.
     #[error("stack {0} not found")]
     NoStack(StackAddress),
+    /// The configuration of the stack lies with its project.
+    #[error("the configuration of stack {0} lies in the files of its project, and not here")]
+    NoStackConfig(StackAddress),
     /// No stack of the project exists.
     #[error("project {0} not found")]
     NoProject(String),
@@ -161,6 +165,34 @@ pub enum Error {
         /// Who wrote that, and when.
         changed: Option<(Login, Timestamp)>,
     },
+    /// The environment does not exist, or not for this caller.
+    #[error("environment {0} not found")]
+    NoEnvironment(String),
+    /// The environment has no such revision or tag.
+    #[error("environment {environment} has no {what}")]
+    NoRevision {
+        /// The environment.
+        environment: String,
+        /// What was asked for.
+        what: String,
+    },
+    /// An environment, or a tag of one, of this name exists.
+    #[error("{0} already exists")]
+    EnvironmentExists(String),
+    /// An environment is not as whoever changes it saw it.
+    #[error("environment {0} was changed since it was read: read it again, and put your change on that")]
+    EnvironmentMoved(EnvironmentAddress),
+    /// The environment cannot be removed.
+    #[error(
+        "environment {0} is protected from deletion: turn that off first, with `pulumi env settings set`"
+    )]
+    EnvironmentProtected(EnvironmentAddress),
+    /// A definition cannot be used.
+    #[error("the definition of the environment has errors: {}", in_lines(.0))]
+    Definition(Vec<Diagnostic>),
+    /// What was opened is not any more, or was not by this caller.
+    #[error("there is no opened environment {0}: it is over, or somebody else opened it; open it again")]
+    NoSession(String),
     /// The update is not in the state for this; a user asked.
     #[error(transparent)]
     NotNow(NotNow),
@@ -204,6 +236,14 @@ impl From<KeysError> for Error {
             KeysError::Port(port) => Self::Port(port),
         }
     }
+}
+
+fn in_lines(diagnostics: &[Diagnostic]) -> String {
+    let line = |it: &Diagnostic| {
+        let at = &it.range;
+        format!("{}:{}:{}: {}", at.environment, at.begin.line, at.begin.column, it.summary)
+    };
+    diagnostics.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {

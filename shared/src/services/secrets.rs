@@ -1,7 +1,7 @@
-//! A stack's secrets, sealed under the stack's own data key.
+//! The secrets of a stack or an environment, sealed under its own data key.
 //!
 //! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the plaintext`, with
-//! the stack's id as associated data: it opens for its own stack only, whatever that is called by then.
+//! its owner's id as associated data: it opens for its own stack only, whatever that is called by then.
 
 use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
@@ -25,21 +25,26 @@ const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 16;
 
-/// Seals values for a stack. At most one data key is made or opened, whatever their number.
+/// Seals values for their owner. At most one data key is made or opened, whatever their number.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when the stack's key does not open.
-pub async fn encrypt(ctx: &Context, stack: StackId, plaintexts: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
-    let (number, key) = newest_key(ctx, stack.into()).await?;
+/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+pub async fn encrypt(
+    ctx: &Context,
+    owner: impl Into<KeyOwner>,
+    plaintexts: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let owner = owner.into();
+    let (number, key) = newest_key(ctx, owner).await?;
     let cipher = cipher(&key);
-    let stack = stack.to_string();
+    let aad = owner.id();
     plaintexts
         .iter()
         .map(|plaintext| {
             let mut nonce = [0; NONCE_BYTES];
             ctx.ids.fill(&mut nonce);
             let sealed = cipher
-                .encrypt(Nonce::from_slice(&nonce), Payload { msg: plaintext, aad: stack.as_bytes() })
+                .encrypt(Nonce::from_slice(&nonce), Payload { msg: plaintext, aad: aad.as_bytes() })
                 .map_err(|_| Error::Invalid("a secret is too long to be encrypted".to_owned()))?;
             let mut ciphertext = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + sealed.len());
             ciphertext.push(FORMAT);
@@ -51,19 +56,30 @@ pub async fn encrypt(ctx: &Context, stack: StackId, plaintexts: &[Vec<u8>]) -> R
         .collect()
 }
 
-/// Opens ciphertexts of a stack.
+/// Opens ciphertexts.
 ///
 /// # Errors
-/// [`Error::Invalid`] when one was not sealed for this stack by this server.
-pub async fn decrypt(ctx: &Context, stack: StackId, ciphertexts: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+/// [`Error::Invalid`] when one was not sealed for this owner by this server.
+pub async fn decrypt(
+    ctx: &Context,
+    owner: impl Into<KeyOwner>,
+    ciphertexts: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let owner = owner.into();
     let foreign = || {
-        Error::Invalid(
-            "the ciphertext was not encrypted by this server for this stack: check that the stack and its \
-             Pulumi.<stack>.yaml belong together, or set the secret again with `pulumi config set --secret`"
-                .to_owned(),
-        )
+        let words = match owner {
+            KeyOwner::Stack(_) | KeyOwner::State(_) => {
+                "the ciphertext was not encrypted by this server for this stack: check that the stack and its \
+                 Pulumi.<stack>.yaml belong together, or set the secret again with `pulumi config set --secret`"
+            }
+            KeyOwner::Environment(_) => {
+                "the ciphertext was not encrypted by this server for this environment: write the secret itself in its \
+                 place, as `fn::secret: …`, or set it with `pulumi env set --secret`"
+            }
+        };
+        Error::Invalid(words.to_owned())
     };
-    let aad = stack.to_string();
+    let aad = owner.id();
     let mut opened: Option<(u32, Aes256Gcm)> = None;
     let mut plaintexts = Vec::with_capacity(ciphertexts.len());
     for ciphertext in ciphertexts {
@@ -75,7 +91,7 @@ pub async fn decrypt(ctx: &Context, stack: StackId, ciphertexts: &[Vec<u8>]) -> 
         }
         let number = u32::from_be_bytes([k0, k1, k2, k3]);
         if opened.as_ref().is_none_or(|(open, _)| *open != number) {
-            let key = data_key(ctx, stack.into(), number).await?.ok_or_else(foreign)?;
+            let key = data_key(ctx, owner, number).await?.ok_or_else(foreign)?;
             opened = Some((number, cipher(&key)));
         }
         let (_, cipher) = opened.as_ref().ok_or_else(foreign)?;

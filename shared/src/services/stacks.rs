@@ -8,14 +8,14 @@ use super::caller::Caller;
 use super::due::due_write;
 use super::lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::takeover::{self, locate_settled};
-use super::{Error, RACES_MAX, at_once, next_version, publish, store};
+use super::{Error, RACES_MAX, at_once, next_version, publish, stack_config, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, TagName};
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Due, Head, Name, Outputs, Removed};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed, StackConfig};
 use crate::ports::{Expect, Order, Query, SignedUrl};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -57,19 +57,35 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
     Ok(StackView { id, head: head.value, tags: name.value.tags, running })
 }
 
-/// Makes a stack, with a first deployment if one is given (as `pulumi stack migrate` does).
+/// What a stack begins with.
+#[derive(Debug, Default)]
+pub struct NewStack {
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// A first deployment, as `pulumi stack migrate` gives one.
+    pub state: Option<Bytes>,
+    /// Where its configuration lies, if that is not a file of its project's.
+    pub config: Option<StackConfig>,
+}
+
+/// Makes a stack.
 ///
 /// # Errors
-/// [`Error::StackExists`], [`Error::NoOrg`], and [`Error::Invalid`] for tags or a deployment that cannot be taken.
+/// [`Error::StackExists`], [`Error::NoOrg`], [`Error::NoRevision`] for configuration that there is not, and [`Error::Invalid`] for tags or a deployment that cannot be taken.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
-    tags: BTreeMap<String, String>,
-    state: Option<Bytes>,
+    new: NewStack,
 ) -> Result<StackId, Error> {
+    let NewStack { tags, state, config } = new;
     caller.check_org(&address.org)?;
     check_tags(&tags)?;
+    let environment = match &config {
+        // Apart, since few stacks have this, and it is long.
+        Some(config) => Box::pin(stack_config::prepare(ctx, caller, &address.org, config)).await?,
+        None => Vec::new(),
+    };
     let now = ctx.now();
     let id = StackId::new(ctx.ids.uuid());
     let mut head = Head {
@@ -81,6 +97,7 @@ pub async fn create(
         running: None,
         last: None,
         deleted: None,
+        config,
     };
     let mut name = Name { id, tags, last_update: None, resource_count: None };
     let mut writes = Vec::new();
@@ -91,9 +108,12 @@ pub async fn create(
     }
     writes.insert(0, put(ItemKeys::name(address), Expect::Absent, ctx.ids.revision(), name.encode()));
     writes.push(put(ItemKeys::head(id), Expect::Absent, ctx.ids.revision(), head.encode()));
+    writes.extend(environment);
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
-        Err(_) => Err(Error::StackExists(address.clone())),
+        Err(refusal) if refusal.index == 0 => Err(Error::StackExists(address.clone())),
+        // Somebody made an environment of that name at this moment.
+        Err(_) => Err(Error::Contended("the stack's environment")),
     }
 }
 

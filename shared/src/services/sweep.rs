@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use super::due::Swept;
 use super::due::{Next, due_write};
-use super::{Error, removed, retention, state_retention, store, takeover};
+use super::{Error, environment_retention, removed, retention, state_retention, store, takeover};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
@@ -92,6 +92,9 @@ async fn look_at(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Er
         Due::StateVersions(state) => state_retention::prune(ctx, *state, swept).await?,
         Due::State(state) => state_retention::look_at_removed(ctx, *state, swept).await?,
         Due::RejectedState { state, id } => state_retention::look_at_rejected(ctx, *state, id).await?,
+        Due::Environment { id, address } => {
+            environment_retention::look_at_removed(ctx, *id, address, swept).await?
+        }
     };
     let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];
     match next {

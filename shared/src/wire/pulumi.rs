@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::environments::Config;
 use super::few;
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
@@ -154,10 +155,10 @@ pub struct CreateStack<'a> {
     /// A first deployment.
     #[serde(borrow, default)]
     pub state: Option<&'a RawValue>,
-    /// Configuration held by the service: not supported.
-    #[serde(borrow, default)]
-    pub config: Option<&'a RawValue>,
-    /// An environment made with the stack: not supported.
+    /// Configuration held by the service.
+    #[serde(default)]
+    pub config: Option<Config>,
+    /// An environment that belongs to the stack: not supported.
     #[serde(default)]
     pub create_managed_environment: Option<bool>,
 }
@@ -183,6 +184,9 @@ pub struct Stack {
     pub tags: BTreeMap<String, String>,
     /// The current version; 0 before the first.
     pub version: u64,
+    /// Where its configuration lies, if the service holds it: a client that sees this reads no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<Config>,
 }
 
 /// What runs on a stack.

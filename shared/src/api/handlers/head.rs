@@ -18,14 +18,15 @@ use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
-use crate::layout::records::Detail;
+use crate::layout::records::{Detail, StackConfig};
 use crate::services::caller::Caller;
 use crate::services::rename::NewAddress;
-use crate::services::stacks::{self, StackView};
+use crate::services::stacks::{self, NewStack, StackView};
 use crate::services::texts::{gunzip, gzip};
 use crate::services::updates::{self, Begun, NewUpdate, Started};
-use crate::services::{Error, at_once, rename as rename_service};
+use crate::services::{Error, at_once, rename as rename_service, stack_config};
 use crate::wire::Members;
+use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
     RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
@@ -42,15 +43,15 @@ pub(crate) async fn create_stack(
     let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
     refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
     refuse_unsupported(
-        "configuration held by the backend (--remote-config)",
-        config.is_some_and(is_not_null),
+        "an environment that belongs to the stack (--esc-config)",
+        create_managed_environment == Some(true),
     )?;
-    refuse_unsupported("a managed environment", create_managed_environment == Some(true))?;
     let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
     trail.stack(&address);
     let state =
         state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
-    stacks::create(&app, &caller, &address, tags.unwrap_or_default(), state).await?;
+    let new = NewStack { tags: tags.unwrap_or_default(), state, config: config.map(StackConfig::from) };
+    stacks::create(&app, &caller, &address, new).await?;
     json(&serde_json::json!({}))
 }
 
@@ -90,6 +91,31 @@ pub(crate) async fn set_tags(
 ) -> Answer {
     let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
     stacks::set_tags(&app, &caller, &address, tags).await?;
+    nothing()
+}
+
+/// Says in which environment a stack's configuration lies.
+pub(crate) async fn set_config(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    JsonBody(config): JsonBody<Config>,
+) -> Answer {
+    let config = StackConfig::from(config);
+    stack_config::set(&app, &caller, &address, Some(config.clone())).await?;
+    // It was found, so it is the name of an environment.
+    trail.detail(format!("in {}", config.environment));
+    json(&Config::from(config))
+}
+
+/// Says that a stack's configuration lies with its project again.
+pub(crate) async fn remove_config(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    stack_config::set(&app, &caller, &address, None).await?;
     nothing()
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 pub(super) mod edges;
+pub(super) mod environments;
 pub(super) mod head;
 pub(super) mod history;
 pub(super) mod log;

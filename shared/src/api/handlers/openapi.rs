@@ -5,6 +5,10 @@ use serde_json::{Map, Value, json};
 use super::{Answer, json};
 use crate::api::routes::{Auth, ROUTES, Route};
 use crate::domain::saves;
+use crate::wire::environments::{
+    CloneEnvironment, Config, DecryptSecrets, EncryptSecrets, EnvironmentSettings, NamedEnvironment,
+    NewRevisionTag, RestoreEnvironment, Retract, RevisionTagEdit, TagEdit, TagText,
+};
 use crate::wire::pulumi::{
     BatchDecrypt, BatchEncrypt, BeginUpdate, Checkpoint, Ciphertext, CompleteUpdate, CreateStack,
     CreateUpdate, EngineEvent, EventBatch, Plaintext, RenameStack, RenewLease, StartUpdate, TransferStack,
@@ -89,6 +93,7 @@ fn body(route: &Route) -> Value {
     let split = |owner: &&'static str| Some((*owner, path.strip_prefix(*owner)?));
     match OWNERS.iter().find_map(split).unwrap_or((path, "")) {
         ("/api/stacks/{org}/{project}", "") => schema::of::<CreateStack<'_>>(),
+        (STACK, "/config") => schema::of::<Config>(),
         (STACK, "/tags") => schema::of::<Option<Members<String>>>(),
         (STACK, "/rename") => schema::of::<RenameStack>(),
         (STACK, "/transfer") => schema::of::<TransferStack>(),
@@ -112,6 +117,17 @@ fn body(route: &Route) -> Value {
         (ORGANIZATION, "/tfstate-policy") => schema::of::<NewLabelPolicy>(),
         (ORGANIZATION, "/tfstate-edges") => schema::of::<edges::NewEdge>(),
         (ORGANIZATION, "/tfstate-edges/{edge}") => schema::of::<edges::EdgeEdit>(),
+        (ENVIRONMENTS, "") => schema::of::<NamedEnvironment>(),
+        (ENVIRONMENTS, "/restore") => schema::of::<RestoreEnvironment>(),
+        (ENVIRONMENT, "/clone") => schema::of::<CloneEnvironment>(),
+        (ENVIRONMENT, "/settings") => schema::of::<EnvironmentSettings>(),
+        (ENVIRONMENT, "/encrypt-secrets") => schema::of::<EncryptSecrets>(),
+        (ENVIRONMENT, "/decrypt-secrets") => schema::of::<DecryptSecrets>(),
+        (ENVIRONMENT, "/versions/tags") => schema::of::<NewRevisionTag>(),
+        (ENVIRONMENT, "/versions/tags/{tag}") => schema::of::<RevisionTagEdit>(),
+        (ENVIRONMENT, "/versions/{version}/retract") => schema::of::<Retract>(),
+        (ENVIRONMENT, "/tags") => schema::of::<TagText>(),
+        (ENVIRONMENT, "/tags/{tag}") => schema::of::<TagEdit>(),
         (STATE, "") => schema::of::<StateEdit>(),
         (STATE, "/schemas") => schema::of::<SchemasEdit>(),
         (STATE, "/lock") => schema::of::<WithReason>(),
@@ -123,9 +139,11 @@ const UPDATE: &str = "/api/stacks/{org}/{project}/{stack}/{kind}/{update}";
 const STACK: &str = "/api/stacks/{org}/{project}/{stack}";
 const ORGANIZATION: &str = "/api/orgs/{org}";
 const STATE: &str = "/api/tfstates/{guid}";
+const ENVIRONMENTS: &str = "/api/esc/environments/{org}";
+const ENVIRONMENT: &str = "/api/esc/environments/{org}/{project}/{environment}";
 
 /// What routes are about; the longer ones first.
-const OWNERS: [&str; 4] = [UPDATE, STACK, ORGANIZATION, STATE];
+const OWNERS: [&str; 6] = [UPDATE, STACK, ORGANIZATION, STATE, ENVIRONMENT, ENVIRONMENTS];
 
 /// Members as [`journal`](crate::journal) reads them. What is an object here is read further, and kept as it comes.
 fn journal_entries() -> Value {

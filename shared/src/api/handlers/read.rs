@@ -19,7 +19,8 @@ use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
 use crate::services::stacks::{self, Exported, ListFilter, ListPosition, StackView};
 use crate::services::texts::gunzip;
-use crate::services::{Error, accounts, events as event_service, lookup};
+use crate::services::{Error, accounts, events as event_service, lookup, stack_config};
+use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
     NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,
@@ -190,7 +191,14 @@ pub(super) fn stack(view: StackView) -> Stack {
         active_update: view.head.last.map(|update| update.to_string()).unwrap_or_default(),
         tags: view.tags,
         version: view.head.version,
+        config: view.head.config.map(Config::from),
     }
+}
+
+/// Where a stack's configuration lies, if the service holds it.
+pub(crate) async fn config(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    let config = stack_config::get(&app, &caller, &address).await?;
+    json(&Config::from(config.ok_or(Error::NoStackConfig(address))?))
 }
 
 /// Who a stack belongs to. Nobody is notified of anything.

@@ -83,11 +83,11 @@ pub(crate) async fn batch_decrypt(
     json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
 }
 
-fn in_words(count: usize) -> String {
+pub(super) fn in_words(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-fn check_count(count: usize) -> Result<(), Error> {
+pub(super) fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {
         return Err(Error::Invalid(format!(
             "a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent"

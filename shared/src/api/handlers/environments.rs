@@ -1,0 +1,607 @@
+//! Environments.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::read::{Parameters, user_named};
+use super::secrets::{check_count, in_words};
+use super::{Answer, json, json_text, nothing};
+use crate::api::App;
+use crate::api::body::{Body, JsonBody};
+use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
+use crate::api::trail::Trail;
+use crate::domain::durations;
+use crate::domain::environment::access;
+use crate::domain::names::{
+    DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
+};
+use crate::layout::records;
+use crate::services::caller::Caller;
+use crate::services::environment_lookup::{self, Which};
+use crate::services::environments::{self, Changed, Preserve, Text};
+use crate::services::{
+    Error, environment_opening as opening, environment_revisions, environment_tags as tags,
+};
+use crate::wire::environments::{
+    CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
+    EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
+    RestoreEnvironment, Retract, Retracted, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag,
+    TagEdit, TagText, Tags,
+};
+use crate::wire::pulumi::Base64;
+
+/// The number of the revision that is answered (pulumi v3.274.1, `pkg/cmd/esc/cli/client/client.go`).
+const REVISION: &str = "Pulumi-ESC-Revision";
+
+/// What ends a list of tags: the client asks on until it is told this (pulumi v3.274.1, `pkg/cmd/esc/cli/env_tag_ls.go`).
+const NO_MORE_TAGS: &str = "0";
+
+/// How long an environment is opened for where nobody says.
+const SESSION_DEFAULT: Duration = Duration::from_secs(2 * 3600);
+
+/// The text of a new environment.
+const EMPTY: &str = "";
+
+/// A page of the environments of all organizations that the caller may see.
+pub(crate) async fn list_all(State(app): State<App>, caller: Caller, Query(query): Parameters) -> Answer {
+    let mut orgs = caller.user.orgs.clone();
+    orgs.sort();
+    let from = query.get("continuationToken").filter(|token| !token.is_empty());
+    let (start, mut after) = match from {
+        Some(token) => {
+            let (org, after) = token.split_once('/').unwrap_or((token, ""));
+            (OrgName::parse(org)?, Some(after.to_owned()).filter(|after| !after.is_empty()))
+        }
+        None => match orgs.first() {
+            Some(first) => (first.clone(), None),
+            None => return json(&Environments { environments: Vec::new(), next_token: String::new() }),
+        },
+    };
+    // One organization a page: who is in several has few of them.
+    let Some(at) = orgs.iter().position(|org| *org >= start) else {
+        return json(&Environments { environments: Vec::new(), next_token: String::new() });
+    };
+    let Some(org) = orgs.get(at) else { return nothing() };
+    if *org != start {
+        after = None;
+    }
+    let (listed, next) = environments::list(&app, &caller, org, after).await?;
+    let next_token = match (next, orgs.get(at + 1)) {
+        (Some(after), _) => format!("{org}/{after}"),
+        (None, Some(next)) => next.to_string(),
+        (None, None) => String::new(),
+    };
+    json(&Environments { environments: listed.into_iter().map(summary).collect(), next_token })
+}
+
+/// A page of the environments of an organization.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
+    let (listed, next) = environments::list(&app, &caller, &org, after).await?;
+    let environments = listed.into_iter().map(summary).collect();
+    json(&Environments { environments, next_token: next.unwrap_or_default() })
+}
+
+fn summary(environments::Listed { address, head }: environments::Listed) -> EnvironmentSummary {
+    EnvironmentSummary {
+        id: head.id.to_string(),
+        organization: address.org.into(),
+        project: address.project.into(),
+        name: address.name.into(),
+        created: head.created.to_rfc3339(),
+        modified: head.modified.to_rfc3339(),
+        deleted_at: None,
+        owned_by: user_named(&head.created_by),
+        tags: head.tags.into_iter().map(|(name, tag)| (name.to_string(), tag.value)).collect(),
+        settings: EnvironmentSettings { deletion_protected: Some(head.is_protected) },
+    }
+}
+
+/// A page of the environments of an organization that were removed and can be brought back.
+pub(crate) async fn removed(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
+    let (removed, next) = environments::removed(&app, &caller, &org, after).await?;
+    let summary = |environments::Removed { listed, at }| EnvironmentSummary {
+        deleted_at: Some(at.to_rfc3339()),
+        ..summary(listed)
+    };
+    let environments = removed.into_iter().map(summary).collect();
+    json(&Environments { environments, next_token: next.unwrap_or_default() })
+}
+
+fn named(
+    org: &OrgName,
+    NamedEnvironment { project, name }: NamedEnvironment,
+) -> Result<EnvironmentAddress, Error> {
+    let project = project.filter(|project| !project.is_empty());
+    let project = project.as_deref().unwrap_or(DEFAULT_ENVIRONMENT_PROJECT);
+    Ok(EnvironmentAddress::parse(org.as_str(), project, &name)?)
+}
+
+/// Makes an environment without a text, which the client then writes.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    OrgPath(org): OrgPath,
+    JsonBody(new): JsonBody<NamedEnvironment>,
+) -> Answer {
+    let address = named(&org, new)?;
+    trail.environment(&address);
+    environments::create(&app, &caller, &address, EMPTY).await?;
+    nothing()
+}
+
+/// Brings back an environment that was removed.
+pub(crate) async fn restore(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    OrgPath(org): OrgPath,
+    JsonBody(removed): JsonBody<RestoreEnvironment>,
+) -> Answer {
+    let RestoreEnvironment { project, name, deletion_timestamp } = removed;
+    let address = named(&org, NamedEnvironment { project, name })?;
+    trail.environment(&address);
+    let at = deletion_timestamp.filter(|at| !at.is_empty());
+    environments::restore(&app, &caller, &address, at.as_deref()).await?;
+    nothing()
+}
+
+/// The text of an environment, or of a revision of it. Its secrets are sealed.
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    RevisionPath(which): RevisionPath,
+) -> Answer {
+    Ok(text(environments::text(&app, &caller, &address, &which, false).await?))
+}
+
+/// The same with its secrets opened.
+pub(crate) async fn decrypt(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    RevisionPath(which): RevisionPath,
+) -> Answer {
+    Ok(text(environments::text(&app, &caller, &address, &which, true).await?))
+}
+
+fn text(Text { revision, etag, text }: Text) -> Response {
+    let yaml = (CONTENT_TYPE, HeaderValue::from_static("application/x-yaml"));
+    with_revision(([yaml], text).into_response(), revision, &etag)
+}
+
+fn with_revision(mut response: Response, revision: u64, etag: &str) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(REVISION, HeaderValue::from(revision));
+    // It is made of an id and a number.
+    if let Ok(etag) = HeaderValue::from_str(etag) {
+        headers.insert(ETAG, etag);
+    }
+    response
+}
+
+/// Writes the next revision.
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    EnvironmentPath(address): EnvironmentPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).filter(|it| *it != "*");
+    let changed = environments::update(&app, &caller, &address, body.text()?, expected).await?;
+    let Changed { revision, etag, diagnostics } = changed;
+    trail.detail(format!("revision {revision}"));
+    let diagnostics = Diagnostics { diagnostics };
+    Ok(with_revision(axum::Json(diagnostics).into_response(), revision, &etag))
+}
+
+/// Removes an environment.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+) -> Answer {
+    environments::remove(&app, &caller, &address).await?;
+    nothing()
+}
+
+/// Makes an environment of another one.
+pub(crate) async fn clone(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(clone): JsonBody<CloneEnvironment>,
+) -> Answer {
+    let project = clone.project.filter(|project| !project.is_empty());
+    let project = project.as_deref().unwrap_or(address.project.as_str());
+    let new = EnvironmentAddress::parse(address.org.as_str(), project, &clone.name)?;
+    trail.detail(format!("as {}", new.within_org()));
+    let which = clone.version.filter(|version| *version > 0).map_or(Which::Latest, Which::Number);
+    let preserve = Preserve {
+        history: clone.preserve_history,
+        tags: clone.preserve_environment_tags,
+        revision_tags: clone.preserve_revision_tags,
+    };
+    environments::clone(&app, &caller, &address, &which, &new, preserve).await?;
+    nothing()
+}
+
+/// Whether an environment may be removed.
+pub(crate) async fn settings(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+) -> Answer {
+    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    json(&EnvironmentSettings { deletion_protected: Some(head.is_protected) })
+}
+
+/// Says whether an environment may be removed.
+pub(crate) async fn set_settings(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(settings): JsonBody<EnvironmentSettings>,
+) -> Answer {
+    environments::protect(&app, &caller, &address, settings.deletion_protected).await?;
+    nothing()
+}
+
+/// Seals values for an environment.
+pub(crate) async fn encrypt_secrets(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(EncryptSecrets { plaintexts }): JsonBody<EncryptSecrets>,
+) -> Answer {
+    let plaintexts: Vec<Vec<u8>> = plaintexts.unwrap_or_default().into_iter().map(|it| it.0).collect();
+    check_count(plaintexts.len())?;
+    let ciphertexts = environments::encrypt(&app, &caller, &address, &plaintexts).await?;
+    json(&EncryptedSecrets { ciphertexts })
+}
+
+/// Opens values that were sealed for an environment.
+pub(crate) async fn decrypt_secrets(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(DecryptSecrets { ciphertexts }): JsonBody<DecryptSecrets>,
+) -> Answer {
+    let ciphertexts = ciphertexts.unwrap_or_default();
+    check_count(ciphertexts.len())?;
+    trail.detail(in_words(ciphertexts.len()));
+    let plaintexts = environments::decrypt(&app, &caller, &address, &ciphertexts).await?;
+    json(&DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() })
+}
+
+fn lasts(query: &HashMap<String, String>) -> Result<Duration, Error> {
+    let Some(text) = query.get("duration").filter(|text| !text.is_empty()) else {
+        return Ok(SESSION_DEFAULT);
+    };
+    durations::parse_go(text).ok_or_else(|| {
+        Error::Invalid("a duration is written in hours, minutes and seconds, such as 2h0m0s".to_owned())
+    })
+}
+
+/// Opens an environment, or a revision of it.
+pub(crate) async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    RevisionPath(which): RevisionPath,
+    Query(query): Parameters,
+) -> Answer {
+    let id = opening::open(&app, &caller, &address, &which, lasts(&query)?).await?.to_string();
+    json(&Opened { id })
+}
+
+/// Opens a text as if it were an environment.
+pub(crate) async fn open_text(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+    body: Body,
+) -> Answer {
+    let overrides = match query.get("environmentOverrides").filter(|text| !text.is_empty()) {
+        Some(text) => parse_overrides(text).ok_or_else(|| {
+            Error::Invalid(
+                "environmentOverrides is base64 (RFC 4648, for URLs) of a JSON object of names".to_owned(),
+            )
+        })?,
+        None => BTreeMap::new(),
+    };
+    let id = opening::open_text(&app, &caller, &org, body.text()?, &overrides, lasts(&query)?).await?;
+    json(&Opened { id: id.to_string() })
+}
+
+fn parse_overrides(text: &str) -> Option<BTreeMap<String, String>> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// What an environment that was opened comes to, or a value of it.
+pub(crate) async fn look(
+    State(app): State<App>,
+    caller: Caller,
+    SessionPath { org, environment, session }: SessionPath,
+    Query(query): Parameters,
+) -> Answer {
+    let path = match query.get("property").filter(|path| !path.is_empty()) {
+        Some(path) => {
+            Some(access::path(path).map_err(|what| Error::Invalid(format!("the property path: {what}")))?)
+        }
+        None => None,
+    };
+    let text = opening::look(&app, &caller, &org, environment.as_ref(), &session, path).await?;
+    Ok(json_text(text.into()))
+}
+
+/// What a text comes to, as far as that is known without opening it.
+pub(crate) async fn check(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+    body: Body,
+) -> Answer {
+    let with_secrets = query.get("showSecrets").is_some_and(|value| value == "true");
+    let (text, diagnostics) = opening::check(&app, &caller, &org, body.text()?, with_secrets).await?;
+    let warnings = serde_json::to_string(&diagnostics).unwrap_or_default();
+    Ok(match (diagnostics.is_empty(), text.strip_suffix('}')) {
+        (false, Some(open)) if open.len() > 1 => {
+            json_text(format!("{open},\"diagnostics\":{warnings}}}").into())
+        }
+        _ => json_text(text.into()),
+    })
+}
+
+/// A page of the revisions of an environment, the newest first.
+pub(crate) async fn revisions(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    Query(query): Parameters,
+) -> Answer {
+    let before = number(&query, "before")?;
+    let count = number(&query, "count")?
+        .map_or(environment_revisions::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
+    let listed = environment_revisions::list(&app, &caller, &address, before, count).await?;
+    json(&listed.into_iter().map(revision).collect::<Vec<_>>())
+}
+
+fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Error> {
+    let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let number = text.parse().map_err(|_| Error::Invalid(format!("{name} is a whole number")))?;
+    Ok(Some(number))
+}
+
+fn revision(
+    environment_revisions::Listed { number, record, tags }: environment_revisions::Listed,
+) -> Revision {
+    let creator = record.by.login.to_string();
+    let retracted = record.retracted.map(|records::Retracted { replacement, at, by, reason }| Retracted {
+        replacement,
+        at: at.to_rfc3339(),
+        by_login: by.to_string(),
+        by_name: by.to_string(),
+        reason,
+    });
+    Revision {
+        number,
+        created: record.created.to_rfc3339(),
+        creator_login: creator.clone(),
+        creator_name: creator,
+        tags,
+        retracted,
+    }
+}
+
+/// Says that a revision is not to be used any more.
+pub(crate) async fn retract(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    EnvironmentPath(address): EnvironmentPath,
+    RevisionPath(which): RevisionPath,
+    JsonBody(Retract { replacement, reason }): JsonBody<Retract>,
+) -> Answer {
+    trail.detail(which.to_string());
+    environment_revisions::retract(&app, &caller, &address, &which, replacement, reason).await?;
+    nothing()
+}
+
+/// A page of what revisions are called.
+pub(crate) async fn revision_tags(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    Query(query): Parameters,
+) -> Answer {
+    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    let latest = (LATEST.to_owned(), tags::latest(&head));
+    let others = head.revision_tags.into_iter().map(|(name, tag)| (name.to_string(), tag));
+    let all: BTreeMap<String, records::RevisionTag> = std::iter::once(latest).chain(others).collect();
+    let (page, next_token) = page(all, &query)?;
+    json(&RevisionTags {
+        tags: page.into_iter().map(|(name, tag)| revision_tag(name, tag)).collect(),
+        next_token,
+    })
+}
+
+/// What stands behind `after`, `count` at most, and where the next page begins.
+fn page<T>(
+    all: BTreeMap<String, T>,
+    query: &HashMap<String, String>,
+) -> Result<(Vec<(String, T)>, String), Error> {
+    let after =
+        query.get("after").map(String::as_str).filter(|after| *after != NO_MORE_TAGS).unwrap_or_default();
+    let count = number(query, "count")?.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
+    let mut rest = all.into_iter().filter(|(name, _)| name.as_str() > after);
+    let page: Vec<_> = rest.by_ref().take(count.max(1)).collect();
+    let next = match (page.last(), rest.next()) {
+        (Some((last, _)), Some(_)) => last.clone(),
+        _ => String::new(),
+    };
+    Ok((page, next))
+}
+
+fn revision_tag(name: String, tag: records::RevisionTag) -> RevisionTag {
+    RevisionTag {
+        name,
+        revision: tag.revision,
+        created: tag.created.to_rfc3339(),
+        modified: tag.modified.to_rfc3339(),
+        editor_login: tag.by.to_string(),
+        editor_name: tag.by.to_string(),
+    }
+}
+
+/// The revision of a name.
+pub(crate) async fn get_revision_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+) -> Answer {
+    let tag = tags::of_revision(&app, &caller, &address, &Which::parse(&name)?).await?;
+    json(&revision_tag(name, tag))
+}
+
+/// Gives a revision a name.
+pub(crate) async fn add_revision_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(NewRevisionTag { name, revision }): JsonBody<NewRevisionTag>,
+) -> Answer {
+    let name = EnvironmentTagName::parse(&name)?;
+    tags::add_to_revision(&app, &caller, &address, &name, revision).await?;
+    nothing()
+}
+
+/// Gives a name to another revision.
+pub(crate) async fn move_revision_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+    JsonBody(RevisionTagEdit { revision }): JsonBody<RevisionTagEdit>,
+) -> Answer {
+    let name = EnvironmentTagName::parse(&name)?;
+    tags::move_to_revision(&app, &caller, &address, &name, revision).await?;
+    nothing()
+}
+
+/// Takes a name from a revision.
+pub(crate) async fn remove_revision_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+) -> Answer {
+    let name = EnvironmentTagName::parse(&name)?;
+    tags::remove_from_revision(&app, &caller, &address, &name).await?;
+    nothing()
+}
+
+/// A page of the tags of an environment.
+pub(crate) async fn list_tags(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    Query(query): Parameters,
+) -> Answer {
+    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    let all = head.tags.into_iter().map(|(name, tag)| (name.to_string(), tag)).collect();
+    let (page, next) = page(all, &query)?;
+    let tags = page.into_iter().map(|(name, found)| (name.clone(), tag(name, found))).collect();
+    let next_token = if next.is_empty() { NO_MORE_TAGS.to_owned() } else { next };
+    json(&Tags { tags, next_token })
+}
+
+fn tag(name: String, tag: records::EnvironmentTag) -> Tag {
+    Tag {
+        name,
+        value: tag.value,
+        created: tag.created.to_rfc3339(),
+        modified: tag.modified.to_rfc3339(),
+        editor_login: tag.by.to_string(),
+        editor_name: tag.by.to_string(),
+    }
+}
+
+/// Adds a tag to an environment.
+pub(crate) async fn add_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    JsonBody(TagText { name, value }): JsonBody<TagText>,
+) -> Answer {
+    let parsed = EnvironmentTagName::parse(&name)?;
+    json(&tag(name, tags::add(&app, &caller, &address, &parsed, &value).await?))
+}
+
+/// A tag of an environment.
+pub(crate) async fn get_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+) -> Answer {
+    let parsed = EnvironmentTagName::parse(&name)?;
+    json(&tag(name, tags::get(&app, &caller, &address, &parsed).await?))
+}
+
+/// Gives a tag another name, another value, or both.
+pub(crate) async fn edit_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+    JsonBody(TagEdit { current_tag, new_tag }): JsonBody<TagEdit>,
+) -> Answer {
+    let parsed = EnvironmentTagName::parse(&name)?;
+    let new_name = if new_tag.name.is_empty() { name } else { new_tag.name };
+    let new = EnvironmentTagName::parse(&new_name)?;
+    let expected = current_tag.map(|tag| tag.value);
+    let replaced =
+        tags::replace(&app, &caller, &address, &parsed, expected.as_deref(), (&new, &new_tag.value)).await?;
+    json(&tag(new_name, replaced))
+}
+
+/// Takes a tag away.
+pub(crate) async fn remove_tag(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    TagPath(name): TagPath,
+) -> Answer {
+    let name = EnvironmentTagName::parse(&name)?;
+    tags::remove(&app, &caller, &address, &name).await?;
+    nothing()
+}
