@@ -42,7 +42,7 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[(
     "a version that is not kept any more is told from one that never was by the oldest that is",
 )];
 
-/// A stack that was removed, an update that nobody ended, and states with a write that was refused, one of them removed: all
+/// A stack and an environment that were removed, an update that nobody ended, and states with a write that was refused, one of them removed: all
 /// before the clock of the functions came to be. The other state's id.
 async fn past(app: TestApp) -> StateId {
     let cli = PulumiCli::new().backend(&app.url).token(&app.token);
@@ -73,6 +73,12 @@ async fn past(app: TestApp) -> StateId {
             app.request(Method::DELETE, &path).send().await.expect(204);
         }
     }
+
+    let environments = format!("/api/esc/environments/{ORG}");
+    app.post(&environments, &json!({ "project": "net", "name": "old" })).send().await.expect(204);
+    let secret = json!({ "values": { "s": { "fn::secret": "x" } } });
+    app.patch(&format!("{environments}/net/old"), &secret).send().await.expect(200);
+    app.request(Method::DELETE, &format!("{environments}/net/old")).send().await.expect(204);
 
     // Its journal has entries that are too long for items.
     cli.bench_project("left", &[("count", "2")]);
@@ -113,6 +119,7 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     .await;
     everything_else(&cold).await;
     states(&cold).await;
+    environments(&cold).await;
 
     let mut wrong = Vec::new();
     for (name, allowed) in policies() {
@@ -269,6 +276,56 @@ async fn states(functions: &Functions) {
     let path = format!("/tfstate/{ORG}/network");
     post(&path, &text(99, [])).await;
     ask(Method::DELETE, &path, &Value::Null, 200).await;
+}
+
+/// What is done to environments, with the outputs of stacks that hold secrets or are too long for an item.
+async fn environments(functions: &Functions) {
+    let http = reqwest::Client::new();
+    let ask = async |method: Method, path: &str, body: &Value| {
+        let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
+        let answer =
+            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
+        let (said, body) = (answer.status(), answer.text().await.unwrap());
+        assert!(said.is_success(), "{method} {path}: {said} {body}");
+        serde_json::from_str::<Value>(&body).unwrap_or_default()
+    };
+    let all = format!("/api/esc/environments/{ORG}");
+    let this = format!("{all}/net/base");
+    ask(Method::POST, &all, &json!({ "project": "net", "name": "base" })).await;
+    let secret = json!({ "values": { "s": { "fn::secret": "hunter2" } } });
+    ask(Method::PATCH, &this, &secret).await;
+    let path = format!("/api/stacks/{ORG}/sealed");
+    ask(Method::POST, &path, &json!({ "stackName": "dev" })).await;
+    let plaintext = json!({ "plaintext": STANDARD.encode("\"hunter2\"") });
+    let sealed = ask(Method::POST, &format!("{path}/dev/encrypt"), &plaintext).await;
+    let output = json!({
+        "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": sealed["ciphertext"],
+    });
+    let root = json!({
+        "urn": "urn:pulumi:dev::sealed::pulumi:pulumi:Stack::sealed-dev", "custom": false,
+        "type": "pulumi:pulumi:Stack", "outputs": { "key": output },
+    });
+    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
+    let state = json!({ "version": 3, "deployment": { "manifest": manifest, "resources": [root] } });
+    ask(Method::POST, &format!("{path}/dev/import"), &state).await;
+    let stacks = json!({ "sealed": { "stack": "sealed/dev" }, "long": { "stack": "long/dev" } });
+    let opens = json!({ "imports": ["net/base"], "values": { "o": { "fn::open::pulumi-stacks": { "stacks": stacks } } } });
+    let opened = ask(Method::POST, &format!("{all}/yaml/open"), &opens).await;
+    let looked =
+        ask(Method::GET, &format!("{all}/yaml/open/{}", opened["id"].as_str().unwrap()), &Value::Null).await;
+    assert_eq!(looked["properties"]["o"]["value"]["sealed"]["value"]["key"]["value"], "hunter2");
+    ask(Method::POST, &format!("{this}/versions/1/retract"), &json!({})).await;
+    for path in [all.clone(), format!("{all}/restore"), format!("{this}/versions"), format!("{this}/decrypt")]
+    {
+        ask(Method::GET, &path, &Value::Null).await;
+    }
+    ask(Method::DELETE, &this, &Value::Null).await;
+    ask(Method::PUT, &format!("{all}/restore"), &json!({ "project": "net", "name": "base" })).await;
+    let new = json!({ "stackName": "remote", "config": { "environment": "net/remote" } });
+    ask(Method::POST, &format!("/api/stacks/{ORG}/net"), &new).await;
+    let config = format!("/api/stacks/{ORG}/net/remote/config");
+    ask(Method::PUT, &config, &json!({ "environment": "net/base" })).await;
+    ask(Method::GET, &config, &Value::Null).await;
 }
 
 /// The password of a user, as clients of states may show it.

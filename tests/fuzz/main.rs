@@ -50,3 +50,8 @@ async fn i9_bounded_no_filter_over_labels_panics_and_what_it_finds_holds_togethe
 async fn i9_bounded_no_schema_and_no_value_makes_a_check_panic() {
     holds(Target::Schema, 3_000).await;
 }
+
+#[tokio::test]
+async fn i9_bounded_no_definition_panics_and_it_stays_the_same_once_it_is_sealed() {
+    holds(Target::Definition, 3_000).await;
+}

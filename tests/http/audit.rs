@@ -70,10 +70,57 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
     }
 }
 
+/// A request of this row that works, on an environment of its own.
+async fn working_on_environment<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
+    let project = new_project();
+    let (all, name) = (format!("/api/esc/environments/{ORG}"), json!({ "project": project, "name": "dev" }));
+    let this = format!("{all}/{project}/dev");
+    app.post(&all, &name).send().await.expect(204);
+    app.patch(&this, &json!({ "values": { "n": 1 } })).send().await.expect(200);
+    let call = app.request(route.method.clone(), &path(route, &project, "none")).token(token);
+    let tag = json!({ "name": "stable", "value": "yes" });
+    match (route.method.as_str(), route.path.strip_prefix("/api/esc/environments/{org}").unwrap_or_default())
+    {
+        ("POST", "") => call.json(&json!({ "project": project, "name": "other" })),
+        ("PUT", "/restore") => {
+            app.request(Method::DELETE, &this).send().await.expect(204);
+            call.json(&name)
+        }
+        ("POST", "/yaml/open") | ("PATCH", "/{project}/{environment}") => call.json(&json!({ "values": {} })),
+        ("POST", path) if path.ends_with("/clone") => call.json(&json!({ "name": "copy" })),
+        ("POST", path) if path.ends_with("/decrypt-secrets") => {
+            let sealed = json!({ "plaintexts": ["eA=="] });
+            let sealed = app.post(&format!("{this}/encrypt-secrets"), &sealed).send().await.expect(200);
+            call.json(&sealed)
+        }
+        ("PATCH", path) if path.ends_with("/settings") => call.json(&json!({ "deletionProtected": true })),
+        ("POST", path) if path.ends_with("/retract") => call.json(&json!({ "reason": "wrong" })),
+        ("POST", path) if path.ends_with("/tags") => call.json(&tag),
+        (method, path) if path.ends_with("/tags/{tag}") => {
+            let tags = path.trim_end_matches("/{tag}").trim_start_matches("/{project}/{environment}");
+            app.post(&format!("{this}{tags}"), &tag).send().await.expect(if tags == "/tags" {
+                200
+            } else {
+                204
+            });
+            match (method, tags) {
+                ("PATCH", "/tags") => call.json(&json!({ "newTag": { "value": "no" } })),
+                ("PATCH", _) => call.json(&json!({ "revision": 1 })),
+                _ => call,
+            }
+        }
+        ("GET" | "DELETE" | "POST", _) => call,
+        _ => panic!("{route:?} is an action: this test needs a request of it that works"),
+    }
+}
+
 /// A request of this row that works, on a stack of its own.
 async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     if route.group == Group::Tfstate {
         return working_on_state(app, route, token).await;
+    }
+    if route.group == Group::Environments {
+        return working_on_environment(app, route, token).await;
     }
     let stack = Stack::new(app).await;
     let tail = route.path.rsplit_once("{stack}").map_or("", |(_, tail)| tail);
@@ -91,6 +138,11 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
         "" if route.method == Method::POST => on_stack(&json!({ "stackName": "other" })),
         "" | "/cancel" => on_stack(&Value::Null),
         "/tags" => on_stack(&json!({ "a": "b" })),
+        "/config" => {
+            let name = json!({ "project": stack.project, "name": "dev" });
+            app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);
+            on_stack(&json!({ "environment": format!("{}/dev", stack.project) }))
+        }
         "/rename" => on_stack(&json!({ "newName": "prod" })),
         "/transfer" => on_stack(&json!({ "toOrg": OTHER_ORG })),
         "/decrypt" | "/batch-decrypt" => {
@@ -143,9 +195,14 @@ async fn each_action_leaves_one_record_of_who_did_it() {
         };
         assert_eq!((&record["user"], &record["token"]), (&user, &token), "{route:?}");
         assert_eq!(record["organization"], ORG, "{route:?}");
-        let what = if route.group == Group::Tfstate { "state" } else { "stack" };
-        // What is set for an organization is of no project, and an edge is of two.
-        let is_of_all = action == "policy.set" || action.starts_with("edge.");
+        let what = match route.group {
+            Group::Tfstate => "state",
+            Group::Environments => "environment",
+            _ => "stack",
+        };
+        // What is set for an organization is of no project, an edge is of two, and a text is no environment.
+        let is_of_all =
+            action == "policy.set" || action.starts_with("edge.") || route.path.contains("/yaml/");
         assert!(
             is_of_all || record["project"].is_string() && record[what].is_string(),
             "{route:?}: {record}"

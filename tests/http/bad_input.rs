@@ -120,11 +120,9 @@ async fn bad_names_in_bodies_are_refused() {
 async fn what_this_server_does_not_do_at_creation_is_refused_by_name() {
     let app = TestApp::memory().await;
     let path = format!("/api/stacks/{ORG}/{}", new_project());
-    for (name, value, word) in [
-        ("teams", json!(["ops"]), "teams"),
-        ("config", json!({ "environment": "e" }), "--remote-config"),
-        ("createManagedEnvironment", json!(true), "managed environment"),
-    ] {
+    for (name, value, word) in
+        [("teams", json!(["ops"]), "teams"), ("createManagedEnvironment", json!(true), "--esc-config")]
+    {
         let mut body = json!({ "stackName": "dev" });
         body[name] = value;
         let words = app.post(&path, &body).send().await.refused(400);

@@ -161,6 +161,7 @@ async fn what_is_not_supported_is_refused_by_its_name() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let of_stack = |tail: &str| format!("{}/{tail}", stack.path);
+    let of_environment = |tail: &str| format!("/api/esc/environments/{ORG}/hooks/drafts/{tail}");
     let of_org = |tail: &str| format!("/api/orgs/{ORG}/{tail}");
     for (method, path, feature) in [
         (Method::GET, of_stack("deployments"), "Pulumi Deployments"),
@@ -177,8 +178,15 @@ async fn what_is_not_supported_is_refused_by_its_name() {
         (Method::GET, of_org("roles"), "managing roles"),
         (Method::GET, of_org("auditlogs/v2"), "an audit log"),
         (Method::GET, of_org("search/resourcesv2?query=x"), "searching resources"),
-        (Method::GET, "/api/esc/environments".to_owned(), "Pulumi ESC (environments)"),
-        (Method::POST, format!("/api/esc/environments/{ORG}/yaml/open"), "Pulumi ESC (environments)"),
+        (Method::POST, of_environment("rotate"), "rotating secrets of environments"),
+        (Method::GET, of_environment("schedules/s1/history"), "scheduling"),
+        (Method::GET, of_environment("hooks"), "sending webhooks"),
+        (Method::GET, of_environment("referrers"), "finding who uses an environment"),
+        (Method::POST, of_environment("drafts"), "drafts of environments"),
+        (Method::GET, of_environment("drafts/d1/status"), "drafts of environments"),
+        (Method::POST, of_environment("open/request"), "asking for access to an environment"),
+        (Method::GET, format!("/api/change-requests/{ORG}"), "change requests"),
+        (Method::GET, "/api/esc/providers".to_owned(), "this part of Pulumi ESC"),
         (Method::POST, "/api/ai/chat/preview".to_owned(), "Pulumi AI"),
         (Method::GET, format!("/api/preview/insights/{ORG}/accounts"), "Pulumi Insights"),
         (Method::POST, "/api/oauth/token".to_owned(), "the exchange of tokens"),

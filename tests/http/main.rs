@@ -13,6 +13,7 @@ mod cases;
 mod checking;
 mod credentials;
 mod edges;
+mod environments;
 mod keeping;
 mod labels;
 mod life;

@@ -71,7 +71,7 @@ fn commits(calls: Calls) -> u64 {
 /// Whether a row is about an organization, by its path or by what it names.
 fn is_about_an_organization(route: &Route) -> bool {
     matches!(route.auth, Auth::Token | Auth::State | Auth::Run)
-        && (route.path.contains('{') || route.path == "/api/user/stacks")
+        && (route.path.contains('{') || ["/api/user/stacks", "/api/esc/environments"].contains(&route.path))
 }
 
 #[test]

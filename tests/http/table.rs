@@ -28,6 +28,9 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{guid}", STATE)
         .replace("{state}", "default")
         .replace("{edge}", EDGE)
+        .replace("{environment}", "dev")
+        .replace("{session}", EDGE)
+        .replace("{tag}", "stable")
 }
 
 /// The edge that rows name, which nobody adds.
@@ -244,6 +247,7 @@ async fn i8_walled_another_organization_looks_as_one_that_does_not_exist() {
         json!({ "stackName": "dev" }),
         json!({ "plaintext": "c2VjcmV0" }),
         json!({ "ciphertext": "c2VjcmV0" }),
+        json!({ "environment": "web/prod", "name": "prod", "newTag": { "name": "a", "value": "b" } }),
         crate::world::begin_body("update", false),
         crate::world::deployment(&[]),
     ];
@@ -256,7 +260,8 @@ async fn i8_walled_another_organization_looks_as_one_that_does_not_exist() {
     app.get("/api/user").token(&stranger).send().await.expect(200);
     let mut checked = 0;
     for route in ROUTES.iter().filter(|route| route.auth == Auth::Token && route.path.contains("{org}")) {
-        let body = if route.path.ends_with("/tags") { json!({ "a": "b" }) } else { body_of_all.clone() };
+        let body =
+            if route.path.ends_with("{stack}/tags") { json!({ "a": "b" }) } else { body_of_all.clone() };
         let here = path(route, &stack.project, &run.id);
         let nowhere = here.replace("/acme/", "/emca/");
         let ask = async |path: &str| {
@@ -298,6 +303,7 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
             let mut body = crate::world::begin_body("update", true);
             body["plaintext"] = "".into();
             body["ciphertext"] = "".into();
+            body["environment"] = "web/prod".into();
             body
         };
         let call = app.request(route.method.clone(), &path(route, &project, update)).json(&body);

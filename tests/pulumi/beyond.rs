@@ -9,9 +9,13 @@ use crate::support::{assert_says, bench};
 async fn commands_for_what_is_not_there_say_so_and_fail() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "beyond", &[("count", "1")]).await;
+    cli.run(["env", "init", "acme/web/base"]).await.assert_success();
     for (command, words) in [
-        (&["env", "ls"][..], "Pulumi ESC (environments) is not supported by this backend"),
-        (&["env", "get", "acme/env"], "Pulumi ESC (environments) is not supported by this backend"),
+        (&["env", "rotate", "acme/web/base"][..], "rotating secrets of environments is not supported"),
+        (&["env", "schedule", "list", "acme/web/base"], "scheduling is not supported by this backend"),
+        (&["env", "webhook", "list", "acme/web/base"], "sending webhooks is not supported by this backend"),
+        (&["env", "referrer", "list", "acme/web/base"], "finding who uses an environment is not supported"),
+        (&["env", "open-request", "acme/web/base"], "asking for access to an environment is not supported"),
         (&["deployment", "ls"], "Pulumi Deployments is not supported by this backend"),
         (&["stack", "webhook", "ls"], "sending webhooks is not supported by this backend"),
         (&["stack", "drift", "status"], "drift detection is not supported by this backend"),

@@ -15,6 +15,7 @@ mod beyond;
 mod both;
 mod conflicts;
 mod crashes;
+mod environments;
 mod failures;
 mod history;
 mod interruptions;

@@ -10,6 +10,7 @@ mod beyond;
 mod both;
 mod conflicts;
 mod crashes;
+mod environments;
 mod failures;
 mod history;
 mod interruptions;

@@ -15,6 +15,7 @@ mod both;
 mod conflicts;
 #[cfg(feature = "extended")]
 mod crashes;
+mod environments;
 #[cfg(feature = "extended")]
 mod failures;
 #[cfg(feature = "extended")]

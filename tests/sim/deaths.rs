@@ -139,7 +139,7 @@ async fn kill_at_each_call(
 async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_version() {
     let fates = [Fault::DeathBefore, Fault::DeathAfter, Fault::Before, Fault::Lost, Fault::After];
     let successors = |_| vec![Successor::RepeatedComplete, Successor::Restarted, Successor::Another];
-    kill_at_each_call(async || World::memory(), &fates, successors).await;
+    Box::pin(kill_at_each_call(async || World::memory(), &fates, successors)).await;
 }
 
 /// The store's own answers decide there, so one successor after each call is enough: which one, goes round.

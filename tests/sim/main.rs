@@ -5,6 +5,7 @@
 
 mod copying;
 mod deaths;
+mod environments;
 mod erasing;
 mod faults;
 mod fleet;

@@ -14,6 +14,7 @@ use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::stacks::NewStack;
 use statewright_shared::services::{Error, accounts, secrets, stacks, tokens, update_tokens, updates};
 use statewright_tests::aws::StandIn;
 use tempfile::TempDir;
@@ -180,10 +181,10 @@ async fn make_at_once(ring: Ring) {
     assert!(tokens.0.is_ok() != tokens.1.is_ok(), "{tokens:?}");
 
     // A stack of one name.
-    let tags = BTreeMap::new;
+    let new = NewStack::default;
     let created = futures::join!(
-        stacks::create(one, caller, address, tags(), None),
-        stacks::create(other, caller, address, tags(), None)
+        stacks::create(one, caller, address, new()),
+        stacks::create(other, caller, address, new())
     );
     let id = match created {
         (Ok(id), Err(Error::StackExists(_))) | (Err(Error::StackExists(_)), Ok(id)) => id,

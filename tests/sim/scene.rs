@@ -18,6 +18,7 @@ use statewright_shared::services::caller::Caller;
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
 use statewright_shared::services::saves::{self, Kind};
+use statewright_shared::services::stacks::NewStack;
 use statewright_shared::services::texts::{gunzip, gzip};
 use statewright_shared::services::updates::{self, NewUpdate};
 use statewright_shared::services::{
@@ -144,7 +145,7 @@ impl Scene {
         let Self { caller, address, .. } = self;
         match step {
             Step::CreateStack => {
-                stacks::create(ctx, caller, address, BTreeMap::new(), None).await?;
+                Box::pin(stacks::create(ctx, caller, address, NewStack::default())).await?;
             }
             Step::CreateAndStart => {
                 let id = updates::create(ctx, caller, address, new_update()).await?.to_string();

@@ -450,9 +450,9 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     let asked = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let partition = |key: &Value| {
         let partition = key["partition"]["S"].as_str().unwrap_or_default();
-        // Data keys of Terraform states lie apart from those of stacks.
-        if partition.starts_with("KEY#tf.") {
-            return "KEY#tf.".to_owned();
+        // Data keys of Terraform states and of environments lie apart from those of stacks.
+        if let Some(apart) = ["KEY#tf.", "KEY#env."].into_iter().find(|it| partition.starts_with(it)) {
+            return apart.to_owned();
         }
         // A partition that stands for itself has no number sign.
         partition.split_inclusive('#').next().unwrap_or_default().to_owned()

@@ -4,6 +4,7 @@
 //! tries functions alone, [`wire`] a server in this process, request by request.
 
 mod corpus;
+mod definitions;
 mod labels;
 mod mutate;
 mod pure;
@@ -41,6 +42,8 @@ pub enum Target {
     Filter,
     /// Schemas, with values that are held to them.
     Schema,
+    /// Definitions of environments.
+    Definition,
 }
 
 /// Bytes that are JSON more often than not.
@@ -65,6 +68,7 @@ enum Case {
     Text(Blob),
     State(Blob),
     Filter(Blob),
+    Definition(Blob),
     Schema { schema: Blob, value: Blob },
     Journal { base: Option<Blob>, batches: Vec<Blob> },
     Delta { base: Blob, delta: Blob },
@@ -145,6 +149,7 @@ pub async fn run(target: Target, seed: u64, bound: Bound) -> Result<u64, Box<Fin
             Target::Json => pure::text(&corpus, &mut dice),
             Target::State => pure::state(&corpus, &mut dice),
             Target::Filter => labels::filter(&mut dice),
+            Target::Definition => definitions::definition(&mut dice),
             Target::Schema => labels::schema(&corpus, &mut dice),
         };
         if let Err(broken) = attempt(target, &mut bench, &case).await {
@@ -159,6 +164,7 @@ async fn attempt(target: Target, bench: &mut wire::Bench, case: &Case) -> Result
         Case::Text(text) => pure::try_text(&text.0),
         Case::State(text) => pure::try_state(&text.0),
         Case::Filter(text) => labels::try_filter(&text.0),
+        Case::Definition(text) => definitions::try_definition(&text.0),
         Case::Schema { schema, value } => labels::try_schema(&schema.0, &value.0),
         Case::Journal { base, batches } => pure::try_journal(base.as_ref(), batches),
         Case::Delta { base, delta } => pure::try_delta(&base.0, &delta.0),

@@ -244,7 +244,10 @@ impl Server {
             .replace("{other}", "1")
             .replace("{guid}", "019b7c3a-0000-7000-8000-000000000001")
             .replace("{project}", "net")
-            .replace("{state}", "default");
+            .replace("{state}", "default")
+            .replace("{environment}", "dev")
+            .replace("{session}", "00000000-0000-4000-8000-000000000001")
+            .replace("{tag}", "stable");
         let authorization = match call.shown {
             Shown::Token => format!("token {}", self.app.token),
             Shown::UpdateToken => format!("update-token {}", scene.token),

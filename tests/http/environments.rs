@@ -1,0 +1,258 @@
+//! Environments beyond what the real client shows: conflicts, sessions, what is kept and what goes.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::services::sweep::GRACE;
+use statewright_tests::app::{Answer, Backend, ORG, TestApp};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// An environment of a server.
+struct Environment<'a> {
+    app: &'a TestApp,
+    path: String,
+}
+
+impl<'a> Environment<'a> {
+    async fn new(app: &'a TestApp, name: &str, text: &str) -> Self {
+        let this = Self { app, path: format!("/api/esc/environments/{ORG}/web/{name}") };
+        let new = json!({ "project": "web", "name": name });
+        app.post(&format!("/api/esc/environments/{ORG}"), &new).send().await.expect(204);
+        this.write(text, None).await.expect(200);
+        this
+    }
+
+    async fn write(&self, text: &str, if_match: Option<&str>) -> Answer {
+        let call = self.app.request(Method::PATCH, &self.path).raw(text.as_bytes().to_vec());
+        match if_match {
+            Some(etag) => call.header("If-Match", etag).send().await,
+            None => call.send().await,
+        }
+    }
+
+    async fn get(&self, tail: &str) -> Answer {
+        self.app.get(&format!("{}{tail}", self.path)).send().await
+    }
+
+    /// Opens it, and says where to look.
+    async fn open(&self) -> String {
+        let opened =
+            self.app.request(Method::POST, &format!("{}/open?duration=1h0m0s", self.path)).send().await;
+        let id = opened.expect(200)["id"].as_str().unwrap().to_owned();
+        format!("{}/open/{id}", self.path)
+    }
+}
+
+fn header(answer: &Answer, name: &str) -> String {
+    answer.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap().to_owned()
+}
+
+async fn value(app: &TestApp, session: &str, property: &str) -> Value {
+    app.get(&format!("{session}?property={property}")).send().await.expect(200)["value"].clone()
+}
+
+#[tokio::test]
+async fn i2_linear_of_two_who_change_what_they_read_one_is_told() {
+    let app = TestApp::memory().await;
+    let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
+    let read = this.get("").await;
+    let (etag, revision) = (header(&read, "etag"), header(&read, "pulumi-esc-revision"));
+    assert_eq!((read.text(), revision.as_str()), ("values: {n: 1}\n".to_owned(), "2"));
+    let first = this.write("values: {n: 2}\n", Some(&etag)).await;
+    first.expect(200);
+    assert_eq!(header(&first, "pulumi-esc-revision"), "3");
+    assert_ne!(header(&first, "etag"), etag);
+    let words = this.write("values: {n: 3}\n", Some(&etag)).await.refused(409);
+    assert!(words.contains("was changed since it was read"), "{words}");
+    // The same again is no revision, and neither is what was refused.
+    let again = this.write("values: {n: 2}\n", None).await;
+    again.expect(200);
+    assert_eq!(header(&again, "pulumi-esc-revision"), "3");
+    assert_eq!(this.get("").await.text(), "values: {n: 2}\n");
+    // Without a condition all of many writers are taken, one after the other.
+    let texts: Vec<String> = (10..18).map(|n| format!("values: {{n: {n}}}\n")).collect();
+    let answers = futures::future::join_all(texts.iter().map(|text| this.write(text, None))).await;
+    let mut revisions: Vec<u64> =
+        answers.iter().map(|answer| header(answer, "pulumi-esc-revision").parse().unwrap()).collect();
+    revisions.sort_unstable();
+    assert_eq!(revisions, (4..12).collect::<Vec<_>>());
+    let listed = this.get("/versions?before=0&count=3").await.expect(200);
+    let numbers: Vec<_> = listed.as_array().unwrap().iter().map(|it| it["number"].clone()).collect();
+    assert_eq!(numbers, [11, 10, 9]);
+}
+
+#[tokio::test]
+async fn what_is_opened_stays_as_it_was_for_its_time_and_for_who_opened_it() {
+    let app = TestApp::on_manual_clock(Backend::Embedded).await;
+    let base = Environment::new(&app, "base", "values: {n: 1, s: {fn::secret: hunter2}}\n").await;
+    let top = Environment::new(&app, "top", "imports: [web/base]\nvalues: {m: \"${n}-${s}\"}\n").await;
+    let session = top.open().await;
+    assert_eq!(value(&app, &session, "m").await, "1-hunter2");
+    base.write("values: {n: 2, s: x}\n", None).await.expect(200);
+    top.write("values: {}\n", None).await.expect(200);
+    assert_eq!(value(&app, &session, "m").await, "1-hunter2");
+    app.request(Method::DELETE, &base.path).send().await.expect(204);
+    assert_eq!(value(&app, &session, "m").await, "1-hunter2");
+
+    let bob = app.member("bob", "laptop").await;
+    app.get(&session).token(&bob).send().await.refused(404);
+    app.get(&session.replace("/top/", "/base/")).send().await.refused(404);
+    for (path, words) in
+        [("nope", "no value at this path"), ("m%5B", "property path"), ("m%7D", "property path")]
+    {
+        let refused = app.get(&format!("{session}?property={path}")).send().await.refused(400);
+        assert!(refused.contains(words), "{refused}");
+    }
+    app.advance(Duration::from_secs(3599));
+    app.get(&session).send().await.expect(200);
+    app.advance(Duration::from_secs(2));
+    let words = app.get(&session).send().await.refused(404);
+    assert!(words.contains("open it again"), "{words}");
+    app.sweep().await;
+    for duration in ["25h0m0s", "0s", "1d", "-1s"] {
+        let open = format!("{}/open?duration={duration}", top.path);
+        app.request(Method::POST, &open).send().await.refused(400);
+    }
+}
+
+#[tokio::test]
+async fn i7_secret_no_secret_lies_in_the_store_as_it_is() {
+    let app = TestApp::on(Backend::Embedded).await;
+    let this = Environment::new(&app, "a", "values:\n  s: {fn::secret: hunter2-in-a-definition}\n").await;
+    let session = this.open().await;
+    assert_eq!(value(&app, &session, "s").await, "hunter2-in-a-definition");
+    let all = format!("/api/esc/environments/{ORG}");
+    let text = "imports: [web/a]\nvalues: {t: {fn::secret: hunter2-in-a-text}, u: \"${s}\"}\n";
+    let open =
+        app.request(Method::POST, &format!("{all}/yaml/open")).raw(text.into()).send().await.expect(200);
+    let session = format!("{all}/yaml/open/{}", open["id"].as_str().unwrap());
+    assert_eq!(value(&app, &session, "t").await, "hunter2-in-a-text");
+    assert_eq!(value(&app, &session, "u").await, "hunter2-in-a-definition");
+    let sealed = json!({ "plaintexts": [STANDARD.encode("hunter2-alone")] });
+    let sealed = app.post(&format!("{}/encrypt-secrets", this.path), &sealed).send().await.expect(200);
+    let opened = app.post(&format!("{}/decrypt-secrets", this.path), &sealed).send().await.expect(200);
+    assert_eq!(opened, json!({ "plaintexts": [STANDARD.encode("hunter2-alone")] }));
+    // It opens for its own environment alone.
+    let other = Environment::new(&app, "b", "values: {}\n").await;
+    app.post(&format!("{}/decrypt-secrets", other.path), &sealed).send().await.refused(400);
+    let ciphertext = sealed["ciphertexts"][0].as_str().unwrap();
+    let foreign = format!("values: {{s: {{fn::secret: {{ciphertext: {ciphertext}}}}}}}\n");
+    let refused = other.write(&foreign, None).await;
+    refused.refused(400);
+    let diagnostic = &refused.value()["diagnostics"][0];
+    assert_eq!(diagnostic["range"]["environment"], "web/b");
+    assert_eq!(diagnostic["range"]["begin"], json!({ "line": 1, "column": 13, "byte": 12 }));
+    assert_eq!(diagnostic["severity"], "error");
+    this.write(&foreign, None).await.expect(200);
+    for (what, bytes) in app.at_rest().await {
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_removed_environment_comes_back_whole_or_goes_whole() {
+    let app = TestApp::on_manual_clock(Backend::Embedded).await;
+    let this = Environment::new(&app, "a", "values: {s: {fn::secret: first}}\n").await;
+    let restore = format!("/api/esc/environments/{ORG}/restore");
+    app.request(Method::DELETE, &this.path).send().await.expect(204);
+    this.get("").await.refused(404);
+    app.advance(DAY);
+    Environment::new(&app, "a", "values: {s: {fn::secret: second}}\n").await;
+    let name = json!({ "project": "web", "name": "a" });
+    let put = |body: Value| app.request(Method::PUT, &restore).json(&body).send();
+    put(name.clone()).await.refused(409);
+    app.request(Method::DELETE, &this.path).send().await.expect(204);
+    let removed = app.get(&restore).send().await.expect(200)["environments"].clone();
+    let at: Vec<_> = removed.as_array().unwrap().iter().map(|it| it["deletedAt"].clone()).collect();
+    let first = at.iter().min_by_key(|at| at.to_string()).unwrap();
+    put(json!({ "project": "web", "name": "a", "deletionTimestamp": first })).await.expect(204);
+    assert_eq!(value(&app, &this.open().await, "s").await, "first");
+
+    app.advance(29 * DAY + GRACE + DAY / 2);
+    app.sweep().await;
+    assert_eq!(value(&app, &this.open().await, "s").await, "first", "what came back stays");
+    app.request(Method::DELETE, &this.path).send().await.expect(204);
+    app.advance(30 * DAY + GRACE + Duration::from_secs(1));
+    app.sweep().await;
+    put(name).await.refused(404);
+    assert_eq!(app.get(&restore).send().await.expect(200), json!({ "environments": [] }));
+    let left: Vec<String> = app.at_rest().await.into_iter().map(|(name, _)| name).collect();
+    assert!(!left.iter().any(|name| name.contains("ENV#")), "{left:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_taken_is_refused_with_words_and_changes_nothing() {
+    let app = TestApp::memory().await;
+    let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
+    let long = format!("values: {{n: {}}}\n", "x".repeat(256 << 10));
+    this.write(&long, None).await.refused(413);
+    for (text, words) in [
+        ("values: {a: ${b}", "the YAML cannot be read"),
+        ("values:\n  a: ${b}\n", "web/a:2:8: there is no value \"b\" here"),
+        ("- 1\n", "an environment is an object"),
+        ("imports: {a: b}\n", "`imports` is a list"),
+        ("values:\n  a:\n    ? fn::secret\n    : |\n      x\n", "could not be encrypted where it stands"),
+        ("\u{0}", "the YAML cannot be read"),
+    ] {
+        let refused = this.write(text, None).await.refused(400);
+        assert!(refused.contains(words), "{text:?}: {refused}");
+    }
+    assert_eq!(this.get("").await.text(), "values: {n: 1}\n");
+    // What is odd is taken, and told.
+    let odd = this.write("values: {n: 1}\nvalue: {}\n", None).await.expect(200);
+    assert_eq!(odd["diagnostics"][0]["severity"], "warning");
+    let all = format!("/api/esc/environments/{ORG}");
+    let many: String = (0..101).map(|n| format!("web/e{n}, ")).collect();
+    let check =
+        app.request(Method::POST, &format!("{all}/yaml/check")).raw(format!("imports: [{many}]").into());
+    let words = check.send().await.refused(400);
+    assert!(words.contains("100 others at most"), "{words}");
+    for overrides in ["%21", &URL_SAFE_NO_PAD.encode("[1]")] {
+        let open = format!("{all}/yaml/open?environmentOverrides={overrides}");
+        app.request(Method::POST, &open).raw("{}".into()).send().await.refused(400);
+    }
+    for (body, status) in [
+        (json!({ "project": "yaml", "name": "open" }), 400),
+        (json!({ "name": "a/b" }), 400),
+        (json!({ "project": "web", "name": "a" }), 409),
+    ] {
+        app.post(&all, &body).send().await.refused(status);
+    }
+    for tag in ["latest", "1st", "a b", ""] {
+        let body = json!({ "name": tag, "value": "" });
+        app.post(&format!("{}/tags", this.path), &body).send().await.refused(400);
+        app.post(&format!("{}/versions/tags", this.path), &body).send().await.refused(400);
+    }
+    let body = json!({ "name": "stable", "revision": 9 });
+    app.post(&format!("{}/versions/tags", this.path), &body).send().await.refused(404);
+    for version in ["0", "9", "none", "-1", "1x"] {
+        let status = this.get(&format!("/versions/{version}")).await.status.as_u16();
+        assert!(matches!(status, 400 | 404), "{version}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_list_of_environments_comes_in_pages() {
+    let app = TestApp::memory().await;
+    let all = format!("/api/esc/environments/{ORG}");
+    for n in 0..502 {
+        app.post(&all, &json!({ "project": "web", "name": format!("e{n:03}") })).send().await.expect(204);
+    }
+    for path in [all.as_str(), "/api/esc/environments"] {
+        let (mut seen, mut token) = (Vec::new(), String::new());
+        loop {
+            let page = app.get(&format!("{path}?continuationToken={token}")).send().await.expect(200);
+            let listed = page["environments"].as_array().unwrap();
+            seen.extend(listed.iter().map(|it| it["name"].as_str().unwrap().to_owned()));
+            match page["nextToken"].as_str() {
+                Some(next) => token = next.to_owned(),
+                None => break,
+            }
+        }
+        assert_eq!(seen, (0..502).map(|n| format!("e{n:03}")).collect::<Vec<_>>());
+    }
+}

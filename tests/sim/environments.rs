@@ -1,0 +1,267 @@
+//! Goal: whichever call of a use case of environments fails, in whichever way, for however long: what a client then sends again has
+//! the effect of one, and nothing acknowledged is lost.
+//!
+//! Method: as in [`super::states`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use statewright_shared::adapters::{Fault, Faults};
+use statewright_shared::context::Context;
+use statewright_shared::domain::names::{
+    EnvironmentAddress, EnvironmentTagName, Login, OrgName, StackAddress, TokenName,
+};
+use statewright_shared::domain::role::Role;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::records::{EnvironmentHead, Head, Name, StackConfig, Token, User};
+use statewright_shared::ports::Timestamp;
+use statewright_shared::services::caller::Caller;
+use statewright_shared::services::environment_lookup::{self, Which};
+use statewright_shared::services::environments::{self, Preserve};
+use statewright_shared::services::stacks::{self, NewStack};
+use statewright_shared::services::{
+    Error, environment_opening as opening, environment_revisions as revisions, environment_tags as tags,
+    stack_config,
+};
+
+use super::world::World;
+
+const FOREVER: u64 = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Create,
+    Write(u32),
+    Tag,
+    Name,
+    Retract,
+    Clone,
+    CloneAll,
+    Remove,
+    Restore,
+    Open,
+    NewStack,
+    Configure,
+}
+
+struct Scene {
+    world: World,
+    caller: Caller,
+    address: EnvironmentAddress,
+    copy: EnvironmentAddress,
+    stack: StackAddress,
+}
+
+fn tag(name: &str) -> EnvironmentTagName {
+    EnvironmentTagName::parse(name).unwrap()
+}
+
+fn text(number: u32) -> String {
+    format!("values: {{n: {number}, s: {{fn::secret: hunter{number}}}}}\n")
+}
+
+impl Scene {
+    fn new() -> Self {
+        let org = OrgName::parse("acme").unwrap();
+        let (login, created) = (Login::parse("alice").unwrap(), Timestamp(0));
+        let name = TokenName::parse("laptop").unwrap();
+        let user = User { login: login.clone(), created, orgs: vec![org], roles: BTreeMap::new() };
+        let token = Token { name, login, created, expires: None, may: None };
+        let caller = Caller::new(user, token).asking_for(Role::Member);
+        let environment = |name: &str| EnvironmentAddress::parse("acme", "web", name).unwrap();
+        let stack = StackAddress::parse("acme", "web", "dev").unwrap();
+        Self {
+            world: World::memory(),
+            caller,
+            address: environment("base"),
+            copy: environment("copy"),
+            stack,
+        }
+    }
+
+    async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
+        let (caller, address, copy) = (&self.caller, &self.address, &self.copy);
+        match step {
+            Step::Create => environments::create(ctx, caller, address, "").await,
+            Step::Write(number) => {
+                environments::update(ctx, caller, address, &text(number), None).await.map(drop)
+            }
+            Step::Tag => tags::add(ctx, caller, address, &tag("team"), "infra").await.map(drop),
+            Step::Name => tags::add_to_revision(ctx, caller, address, &tag("stable"), Some(2)).await,
+            Step::Retract => {
+                revisions::retract(ctx, caller, address, &Which::Number(2), None, String::new()).await
+            }
+            Step::Clone => {
+                environments::clone(ctx, caller, address, &Which::Latest, copy, Preserve::default()).await
+            }
+            Step::CloneAll => {
+                let all = Preserve { history: true, tags: true, revision_tags: true };
+                environments::clone(ctx, caller, address, &Which::Latest, copy, all).await
+            }
+            Step::Remove => environments::remove(ctx, caller, address).await,
+            Step::Restore => environments::restore(ctx, caller, address, None).await,
+            Step::Open => {
+                let hour = Duration::from_secs(3600);
+                opening::open(ctx, caller, address, &Which::Latest, hour).await.map(drop)
+            }
+            Step::NewStack => {
+                let config = StackConfig { environment: "web/dev".to_owned(), ..StackConfig::default() };
+                let new = NewStack { config: Some(config), ..NewStack::default() };
+                stacks::create(ctx, caller, &self.stack, new).await.map(drop)
+            }
+            Step::Configure => {
+                let config = StackConfig { environment: "web/base".to_owned(), ..StackConfig::default() };
+                stack_config::set(ctx, caller, &self.stack, Some(config)).await
+            }
+        }
+    }
+
+    async fn head(&self, address: &EnvironmentAddress) -> Option<EnvironmentHead> {
+        self.world.read(&ItemKeys::environment(address)).await
+    }
+
+    /// What has to be so whatever failed: each environment has all its revisions, and each of them opens.
+    async fn check(&self) {
+        let ctx = self.world.process("reader");
+        let configured = EnvironmentAddress::parse("acme", "web", "dev").unwrap();
+        for address in [&self.address, &self.copy, &configured] {
+            let Some(head) = self.head(address).await else { continue };
+            for number in 1..=head.revision {
+                let read =
+                    environments::text(&ctx, &self.caller, address, &Which::Number(number), true).await;
+                read.unwrap_or_else(|error| panic!("I3: revision {number} of {address}: {error}"));
+            }
+        }
+        if let Some(name) = self.world.read::<Name>(&ItemKeys::name(&self.stack)).await {
+            let head: Head = self.world.read(&ItemKeys::head(name.id)).await.unwrap();
+            let Some(config) = head.config else { return };
+            let (address, _) = environment_lookup::parse(&self.stack.org, &config.environment).unwrap();
+            assert!(self.head(&address).await.is_some(), "a stack's configuration lies nowhere");
+        }
+    }
+
+    /// What has to be so once a step was acknowledged, however often it was sent.
+    async fn check_done(&self, prior: &[Step], step: Step) {
+        let written = prior.iter().filter(|step| matches!(step, Step::Write(_))).count() as u64;
+        let head = self.head(&self.address).await;
+        let text_of = async |address: &EnvironmentAddress| {
+            let ctx = self.world.process("reader");
+            let read = environments::text(&ctx, &self.caller, address, &Which::Latest, true).await.unwrap();
+            String::from_utf8(read.text.to_vec()).unwrap()
+        };
+        match step {
+            Step::Create => assert_eq!(head.unwrap().revision, 1),
+            Step::Write(number) => {
+                assert_eq!(text_of(&self.address).await, text(number));
+                assert_eq!(head.unwrap().revision, written + 2, "I5: sent again it is the same");
+            }
+            Step::Tag => assert_eq!(head.unwrap().tags[&tag("team")].value, "infra"),
+            Step::Name => assert_eq!(head.unwrap().revision_tags[&tag("stable")].revision, 2),
+            Step::Retract => {
+                let ctx = self.world.process("reader");
+                let read = environments::text(&ctx, &self.caller, &self.address, &Which::Number(2), false);
+                assert_eq!(read.await.unwrap().revision, head.unwrap().revision);
+            }
+            Step::Clone => assert_eq!(text_of(&self.copy).await, text_of(&self.address).await),
+            Step::CloneAll => {
+                let (of, copy) = (head.unwrap(), self.head(&self.copy).await.unwrap());
+                assert_eq!(
+                    (of.revision, of.tags, of.revision_tags),
+                    (copy.revision, copy.tags, copy.revision_tags)
+                );
+                assert_eq!(text_of(&self.copy).await, text_of(&self.address).await);
+            }
+            Step::Remove => assert_eq!(head, None),
+            Step::Restore => assert_eq!(text_of(&self.address).await, text(1)),
+            Step::Open => {}
+            Step::NewStack | Step::Configure => {
+                let name: Name = self.world.read(&ItemKeys::name(&self.stack)).await.unwrap();
+                let head: Head = self.world.read(&ItemKeys::head(name.id)).await.unwrap();
+                let expected = if step == Step::NewStack { "web/dev" } else { "web/base" };
+                assert_eq!(head.config.unwrap().environment, expected);
+            }
+        }
+    }
+}
+
+/// What somebody is told whose request was done already.
+fn is_told_so(step: Step, error: &Error) -> bool {
+    match step {
+        Step::Create | Step::Tag | Step::Name | Step::Clone | Step::CloneAll => {
+            matches!(error, Error::EnvironmentExists(_))
+        }
+        Step::Remove | Step::Restore => {
+            matches!(error, Error::NoEnvironment(_) | Error::EnvironmentExists(_))
+        }
+        Step::NewStack => matches!(error, Error::StackExists(_)),
+        Step::Write(_) | Step::Retract | Step::Open | Step::Configure => false,
+    }
+}
+
+async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
+    let scene = Scene::new();
+    let faults = Faults::none();
+    let process = scene.world.faulty("first", &faults);
+    for step in prior {
+        Box::pin(scene.act(&process, *step)).await.unwrap();
+    }
+    faults.fail_from(nth, length, fault);
+    let first = Box::pin(scene.act(&process, step)).await;
+    faults.heal();
+    scene.check().await;
+    // Nobody else was there, so a client whose request was done is not told that it had been done before.
+    if let Err(error) = &first {
+        assert!(matches!(error, Error::Port(_)), "a fault was told as {error:?}");
+    }
+    let process = if is_new { scene.world.process("second") } else { process };
+    for _ in 0..=u64::from(first.is_err()) {
+        if let Err(error) = Box::pin(scene.act(&process, step)).await {
+            assert!(is_told_so(step, &error), "the repeat of {step:?} was told {error:?}");
+        }
+        scene.check().await;
+    }
+    scene.check_done(prior, step).await;
+}
+
+const WRITTEN: [Step; 2] = [Step::Create, Step::Write(1)];
+
+const TWICE: [Step; 5] = [Step::Create, Step::Write(1), Step::Write(2), Step::Tag, Step::Name];
+
+const CASES: [(&[Step], Step); 13] = [
+    (&[], Step::Create),
+    (&[Step::Create], Step::Write(1)),
+    (&WRITTEN, Step::Write(2)),
+    (&WRITTEN, Step::Tag),
+    (&WRITTEN, Step::Name),
+    (&TWICE, Step::Retract),
+    (&WRITTEN, Step::Clone),
+    (&TWICE, Step::CloneAll),
+    (&WRITTEN, Step::Remove),
+    (&[Step::Create, Step::Write(1), Step::Remove], Step::Restore),
+    (&WRITTEN, Step::Open),
+    (&[], Step::NewStack),
+    (&[Step::Create, Step::Write(1), Step::NewStack], Step::Configure),
+];
+
+#[tokio::test]
+async fn i3_acked_kept_and_i5_repeatable_each_request_about_an_environment_survives_every_fault() {
+    for (prior, step) in CASES {
+        let scene = Scene::new();
+        let faults = Faults::none();
+        let process = scene.world.faulty("first", &faults);
+        for step in prior {
+            Box::pin(scene.act(&process, *step)).await.unwrap();
+        }
+        let before = faults.calls();
+        Box::pin(scene.act(&process, step)).await.unwrap();
+        let calls = faults.calls() - before;
+        assert!(calls > 0, "a use case without a call has nothing to break");
+        for nth in 1..=calls {
+            for fault in [Fault::Before, Fault::Lost, Fault::After] {
+                for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {
+                    Box::pin(break_at(prior, step, nth, fault, length, is_new)).await;
+                }
+            }
+        }
+    }
+}
