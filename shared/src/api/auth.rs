@@ -18,6 +18,7 @@ use super::door::Door;
 use super::error::Failure;
 use super::gate::{Pass, Share, Who};
 use super::handlers::takes_gzip;
+use super::head::{OfHead, taken_from_the_head};
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
@@ -195,23 +196,23 @@ impl RunCaller {
     }
 }
 
-impl FromRequestParts<App> for RunCaller {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+impl OfHead for RunCaller {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("run"))
     }
 }
 
-impl FromRequestParts<App> for Caller {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+impl OfHead for Caller {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("token"))
     }
 }
 
-impl FromRequestParts<App> for Claims {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+impl OfHead for Claims {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("update token"))
     }
 }
@@ -219,3 +220,5 @@ impl FromRequestParts<App> for Claims {
 fn wrong_row(what: &str) -> Failure {
     Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")).into()
 }
+
+taken_from_the_head!(RunCaller, Caller, Claims);

@@ -7,6 +7,7 @@ mod door;
 mod error;
 mod gate;
 mod handlers;
+mod head;
 mod host;
 pub mod metrics;
 mod path;

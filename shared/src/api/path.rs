@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{FromRequestParts, Path, RawPathParams};
+use axum::extract::Path;
 use axum::http::request::Parts;
 
-use super::App;
 use super::error::Failure;
+use super::head::{OfHead, params, taken_from_the_head, there};
 use super::trail::Trail;
 use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
@@ -35,12 +35,12 @@ pub(super) struct UpdatePath {
 
 const UPDATE_KINDS: [&str; 4] = ["update", "preview", "refresh", "destroy"];
 
-impl FromRequestParts<App> for UpdatePath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+impl OfHead for UpdatePath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let refused = unsupported(&parts.method, parts.uri.path());
         let mut path = Self::default();
-        for (name, value) in &RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)? {
+        for (name, value) in &params(parts)? {
             match name {
                 "org" => path.stack.org = value.to_owned(),
                 "project" => path.stack.project = value.to_owned(),
@@ -55,18 +55,14 @@ impl FromRequestParts<App> for UpdatePath {
     }
 }
 
-fn unreadable(rejection: axum::extract::rejection::RawPathParamsRejection) -> Failure {
-    Error::Invalid(format!("the path cannot be read: {rejection}")).into()
-}
-
 /// The address of the stack in a path.
 #[derive(Debug)]
 pub(super) struct StackPath(pub(super) StackAddress);
 
-impl FromRequestParts<App> for StackPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+impl OfHead for StackPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let path = UpdatePath::read(parts)?.stack;
         Ok(Self(lookup::address(&path.org, &path.project, &path.stack)?))
     }
 }
@@ -75,10 +71,10 @@ impl FromRequestParts<App> for StackPath {
 #[derive(Debug)]
 pub(super) struct UpdateText(pub(super) String);
 
-impl FromRequestParts<App> for UpdateText {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        Ok(Self(UpdatePath::from_request_parts(parts, app).await?.update))
+impl OfHead for UpdateText {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        Ok(Self(UpdatePath::read(parts)?.update))
     }
 }
 
@@ -86,10 +82,10 @@ impl FromRequestParts<App> for UpdateText {
 #[derive(Debug)]
 pub(super) struct VersionPath(pub(super) Option<u64>);
 
-impl FromRequestParts<App> for VersionPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let Some(text) = UpdatePath::from_request_parts(parts, app).await?.version else {
+impl OfHead for VersionPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let Some(text) = UpdatePath::read(parts)?.version else {
             return Ok(Self(None));
         };
         let version = text.parse().ok().filter(|version| *version > 0);
@@ -103,12 +99,10 @@ impl FromRequestParts<App> for VersionPath {
 #[derive(Debug)]
 pub(super) struct StatePath(pub(super) Place);
 
-impl FromRequestParts<App> for StatePath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let Path(path) = Path::<HashMap<String, String>>::from_request_parts(parts, app)
-            .await
-            .map_err(|rejection| Error::Invalid(format!("the path cannot be read: {rejection}")))?;
+impl OfHead for StatePath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let Path(path) = there::<Path<HashMap<String, String>>>(parts)?;
         let part = |name: &str| path.get(name).map(String::as_str);
         let place = match (part("guid"), part("org"), part("project")) {
             (Some(id), ..) => Place::Id(StateId::parse(id).ok_or_else(|| {
@@ -136,8 +130,8 @@ pub(super) struct WhichPath(pub(super) Which);
 #[derive(Debug)]
 pub(super) struct OtherPath(pub(super) Which);
 
-async fn which(parts: &mut Parts, app: &App, name: &str) -> Result<Which, Failure> {
-    let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+fn which(parts: &mut Parts, name: &str) -> Result<Which, Failure> {
+    let params = params(parts)?;
     let text = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
     let which = text.and_then(Which::parse);
     Ok(which.ok_or_else(|| {
@@ -145,17 +139,17 @@ async fn which(parts: &mut Parts, app: &App, name: &str) -> Result<Which, Failur
     })?)
 }
 
-impl FromRequestParts<App> for WhichPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        which(parts, app, "version").await.map(Self)
+impl OfHead for WhichPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        which(parts, "version").map(Self)
     }
 }
 
-impl FromRequestParts<App> for OtherPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        which(parts, app, "other").await.map(Self)
+impl OfHead for OtherPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        which(parts, "other").map(Self)
     }
 }
 
@@ -163,10 +157,10 @@ impl FromRequestParts<App> for OtherPath {
 #[derive(Debug)]
 pub(super) struct EdgeText(pub(super) String);
 
-impl FromRequestParts<App> for EdgeText {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+impl OfHead for EdgeText {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
         let edge = params.iter().find(|(name, _)| *name == "edge").map(|(_, value)| value.to_owned());
         Ok(Self(edge.unwrap_or_default()))
     }
@@ -176,10 +170,10 @@ impl FromRequestParts<App> for EdgeText {
 #[derive(Debug)]
 pub(super) struct EnvironmentPath(pub(super) EnvironmentAddress);
 
-impl FromRequestParts<App> for EnvironmentPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+impl OfHead for EnvironmentPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
         let part =
             |name: &str| params.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value);
         Ok(Self(EnvironmentAddress::parse(part("org"), part("project"), part("environment"))?))
@@ -190,10 +184,10 @@ impl FromRequestParts<App> for EnvironmentPath {
 #[derive(Debug)]
 pub(super) struct RevisionPath(pub(super) WhichRevision);
 
-impl FromRequestParts<App> for RevisionPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+impl OfHead for RevisionPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
         let version = params.iter().find(|(name, _)| *name == "version").map(|(_, value)| value);
         Ok(Self(version.map_or(Ok(WhichRevision::Latest), WhichRevision::parse)?))
     }
@@ -203,10 +197,10 @@ impl FromRequestParts<App> for RevisionPath {
 #[derive(Debug)]
 pub(super) struct TagPath(pub(super) String);
 
-impl FromRequestParts<App> for TagPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+impl OfHead for TagPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
         let tag = params.iter().find(|(name, _)| *name == "tag").map(|(_, value)| value.to_owned());
         Ok(Self(tag.unwrap_or_default()))
     }
@@ -222,10 +216,10 @@ pub(super) struct SessionPath {
     pub(super) session: String,
 }
 
-impl FromRequestParts<App> for SessionPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let params = RawPathParams::from_request_parts(parts, app).await.map_err(unreadable)?;
+impl OfHead for SessionPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
         let part = |name: &str| params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
         let org = part("org").unwrap_or_default();
         let environment = match (part("project"), part("environment")) {
@@ -241,10 +235,10 @@ impl FromRequestParts<App> for SessionPath {
 #[derive(Debug)]
 pub(super) struct ProjectPath(pub(super) OrgName, pub(super) ProjectName);
 
-impl FromRequestParts<App> for ProjectPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+impl OfHead for ProjectPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let path = UpdatePath::read(parts)?.stack;
         Ok(Self(OrgName::parse(&path.org)?, ProjectName::parse(&path.project)?))
     }
 }
@@ -253,10 +247,27 @@ impl FromRequestParts<App> for ProjectPath {
 #[derive(Debug)]
 pub(super) struct OrgPath(pub(super) OrgName);
 
-impl FromRequestParts<App> for OrgPath {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let path = UpdatePath::from_request_parts(parts, app).await?.stack;
+impl OfHead for OrgPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let path = UpdatePath::read(parts)?.stack;
         Ok(Self(OrgName::parse(&path.org)?))
     }
 }
+
+taken_from_the_head!(
+    UpdatePath,
+    StackPath,
+    UpdateText,
+    VersionPath,
+    StatePath,
+    WhichPath,
+    OtherPath,
+    EdgeText,
+    EnvironmentPath,
+    RevisionPath,
+    TagPath,
+    SessionPath,
+    ProjectPath,
+    OrgPath
+);

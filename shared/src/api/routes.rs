@@ -1,13 +1,16 @@
 //! The route table: every route once, with its credentials, the role that it needs, its body limit, its group and its
 //! handler.
 
+use std::pin::Pin;
+
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::handler::Handler;
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter, get, on};
+use axum::routing::{MethodFilter, get, on};
 
 use super::error::Failure;
 use super::handlers::{
@@ -173,7 +176,18 @@ impl std::fmt::Debug for Route {
     }
 }
 
-type Handler = fn(MethodFilter) -> MethodRouter<App>;
+/// A handler whose own type is forgotten: what makes a service of a handler is long, and so it is there once.
+#[derive(Clone, Copy)]
+struct Erased(fn(Request, App) -> Answering);
+
+type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+impl Handler<(), App> for Erased {
+    type Future = Answering;
+    fn call(self, request: Request, app: App) -> Answering {
+        (self.0)(request, app)
+    }
+}
 
 macro_rules! needs {
     (Nothing) => {
@@ -198,8 +212,12 @@ macro_rules! routes {
         }),*];
 
         /// The handler of each row that is served. The rows name none, so that a program holds only those.
-        const fn handlers<S: Serves>() -> [Option<Handler>; ROUTES.len()] {
-            [$(if has(S::GROUPS, Group::$group) { Some(|method| on(method, $handler)) } else { None }),*]
+        const fn handlers<S: Serves>() -> [Option<Erased>; ROUTES.len()] {
+            [$(if has(S::GROUPS, Group::$group) {
+                Some(Erased(|request, app| Handler::call($handler, request, app)))
+            } else {
+                None
+            }),*]
         }
     };
 }
@@ -384,7 +402,7 @@ pub fn router<S: Serves>(app: impl Into<App>) -> Router {
         let filter = MethodFilter::try_from(route.method.clone())
             .expect("the table holds only methods that a router can tell apart");
         let guard = middleware::from_fn_with_state((app.clone(), route), auth::guard);
-        router = router.route(route.path, handler(filter).layer(guard));
+        router = router.route(route.path, on(filter, handler).layer(guard));
     }
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());

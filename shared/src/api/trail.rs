@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 
 use super::App;
 use super::error::Failure;
+use super::head::{OfHead, taken_from_the_head};
 use super::routes::Route;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{
@@ -114,11 +115,13 @@ impl Trail {
     }
 }
 
-impl FromRequestParts<App> for Trail {
-    type Rejection = Failure;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+impl OfHead for Trail {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let broken =
             || Error::Broken("a handler asks for the trail of a request that nobody watches".to_owned());
         parts.extensions.get::<Self>().cloned().ok_or_else(|| broken().into())
     }
 }
+
+taken_from_the_head!(Trail);

@@ -1,0 +1,47 @@
+//! What handlers take from a request's head. It is there when a handler is asked, so nothing is waited for: reading it is a plain call,
+//! and not a part of each handler's own machine of states, which would be twice as long.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use futures::FutureExt as _;
+
+use super::error::Failure;
+use crate::services::Error;
+
+/// What can be read from a request's head.
+pub(super) trait OfHead: Sized {
+    /// Reads it.
+    fn read(parts: &mut Parts) -> Result<Self, Failure>;
+}
+
+/// Lets handlers take what is read from a head.
+macro_rules! taken_from_the_head {
+    ($($type:ty),* $(,)?) => {$(
+        impl axum::extract::FromRequestParts<$crate::api::App> for $type {
+            type Rejection = $crate::api::error::Failure;
+            fn from_request_parts(
+                parts: &mut axum::http::request::Parts,
+                _: &$crate::api::App,
+            ) -> impl Future<Output = Result<Self, Self::Rejection>> + Send {
+                std::future::ready($crate::api::head::OfHead::read(parts))
+            }
+        }
+    )*};
+}
+pub(super) use taken_from_the_head;
+
+/// What an extractor of the router's finds there already.
+#[inline(never)]
+pub(super) fn there<T>(parts: &mut Parts) -> Result<T, Failure>
+where
+    T: FromRequestParts<(), Rejection: std::fmt::Display>,
+{
+    let found = T::from_request_parts(parts, &()).now_or_never();
+    let found = found.ok_or_else(|| Error::Broken("a request's head is waited for".to_owned()))?;
+    found.map_err(|rejection| Error::Invalid(format!("the path cannot be read: {rejection}")).into())
+}
+
+/// The parameters in a request's path.
+pub(super) fn params(parts: &mut Parts) -> Result<RawPathParams, Failure> {
+    there(parts)
+}
