@@ -654,7 +654,7 @@ impl<'s, 'a> Environment<'s, 'a> {
             Function::ToBase64(_) => string(&STANDARD.encode(text(value)?)),
             Function::ToJson(_) => string(&value.json()),
             Function::ToString(_) => string(&value.text().ok_or(TOO_LONG)?),
-            Function::ToYaml(_) => string(&to_yaml(&value.json())?),
+            Function::ToYaml(_) => string(&value.yaml()),
             Function::Concat(_) => {
                 let lists = items(value)?.iter().map(|list| items(list)).collect::<Result<Vec<_>, _>>()?;
                 if lists.iter().map(|list| list.len()).sum::<usize>() > PIECES_MAX {
@@ -799,18 +799,6 @@ fn items(value: &Value) -> Result<&[Rc<Value>], String> {
         Kind::Array(items) => Ok(items),
         other => Err(format!("a list is needed here, and this is {}", other.name())),
     }
-}
-
-fn to_yaml(json: &str) -> Result<String, String> {
-    // JSON is YAML, so what is written here is what is read.
-    use saphyr::LoadableYamlNode as _;
-    let documents = saphyr::Yaml::load_from_str(json).map_err(|error| error.to_string())?;
-    let mut yaml = String::new();
-    if let Some(document) = documents.first() {
-        saphyr::YamlEmitter::new(&mut yaml).dump(document).map_err(|error| error.to_string())?;
-    }
-    let body = yaml.strip_prefix("---\n").or(yaml.strip_prefix("--- ")).unwrap_or(&yaml);
-    Ok(format!("{}\n", body.trim_end_matches('\n')))
 }
 
 /// An expression as the client reads it (`esc.Expr`, pulumi v3.274.1): where it stands and what it is made of.
@@ -1013,7 +1001,7 @@ mod tests {
     #[test]
     fn functions_do_what_they_say() {
         let text = "values:\n  json: {fn::toJSON: {a: [1, 1.50, true, null], b: x}}\n  back: {fn::fromJSON: \"${json}\"}\n  \
-                    exact: {fn::fromJSON: \"[1.50,12345678901234567890]\"}\n  yaml: {fn::toYAML: {a: [1, x: 'true'], b: 'x: y'}}\n  \
+                    exact: {fn::fromJSON: \"[1.50,12345678901234567890]\"}\n  yaml: {fn::toYAML: {a: [1, {x: 'true', y: [[1], []]}], b: 'x: y', c: {}, d: null, e: {f: g}}}\n  \
                     base: {fn::toBase64: hé}\n  text: {fn::fromBase64: \"${base}\"}\n  joined: {fn::join: ['-', [a, b, \"${base}\"]]}\n  \
                     split: {fn::split: [',', 'a,b,']}\n  string: {fn::toString: {a: 1}}\n  concat: {fn::concat: [[1], [2, 3], []]}\n  \
                     checked: {fn::validate: {schema: {type: string, minLength: 1}, value: x}}\n";
@@ -1021,7 +1009,9 @@ mod tests {
         assert_eq!(values["json"], r#"{"a":[1,1.5,true,null],"b":"x"}"#);
         assert_eq!(values["back"], serde_json::json!({"a": [1, 1.5, true, null], "b": "x"}));
         assert_eq!(values["exact"].to_string(), "[1.5,12345678901234567890]");
-        assert_eq!(values["yaml"], "a:\n  - 1\n  - x: \"true\"\nb: \"x: y\"\n");
+        let yaml = "a:\n  - 1\n  - x: \"true\"\n    y:\n      - - 1\n      - []\nb: \"x: y\"\nc: {}\nd: null\ne:\n  f: g\n";
+        assert_eq!(values["yaml"], yaml);
+        super::super::yaml::parse(yaml).unwrap();
         assert_eq!((&values["base"], &values["text"]), (&"aMOp".into(), &"hé".into()));
         assert_eq!(values["joined"], "a-b-aMOp");
         assert_eq!(values["split"], serde_json::json!(["a", "b", ""]));

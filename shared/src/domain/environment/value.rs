@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Range;
 use super::access::Step;
+use super::sealed::quoted;
 
 /// A value. It never changes; where it overrides another one, that one is its base.
 #[derive(Debug)]
@@ -274,6 +275,52 @@ impl Value {
                     None => out.push_str("null"),
                 }
             }),
+        }
+    }
+
+    /// It as plain YAML text, a line for each value.
+    pub fn yaml(&self) -> String {
+        let mut out = String::new();
+        self.write_yaml(&mut out, 0, true);
+        out.trim_start_matches(' ').to_owned() + "\n"
+    }
+
+    /// Behind a key or a dash: a scalar and an empty collection on the same line, and behind a dash the first of any other.
+    fn write_yaml(&self, out: &mut String, indent: usize, is_behind_dash: bool) {
+        let line = |out: &mut String, index: usize| {
+            if index == 0 && is_behind_dash {
+                out.push(' ');
+            } else {
+                out.push('\n');
+                out.push_str(&" ".repeat(indent));
+            }
+        };
+        match &self.kind {
+            Kind::String(text) => {
+                out.push(' ');
+                out.push_str(&quoted(text));
+            }
+            Kind::Array(items) if !items.is_empty() => {
+                for (index, item) in items.iter().enumerate() {
+                    line(out, index);
+                    out.push('-');
+                    item.write_yaml(out, indent + 2, true);
+                }
+            }
+            Kind::Object(_) if !self.keys().is_empty() => {
+                for (index, key) in self.keys().iter().enumerate() {
+                    line(out, index);
+                    out.push_str(&quoted(key));
+                    out.push(':');
+                    if let Some(value) = self.property(key) {
+                        value.write_yaml(out, indent + 2, false);
+                    }
+                }
+            }
+            _ => {
+                out.push(' ');
+                self.write_json(out);
+            }
         }
     }
 
