@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::commands::{of_user, output, statewright};
@@ -64,17 +65,58 @@ async fn what_pulumi_login_left_is_enough() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
-    fs::create_dir(home.path().join(".pulumi")).unwrap();
-    let credentials = format!(
-        r#"{{"current":"{url}","accessTokens":{{"{url}":"{token}"}},"accounts":{{"{url}":{{}}}}}}"#,
-        url = app.url,
-        token = app.token
-    );
-    fs::write(home.path().join(".pulumi/credentials.json"), credentials).unwrap();
+    log_in(home.path(), &app.url, &[(&app.url, &app.token)]);
     let mut command = of_user(&app, home.path(), &["state", "list"]);
     command.env_remove("STATEWRIGHT_URL").env_remove("STATEWRIGHT_TOKEN");
     let output = output(&mut command).await;
     assert!(output.stdout.contains("net/default"), "{output:?}");
+}
+
+/// What `pulumi login` leaves in a home: where it is logged in, and the tokens of all servers that it was logged in to.
+fn log_in(home: &Path, current: &str, tokens: &[(&str, &str)]) {
+    let tokens: serde_json::Map<_, _> =
+        tokens.iter().map(|(url, token)| ((*url).to_owned(), (*token).into())).collect();
+    let credentials = serde_json::json!({ "current": current, "accessTokens": tokens, "accounts": {} });
+    fs::create_dir_all(home.join(".pulumi")).unwrap();
+    fs::write(home.join(".pulumi/credentials.json"), credentials.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let commands =
+        [&["state", "list"][..], &["state", "get"], &["dep", "list"], &["outputs"], &["policy", "get"]];
+    // Somebody's repository has a link to a server of theirs.
+    let theirs = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", theirs.local_addr().unwrap());
+    let link = home.path().join(".statewright.json");
+    let ours = fs::read_to_string(&link).unwrap();
+    fs::write(&link, ours.replace(&app.url, &url)).unwrap();
+    log_in(home.path(), &app.url, &[(&app.url, &app.token)]);
+    for command in commands {
+        for variables in [
+            &[("STATEWRIGHT_TOKEN", app.token.as_str())][..],
+            &[("STATEWRIGHT_TOKEN", &app.token), ("PULUMI_BACKEND_URL", &app.url)],
+            &[("STATEWRIGHT_TOKEN", ""), ("PULUMI_ACCESS_TOKEN", &app.token)],
+        ] {
+            let variables = [&[("STATEWRIGHT_URL", "")], variables].concat();
+            let said = refused_with(&app, home.path(), &variables, command).await;
+            assert!(said.contains(&format!("is not sent to {url}")), "{command:?} {variables:?}: {said}");
+            assert!(said.contains(&format!("STATEWRIGHT_URL={url}")) && !said.contains(&app.token), "{said}");
+        }
+    }
+    let accepted = tokio::time::timeout(Duration::ZERO, theirs.accept()).await;
+    assert!(accepted.is_err(), "nothing connected to it");
+    // The link to our server, while `pulumi login` is at theirs.
+    fs::write(&link, ours).unwrap();
+    log_in(home.path(), &url, &[(&app.url, &app.token), (&url, "swt_theirs")]);
+    for command in commands {
+        let mut command = of_user(&app, home.path(), command);
+        let output =
+            output(command.env_remove("STATEWRIGHT_URL").env("STATEWRIGHT_TOKEN", "swt_other")).await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{command:?}");
+    }
 }
 
 #[tokio::test]

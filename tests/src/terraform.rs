@@ -105,16 +105,16 @@ impl TerraformCli {
         cli
     }
 
-    /// A client that knows no token, and whose user has the commands of `statewright`, which do.
+    /// A client that knows no token, and whose user has the commands of `statewright`, which know this server and its token.
     ///
     /// # Panics
     /// As [`TerraformCli::new`].
-    pub fn beside_commands(client: Client, token: &str) -> Self {
+    pub fn beside_commands(client: Client, url: &str, token: &str) -> Self {
         let cli = Self::without_token(client);
         let mut path =
             client.program().parent().map_or_else(OsString::new, |folder| folder.as_os_str().to_owned());
         path.push(":/usr/bin:/bin");
-        cli.env("PATH", path).env("STATEWRIGHT_TOKEN", token)
+        cli.env("PATH", path).env("STATEWRIGHT_URL", url).env("STATEWRIGHT_TOKEN", token)
     }
 
     /// This client in a folder below the one that it runs in, which is made.

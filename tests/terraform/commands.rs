@@ -25,13 +25,14 @@ journeys! {
     no_file_has_the_token
     a_state_moves_away_with_the_token_of_where_it_was
     a_token_goes_to_no_other_server
+    a_token_of_the_environment_goes_to_no_server_of_a_file
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
 
 /// A user of a server's commands, with this configuration.
 fn user(app: &TestApp, client: Client, configuration: &str) -> TerraformCli {
-    let cli = TerraformCli::beside_commands(client, &app.token).env("STATEWRIGHT_TF", client.name());
+    let cli = TerraformCli::beside_commands(client, &app.url, &app.token).env("STATEWRIGHT_TF", client.name());
     cli.write("main.tf", configuration);
     cli
 }
@@ -430,6 +431,30 @@ async fn a_token_goes_to_no_other_server(client: Client) {
         "the backend that this folder was initialised with",
         &other.url,
     );
+}
+
+async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    // Who works in this folder has a token of another server, and nothing of the user names the one that the files do.
+    let stranger = cli.clone().env("STATEWRIGHT_URL", "").env("STATEWRIGHT_TOKEN", "swt_other");
+    let refuses = async |what: &str| {
+        let refused = stranger.statewright(["tf", "--", "plan"]).await.assert_failure();
+        let said = format!("STATEWRIGHT_TOKEN is not sent to {}", app.url);
+        assert!(refused.stderr.contains(&said) && !refused.stderr.contains("swt_other"), "{what}: {refused}");
+    };
+    refuses("backend.tf and a link").await;
+    fs::remove_file(cli.project_dir().join(".statewright.json")).unwrap();
+    refuses("backend.tf").await;
+    let backend = cli.read("backend.tf");
+    cli.statewright(["state", "get", "net", "--link"]).await.assert_success();
+    fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
+    refuses("a link").await;
+    // What is stored for exactly that server is sent to it.
+    cli.write("backend.tf", &backend);
+    let login = json!({ "current": "", "accessTokens": { app.url.as_str(): app.token }, "accounts": {} });
+    fs::create_dir(cli.home().join(".pulumi")).unwrap();
+    fs::write(cli.home().join(".pulumi/credentials.json"), login.to_string()).unwrap();
+    stranger.statewright(["tf", "--", "plan"]).await.assert_success();
 }
 
 async fn no_file_has_the_token(client: Client) {

@@ -120,15 +120,15 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
             .and_then(Result::ok)
     };
     let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
-    let server = (at.server.clone())
-        .or(of_us)
-        .or_else(|| of_folder.cloned())
+    let said = at.server.clone().or(of_us);
+    // The folder aside: what the user names, and no file that came with a repository.
+    let of_user = (said.clone())
         .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
-        .or_else(|| of_pulumi(&env.credentials.current))
-        .context(
-            "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
-             with `pulumi login`",
-        )?;
+        .or_else(|| of_pulumi(&env.credentials.current));
+    let server = said.or_else(|| of_folder.cloned()).or_else(|| of_user.clone()).context(
+        "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
+         with `pulumi login`",
+    )?;
     let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
     if !is_allowed && !is_private(&server) {
         bail!(
@@ -136,12 +136,9 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
              use https://, or say --allow-http if that network is yours"
         );
     }
-    let (token, token_from) = token(&server, env).with_context(|| {
-        format!(
-            "no access token for {server} is known: set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN, or `pulumi login {server}`; \
-             `statewright token create` makes one at the server"
-        )
-    })?;
+    let is_of_user = of_user.as_ref() == Some(&server);
+    let (token, token_from) =
+        token(&server, is_of_user, env).with_context(|| without_token(&server, is_of_user, env))?;
     let token = Token(token.trim().to_owned());
     let org = match &at.org {
         Some(org) => Some(org.clone()),
@@ -150,17 +147,31 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
     Ok(Settings { server, token, token_from, org })
 }
 
-fn token(server: &ServerUrl, env: &Environment) -> Option<(String, &'static str)> {
-    if let Some(token) = env.get(TOKEN) {
+/// The token for a server. Those of the environment do not say which server they are for, so they go to none but that of the user.
+fn token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Option<(String, &'static str)> {
+    if let Some(token) = env.get(TOKEN).filter(|_| is_of_user) {
         return Some((token.to_owned(), TOKEN));
     }
-    // The one of Pulumi is for the server of Pulumi: a folder's file must not have it sent to another one.
-    let is_for_it = env.get(PULUMI_URL).is_none_or(|url| server.is(url));
-    if let Some(token) = env.get(PULUMI_TOKEN).filter(|_| is_for_it) {
+    let is_of_pulumi = env.get(PULUMI_URL).is_none_or(|url| server.is(url));
+    if let Some(token) = env.get(PULUMI_TOKEN).filter(|_| is_of_user && is_of_pulumi) {
         return Some((token.to_owned(), PULUMI_TOKEN));
     }
     let of_it = env.credentials.access_tokens.iter().find(|(url, _)| server.is(url));
     of_it.map(|(_, token)| (token.clone(), PULUMI_LOGIN))
+}
+
+/// Why there is no token for a server, and what to do.
+fn without_token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> String {
+    match [TOKEN, PULUMI_TOKEN].into_iter().find(|name| !is_of_user && env.get(name).is_some()) {
+        Some(token) => format!(
+            "{token} is not sent to {server}, because only a file in this folder names that server: if the token is of that \
+             server, set STATEWRIGHT_URL={server} or add --server {server}; else `pulumi login {server}`"
+        ),
+        None => format!(
+            "no access token for {server} is known: set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN, or `pulumi login {server}`; \
+             `statewright token create` makes one at the server"
+        ),
+    }
 }
 
 /// Whether nobody on the way can read along: it is TLS, or the way does not leave this machine.
@@ -228,6 +239,41 @@ mod tests {
         let refused = resolve(&at(Some("https://d")), None, &pulumis).unwrap_err().to_string();
         assert!(refused.starts_with("no access token for https://d is known"), "{refused}");
         assert_eq!(found(&at(Some("https://b")), &pulumis).1, "of-b");
+    }
+
+    #[test]
+    fn a_link_gets_no_token_of_the_environment() {
+        let link = url("https://link");
+        let resolve = |variables: &[_]| resolve(&at(None), Some(&link), &env(variables));
+        let by_us = ["https://link/", "https://link"].map(|url| [(TOKEN, "own"), (URL, url)]);
+        let by_pulumi = [(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://link")];
+        for (named, token) in [(&by_us[0], "own"), (&by_us[1], "own"), (&by_pulumi, "pulumis")] {
+            assert_eq!(resolve(named).unwrap().token.as_str(), token, "{named:?}");
+        }
+        for variables in [
+            &[(TOKEN, "own")][..],
+            &[(TOKEN, "own"), (PULUMI_URL, "https://c")],
+            &[(PULUMI_TOKEN, "pulumis")],
+            &[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c")],
+        ] {
+            let refused = resolve(variables).unwrap_err().to_string();
+            let beginning = format!("{} is not sent to https://link, ", variables[0].0);
+            assert!(
+                refused.starts_with(&beginning) && refused.contains("STATEWRIGHT_URL=https://link"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_gets_what_is_stored_for_its_server_alone() {
+        let both = [(TOKEN, "own"), (PULUMI_TOKEN, "pulumis")];
+        let to = |link: &str| {
+            let settings = resolve(&at(None), Some(&url(link)), &env(&both)).unwrap();
+            (settings.token.as_str().to_owned(), settings.token_from)
+        };
+        assert_eq!(to("https://b"), ("of-b".to_owned(), PULUMI_LOGIN));
+        assert_eq!(to(HERE), ("own".to_owned(), TOKEN), "`pulumi login` is at that server");
     }
 
     #[test]
