@@ -39,7 +39,7 @@ exit code: 1
 ----- stdout -----
 Updating (dev)
 ----- stderr -----
-error: [409] Conflict: Another update is currently in progress: alice (token "first-start") started this update of acme/busy/dev [AGO], at [DATE], and it last saved something [AGO]. Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, its lease ends by itself in 4 min.
+error: [409] Conflict: Another update is currently in progress. alice (token "first-start") started this update of acme/busy/dev [AGO], at [DATE], and it last saved something [AGO]. Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, its lease ends by itself in 4 min.
 To learn more about possible reasons and resolution, visit https://www.pulumi.com/docs/support/troubleshooting/common-issues/update-conflicts/
 "#)
     });
@@ -49,12 +49,12 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_says(&refused, &["Previewing update (dev)", "to create"]);
     assert_says(
         &refused,
-        &["[409] Conflict: Another update is currently in progress: alice (token \"first-start\")"],
+        &["[409] Conflict: Another update is currently in progress. alice (token \"first-start\")"],
     );
     let shown = colleague.run(["stack"]).await.assert_success();
     assert_says(&shown, &["Update in progress"]);
     let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
-    assert_says(&removal, &["Another update is currently in progress: alice"]);
+    assert_says(&removal, &["Another update is currently in progress. alice"]);
 
     let preview = colleague.run(["preview"]).await.assert_success();
     assert_says(&preview, &["to create"]);

@@ -79,7 +79,7 @@ async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
     let app = TestApp::on(BACKEND).await;
     let cli = killed_in_the_middle(&app, "cancelled", None).await;
     let held = cli.run(UP).await.assert_failure();
-    assert_says(&held, &["Another update is currently in progress: alice"]);
+    assert_says(&held, &["Another update is currently in progress. alice"]);
     cli.run(["cancel", "--yes"]).await.assert_success();
     goes_on(&app, &cli, "cancelled").await;
 }
@@ -90,7 +90,7 @@ async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
     let cli = killed_in_the_middle(&app, "expired", None).await;
     app.advance(Duration::from_secs(300));
     let held = cli.run(UP).await.assert_failure();
-    assert_says(&held, &["Another update is currently in progress: alice"]);
+    assert_says(&held, &["Another update is currently in progress. alice"]);
     app.advance(Duration::from_secs(1));
     goes_on(&app, &cli, "expired").await;
 }

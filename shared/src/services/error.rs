@@ -288,7 +288,7 @@ impl std::fmt::Display for Holder {
         let Self { address, kind, requester, since, until, last_write, now, .. } = self;
         write!(
             f,
-            "Another update is currently in progress: {} (token {:?}) started this {} of {address} {} ago, at {}",
+            "Another update is currently in progress. {} (token {:?}) started this {} of {address} {} ago, at {}",
             requester.login,
             requester.token.as_str(),
             kind.as_str(),
@@ -302,6 +302,7 @@ impl std::fmt::Display for Holder {
         match until {
             Some(until) => write!(
                 f,
+    /// The first sentence is one that clients look for, with its full stop (pulumi v3.274.1, `sdk/go/auto/errors.go`).
                 "Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, \
                  its lease ends by itself in {}.",
                 in_words(until.since(*now))
