@@ -256,6 +256,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     // A get on its own is the head, or the record of the update: the strongly consistent read on which all else
     // stands. An append asks for the tail beside its write where it has not written for a second. A save reads the log
     // where this process does not remember the text before, and whatever stores nothing goes by the log itself. A
+    // begin moves the name with the head, which a start reads for that alone: lists show by it what is updated. A
     // complete reads the record, with the tail beside it where that is not remembered, and seals behind it; then log,
     // summary, detail, and head and base at once, the name beside the new state, and publishes. Its blobs: the base and
     // the large append are read, the new state is put; where nothing changed, nothing is.
@@ -276,7 +277,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     begin preview       2 get, 1 joint commit, 1 blob get (3)
     complete preview    1 get, 1 commit (2)
     create              1 get, 1 joint commit (2)
-    start               2 get, 1 joint commit (3)
+    start               3 get, 1 joint commit (4)
     complete unchanged  5 get, 1 query, 2 joint commit, 1 blob get (6)
     begin               2 get, 1 joint commit, 1 blob get (3)
     begin refused       3 get, 1 query (4)
@@ -387,9 +388,9 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     begin preview       10 written, 2 read, 1 got (4)
     complete preview    1 written, 1 read (2)
     create              8 written, 1 read (2)
-    start               8 written, 2 read (3)
+    start               10 written, 3 read (4)
     complete unchanged  12 written, 6 read, 1 got (9)
-    begin               10 written, 2 read, 1 got (4)
+    begin               12 written, 2 read, 1 got (4)
     begin refused       4 read (4)
     first append        1 written (1)
     append              1 written (1)

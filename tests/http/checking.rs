@@ -236,6 +236,8 @@ async fn a_head_has_to_show_the_last_version() {
     let first = store.version(id, 1).await.snapshot;
     store.write(ItemKeys::head(id), Head { snapshot: Some(first), ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "does not show what version 4 does");
+    store.write(ItemKeys::head(id), Head { running: None, ..head.clone() }.encode()).await;
+    Store::assert_one(&store.problems().await, "its name says that an update holds it, and none does");
     let nobody = Some(UpdateId::new(store.app.context.ids.uuid()));
     store.write(ItemKeys::head(id), Head { running: nobody, ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "has no record");

@@ -1,6 +1,7 @@
 //! Stacks: listing, tags, a first state, a name that is given again.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -193,4 +194,41 @@ async fn a_name_that_is_given_again_is_another_stack_for_every_process() {
         never_started.at(server).start(Some(2)).await.refused(404);
         never_started.at(server).cancel().await.refused(404);
     }
+}
+
+/// The client shows "in progress" where the time is 0.
+#[tokio::test]
+async fn a_list_says_which_stacks_an_update_holds() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let listed = async || {
+        let path = format!("/api/user/stacks?project={}", stack.project);
+        app.get(&path).send().await.expect(200)["stacks"][0]["lastUpdate"].clone()
+    };
+    assert_eq!(listed().await, Value::Null);
+    let first = stack.begin().await;
+    assert_eq!(listed().await, 0, "the first update of a stack too");
+    first.complete("succeeded").await.expect(204);
+    let at_rest = listed().await;
+    assert!(at_rest.as_i64().is_some_and(|at| at > 0), "{at_rest}");
+
+    let preview = stack.preview().await;
+    assert_eq!(listed().await, at_rest, "a preview holds nothing");
+    preview.cancel().await.expect(204);
+    let created = stack.created().await;
+    assert_eq!(listed().await, at_rest, "what is not started holds nothing");
+    created.start(Some(2)).await.expect(200);
+    assert_eq!(listed().await, 0);
+    // Tags are in the same item.
+    app.patch(&format!("{}/tags", stack.path), &json!({ "a": "b" })).send().await.expect(204);
+    assert_eq!(listed().await, 0);
+    created.cancel().await.expect(204);
+    assert_ne!(listed().await, 0);
+
+    // A client that went: its lease ends, and the sweep ends the update.
+    stack.begin().await;
+    app.advance(Duration::from_secs(331));
+    assert_eq!(listed().await, 0);
+    app.sweep().await;
+    assert_ne!(listed().await, 0);
 }

@@ -242,7 +242,8 @@ async fn damage(folder: &std::path::Path) {
     let data = DataFolder::open_beside(folder, Arc::new(SystemIds)).await.unwrap();
     let address = StackAddress::parse(ORG, "shop", "nobody").unwrap();
     let id = StackId::new(SystemIds.uuid());
-    let name = Name { id, tags: BTreeMap::new(), last_update: None, resource_count: None };
+    let name =
+        Name { id, tags: BTreeMap::new(), last_update: None, resource_count: None, is_updating: false };
     let write = put(ItemKeys::name(&address), Expect::Any, SystemIds.revision(), name.encode());
     data.ledger.commit(vec![write]).await.unwrap();
 }

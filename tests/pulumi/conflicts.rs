@@ -55,6 +55,10 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_says(&shown, &["Update in progress"]);
     let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
     assert_says(&removal, &["Another update is currently in progress. alice"]);
+    let listed = colleague.run(["stack", "ls"]).await.assert_success();
+    assert_says(&listed, &["in progress"]);
+    let listed = colleague.run(["stack", "ls", "--json"]).await.assert_success().json();
+    assert_eq!(listed[0]["updateInProgress"], true, "{listed}");
 
     let preview = colleague.run(["preview"]).await.assert_success();
     assert_says(&preview, &["to create"]);
@@ -66,6 +70,8 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_eq!(stack(&app, "busy").await["version"], 1);
     assert_eq!(names(&export(&cli).await), ["busy-dev", "default", "item-00000", "item-00001", "item-00002"]);
     colleague.run(UP).await.assert_success();
+    let listed = colleague.run(["stack", "ls", "--json"]).await.assert_success().json();
+    assert_eq!(listed[0]["updateInProgress"], false, "{listed}");
     assert_eq!(stack(&app, "busy").await["version"], 2);
 }
 

@@ -495,8 +495,10 @@ fn read_all() -> Read {
         "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     read.is("password.v1", &Password { hash: hash.to_owned(), set: CREATED }, b"");
     let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
-    let name = Name { id: stack(), tags, last_update: Some(LATER), resource_count: Some(5) };
+    let name =
+        Name { id: stack(), tags, last_update: Some(LATER), resource_count: Some(5), is_updating: false };
     read.is("name.v1", &name, b"");
+    read.is("name-updating.v1", &Name { is_updating: true, ..name.clone() }, b"");
     read.is("alias.v1", &Alias { id: stack() }, b"");
     read.is("head.v1", &head(), b"");
     let new = Head { version: 0, snapshot: None, running: None, last: None, deleted: Some(LATER), ..head() };

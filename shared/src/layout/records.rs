@@ -172,6 +172,10 @@ pub struct Name {
     pub last_update: Option<Timestamp>,
     /// Resources in its last version.
     pub resource_count: Option<u64>,
+    /// Whether an update holds the stack. It moves with the head, so that a list tells it without a read of each head. A
+    /// program that does not know it loses it, and a list then shows the last update.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_updating: bool,
 }
 
 impl Record for Name {

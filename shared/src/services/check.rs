@@ -112,6 +112,11 @@ async fn look_at(ctx: &Context, id: StackId, head: Option<&Item>) -> Result<Stac
         Err(words) => report.problems.push(format!("its outputs: {words}")),
     }
     report.problems.extend(secrets::key_problems(ctx, id.into()).await?);
+    // A program that did not know the mark may have begun the update, so a missing one is no fault.
+    let is_marked = name.filter(|_| head.deleted.is_none()).map(|name| Name::decode(&name.value));
+    if head.running.is_none() && matches!(is_marked, Some(Ok(Name { is_updating: true, .. }))) {
+        report.problems.push("its name says that an update holds it, and none does".to_owned());
+    }
     if let Some(running) = head.running {
         let update = store::get(ctx, &ItemKeys::update(running)).await?;
         match update.map(|item| Stored::<Update>::read(&item)) {

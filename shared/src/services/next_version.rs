@@ -121,6 +121,7 @@ pub(super) fn advance(head: &mut Head, name: &mut Name, next: &StoredVersion) {
     head.version = next.version;
     head.running = None;
     head.last = Some(next.update);
+    name.is_updating = false;
     name.last_update = Some(next.ended);
     name.resource_count = Some(next.snapshot.resource_count);
     head.snapshot = Some(next.snapshot.clone());

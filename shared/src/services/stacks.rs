@@ -99,7 +99,7 @@ pub async fn create(
         deleted: None,
         config,
     };
-    let mut name = Name { id, tags, last_update: None, resource_count: None };
+    let mut name = Name { id, tags, last_update: None, resource_count: None, is_updating: false };
     let mut writes = Vec::new();
     if let Some(state) = state {
         let import = at_once::prepare_import(ctx, caller, id, &head, state).await?;

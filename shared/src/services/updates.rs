@@ -111,9 +111,9 @@ pub async fn start(
         // has a token for.
         update_tokens::prepare(ctx).await?;
         let mut writes = Vec::new();
-        if let Some(tags) = tags.as_ref().filter(|_| !next.dry_run) {
+        if !next.dry_run {
             let name = lookup::read_name(ctx, address).await?;
-            writes.extend(tags_write(ctx, address, &name, Some(tags)));
+            writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
         if let Some(started) = take(ctx, address, &located, id, next, expect, writes).await? {
             return Ok(started);
@@ -167,7 +167,9 @@ pub async fn begin(
         )?;
         let mut writes = vec![detail_write(ctx, id, detail.clone())];
         let tags = tags.as_ref().filter(|_| !new.dry_run);
-        writes.extend(tags_write(ctx, address, &name, tags));
+        if !new.dry_run {
+            writes.push(name_write(ctx, address, &name, tags));
+        }
         if let Some(started) = take(ctx, address, &located, id, next, Expect::Absent, writes).await? {
             let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
@@ -227,16 +229,16 @@ async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Re
     if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
 }
 
-/// Gives a stack these tags, if it has others.
-fn tags_write(
+/// Shows in lists that an update holds the stack, and gives it these tags.
+fn name_write(
     ctx: &Context,
     address: &StackAddress,
     name: &Stored<Name>,
     tags: Option<&BTreeMap<String, String>>,
-) -> Option<Write> {
-    let tags = tags.filter(|tags| name.value.tags != **tags)?;
-    let next = Name { tags: tags.clone(), ..name.value.clone() };
-    Some(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode()))
+) -> Write {
+    let tags = tags.unwrap_or(&name.value.tags).clone();
+    let next = Name { tags, is_updating: true, ..name.value.clone() };
+    put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode())
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed. The

@@ -223,7 +223,7 @@ pub struct StackSummary {
     pub project_name: String,
     /// The stack.
     pub stack_name: String,
-    /// In seconds.
+    /// In seconds; 0 while an update holds the stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update: Option<i64>,
     /// Resources in the last version.

@@ -131,7 +131,12 @@ pub(crate) async fn list_stacks(
         org_name: listed.address.org.into(),
         project_name: listed.address.project.into(),
         stack_name: listed.address.stack.into(),
-        last_update: listed.name.last_update.map(|at| at.seconds()),
+        // The client says "in progress" where this is 0 (pulumi v3.274.1, `pkg/cmd/pulumi/stack/stack_list.go`).
+        last_update: if listed.name.is_updating {
+            Some(0)
+        } else {
+            listed.name.last_update.map(|at| at.seconds())
+        },
         resource_count: listed.name.resource_count,
     };
     json(&Stacks {
