@@ -232,3 +232,33 @@ async fn a_list_says_which_stacks_an_update_holds() {
     app.sweep().await;
     assert_ne!(listed().await, 0);
 }
+
+/// So Pulumi Cloud sees it: the root stands for the stack itself.
+#[tokio::test]
+async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
+    let app = TestApp::memory().await;
+    let remove = async |stack: &Stack<'_>, query: &str| {
+        app.request(Method::DELETE, &format!("{}{query}", stack.path)).send().await
+    };
+    let root = |stack: &Stack<'_>| {
+        let urn = format!("urn:pulumi:dev::{0}::pulumi:pulumi:Stack::{0}-dev", stack.project);
+        json!({ "urn": urn, "custom": false, "type": "pulumi:pulumi:Stack" })
+    };
+    let stack = Stack::new(&app).await;
+    stack.import(&deployment(&[root(&stack)])).await;
+    remove(&stack, "?force=false").await.expect(204);
+
+    let stack = Stack::new(&app).await;
+    stack.import(&deployment(&[root(&stack), stack.resource("a")])).await;
+    remove(&stack, "?force=false").await.refused(400);
+    stack.import(&deployment(&[stack.resource("a")])).await;
+    remove(&stack, "").await.refused(400);
+    // Something may be there that was begun and never ended.
+    let mut pending = deployment(&[root(&stack)]);
+    let operation = json!({ "type": "creating", "resource": stack.resource("a") });
+    pending["deployment"]["pending_operations"] = json!([operation]);
+    stack.import(&pending).await;
+    remove(&stack, "").await.refused(400);
+    // As the service's provider says it.
+    remove(&stack, "?forceDestroy=true").await.expect(204);
+}

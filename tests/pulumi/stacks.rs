@@ -118,6 +118,17 @@ async fn a_stack_with_resources_is_removed_only_by_force() {
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 }
 
+/// What is left when a program registers nothing.
+#[tokio::test]
+async fn a_stack_of_which_only_its_root_is_left_is_removed() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = bench(&app, "removal", &[("count", "0")]).await;
+    cli.run(UP).await.assert_success();
+    assert_eq!(names(&export(&cli).await), ["removal-dev"]);
+    cli.run(["stack", "rm", "dev", "--yes"]).await.assert_success();
+    app.get("/api/stacks/acme/removal/dev").send().await.refused(404);
+}
+
 #[tokio::test]
 async fn a_stack_without_resources_is_removed() {
     let app = TestApp::on(BACKEND).await;

@@ -135,6 +135,12 @@ pub(in crate::services) fn differences(
     deployment::diff(&as_named(&one, now)?, &as_named(&other, now)?).map_err(broken)
 }
 
+/// Whether a deployment holds the root resource and nothing else.
+pub(super) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
+    let text = gunzip(gzip)?;
+    Ok(deployment::inspect(&text).map_err(broken)?.has_only_its_root)
+}
+
 /// The address of the server that opens the secrets of a deployment.
 pub(super) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
     let text = gunzip(gzip)?;

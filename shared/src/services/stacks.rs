@@ -8,14 +8,15 @@ use super::caller::Caller;
 use super::due::due_write;
 use super::lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::takeover::{self, locate_settled};
-use super::{Error, RACES_MAX, at_once, next_version, publish, stack_config, store};
+use super::texts::in_background;
+use super::{Error, RACES_MAX, at_once, fold, next_version, publish, stack_config, store};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, TagName};
 use crate::domain::update::Update;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Due, Head, Name, Outputs, Removed, StackConfig};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, StackConfig};
 use crate::ports::{Expect, Order, Query, SignedUrl};
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
@@ -279,7 +280,9 @@ pub async fn remove(
     for _ in 0..RACES_MAX {
         let Located { id, head } = locate_settled(ctx, caller, address).await?;
         takeover::check_free(ctx, &head.value).await?;
-        if !force && head.value.snapshot.as_ref().is_some_and(|snapshot| snapshot.resource_count > 0) {
+        if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
+            && has_resources(ctx, snapshot).await?
+        {
             return Err(Error::StackHasResources);
         }
         let name = read_name(ctx, address).await?;
@@ -299,6 +302,16 @@ pub async fn remove(
         }
     }
     Err(Error::Contended("the stack"))
+}
+
+/// Whether something would be lost with a stack. The root resource stands for the stack itself, so it alone is nothing: so
+/// Pulumi Cloud sees it, and the CLI's own backend (pulumi v3.274.1, `pkg/backend/diy/backend.go`).
+async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error> {
+    if snapshot.resource_count != 1 || snapshot.pending_count > 0 {
+        return Ok(snapshot.resource_count > 0);
+    }
+    let gzip = fetch_snapshot(ctx, snapshot).await?;
+    in_background(move || fold::has_only_its_root(&gzip)).await.map(|only_root| !only_root)
 }
 
 /// Replaces a stack's tags.

@@ -74,7 +74,8 @@ pub(crate) async fn delete_stack(
     StackPath(address): StackPath,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
-    let force = query.get("force").is_some_and(|force| force == "true");
+    // The CLI says the one, the service's provider the other.
+    let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
     if force {
         trail.detail("forced");
     }

@@ -57,6 +57,8 @@ pub struct Inspection<'a> {
     pub version: i64,
     /// How many resources there are, those marked for deletion included.
     pub resource_count: usize,
+    /// Whether the resource that stands for the stack itself is the only one.
+    pub has_only_its_root: bool,
     /// How many operations began and did not end.
     pub pending_count: usize,
     /// The stack's outputs as JSON text; `None` if there are none.
@@ -84,6 +86,7 @@ pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
     Ok(Inspection {
         version,
         resource_count: deployment.resources.len(),
+        has_only_its_root: deployment.resources.len() == 1 && deployment.root().is_some(),
         pending_count: deployment.pending_operations.len(),
         outputs: deployment.root_outputs(),
         secrets_providers: deployment.secrets_providers.as_ref().map(|provider| provider.raw),
@@ -204,8 +207,12 @@ impl Envelope<'_> {
 impl<'a> Deployment<'a> {
     /// The outputs of the resource that stands for the stack.
     pub(crate) fn root_outputs(&self) -> Option<&'a str> {
+        self.root().and_then(|root| root.outputs)
+    }
+
+    fn root(&self) -> Option<&Resource<'a>> {
         let is_root = |r: &&Resource<'_>| r.own_type == ROOT_STACK_TYPE && r.parent.is_empty() && !r.delete;
-        self.resources.iter().find(is_root).and_then(|root| root.outputs)
+        self.resources.iter().find(is_root)
     }
 
     fn same_state(&self, other: &Self) -> bool {
