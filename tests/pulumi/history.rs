@@ -106,7 +106,10 @@ async fn there_is_nothing_to_cancel_unless_something_runs() {
 
     cli.run(crate::support::UP).await.assert_success();
     let over = cli.run(["cancel", "--yes"]).await.assert_failure();
-    assert_says(&over, &["[409]", "the update ended as succeeded at"]);
+    assert_says(
+        &over,
+        &["[409] Conflict: there is nothing to cancel: the last update ended as succeeded at"],
+    );
     let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
     assert_eq!(history[0]["result"], "succeeded");
 }

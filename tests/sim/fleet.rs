@@ -131,7 +131,8 @@ impl Fleet {
             self.scene.world.clock.advance(LEASE + Duration::from_nanos(1));
         }
         match self.send(client, step).await {
-            Ok(()) | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. })) => {}
+            Ok(())
+            | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => {}
             Err(other) => panic!("{step:?}: {other:?}"),
         }
     }

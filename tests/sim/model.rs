@@ -194,7 +194,7 @@ fn told(result: Result<(), Error>) -> Told {
         Err(Error::NoUpdate { .. }) => Told::NoUpdate,
         Err(Error::StackHasResources) => Told::HasResources,
         Err(Error::Held(_)) => Told::Held,
-        Err(Error::NotNow(NotNow::Over { .. })) => Told::Over,
+        Err(Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => Told::Over,
         Err(Error::Fenced(_)) => Told::Fenced,
         Err(other) => panic!("{other:?}"),
     }

@@ -92,7 +92,8 @@ async fn end(ring: Arc<Ring>, process: usize, step: Step) {
         ring.scene.world.clock.advance(LEASE + Duration::from_nanos(1));
     }
     match ring.scene.act(&ring.processes[process], step).await {
-        Ok(()) | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. })) => {}
+        Ok(())
+        | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => {}
         Err(other) => panic!("{step:?}: {other:?}"),
     }
 }

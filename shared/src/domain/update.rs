@@ -222,7 +222,7 @@ pub enum NotNow {
         until: Timestamp,
     },
     /// Its log is sealed: it is over, or about to be.
-    #[error("{}", ended_text(*.outcome, .by, *.at))]
+    #[error("{}", ended_text("the update", *.outcome, .by, *.at))]
     Over {
         /// How it ended.
         outcome: Outcome,
@@ -236,13 +236,14 @@ pub enum NotNow {
     NotSealed,
 }
 
-fn ended_text(outcome: Outcome, by: &SealedBy, at: Timestamp) -> String {
+/// How an update ended. `what` says which one it is.
+pub(crate) fn ended_text(what: &str, outcome: Outcome, by: &SealedBy, at: Timestamp) -> String {
     let at = at.to_rfc3339();
     match by {
-        SealedBy::Client => format!("the update ended as {} at {at}", outcome.as_str()),
-        SealedBy::Cancel(login) => format!("the update was cancelled by {login} at {at}"),
+        SealedBy::Client => format!("{what} ended as {} at {at}", outcome.as_str()),
+        SealedBy::Cancel(login) => format!("{what} was cancelled by {login} at {at}"),
         SealedBy::Expiry => {
-            format!("the update's lease ran out and it was ended as {} at {at}", outcome.as_str())
+            format!("{what}'s lease ran out and it was ended as {} at {at}", outcome.as_str())
         }
     }
 }

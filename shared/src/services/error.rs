@@ -7,7 +7,7 @@ use crate::domain::environment::Diagnostic;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{EnvironmentAddress, InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
-use crate::domain::update::{NotNow, Requester, UpdateKind};
+use crate::domain::update::{NotNow, Outcome, Requester, SealedBy, UpdateKind, ended_text};
 use crate::layout::Broken;
 use crate::layout::records::StateHolder;
 use crate::ports::{BoxError, KeysError, PortError, Timestamp};
@@ -196,6 +196,16 @@ pub enum Error {
     /// The update is not in the state for this; a user asked.
     #[error(transparent)]
     NotNow(NotNow),
+    /// The stack's last update is over.
+    #[error("there is nothing to cancel: {}", ended_text("the last update", *.outcome, .by, *.at))]
+    NothingToCancel {
+        /// How it ended.
+        outcome: Outcome,
+        /// Who ended it.
+        by: SealedBy,
+        /// When.
+        at: Timestamp,
+    },
     /// The update takes no more of this client's writes: it has to stop.
     #[error("{0}")]
     Fenced(String),
@@ -284,6 +294,7 @@ pub struct Holder {
 }
 
 impl std::fmt::Display for Holder {
+    /// The first sentence is one that clients look for, with its full stop (pulumi v3.274.1, `sdk/go/auto/errors.go`).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { address, kind, requester, since, until, last_write, now, .. } = self;
         write!(
@@ -302,7 +313,6 @@ impl std::fmt::Display for Holder {
         match until {
             Some(until) => write!(
                 f,
-    /// The first sentence is one that clients look for, with its full stop (pulumi v3.274.1, `sdk/go/auto/errors.go`).
                 "Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, \
                  its lease ends by itself in {}.",
                 in_words(until.since(*now))

@@ -345,19 +345,26 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 /// Cancelling what was cancelled is no error.
 ///
 /// # Errors
-/// [`Error::NotNow`] when the update is not running: there is nothing to cancel; [`Error::NotAllowed`] for one of somebody
-/// else.
+/// [`Error::NothingToCancel`] when the stack's last update is over, [`Error::NotNow`] when an older one is;
+/// [`Error::NotAllowed`] for one of somebody else.
 pub async fn cancel(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
     update: &str,
 ) -> Result<(), Error> {
-    let (_, id, record) = lookup::update(ctx, caller, address, update).await?;
+    let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
     let takes = if record.value.dry_run { Role::Plan } else { Role::Apply };
     let what = "cancelling an update of somebody else";
     caller.check_may_end(&address.org, &record.value.requester, takes, what)?;
-    end(ctx, id, record, None, Outcome::Cancelled, SealedBy::Cancel(caller.user.login.clone())).await
+    let by = SealedBy::Cancel(caller.user.login.clone());
+    let ended = end(ctx, id, record, None, Outcome::Cancelled, by).await;
+    ended.map_err(|error| match error {
+        Error::NotNow(NotNow::Over { outcome, by, at }) if located.head.value.last == Some(id) => {
+            Error::NothingToCancel { outcome, by, at }
+        }
+        other => other,
+    })
 }
 
 async fn end(
