@@ -137,7 +137,13 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     match tail {
         "" if route.method == Method::POST => on_stack(&json!({ "stackName": "other" })),
         "" | "/cancel" => on_stack(&Value::Null),
+        "/tags" if route.method == Method::POST => on_stack(&json!({ "name": "a", "value": "b" })),
         "/tags" => on_stack(&json!({ "a": "b" })),
+        "/tags/{tag}" => {
+            let tag = json!({ "name": "stable", "value": "yes" });
+            stack.post("/tags", &tag).send().await.expect(204);
+            on_stack(&json!({ "value": "no" }))
+        }
         "/config" => {
             let name = json!({ "project": stack.project, "name": "dev" });
             app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);

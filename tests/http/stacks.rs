@@ -107,6 +107,9 @@ async fn tags_are_replaced_whole_and_left_alone_where_they_are_absent() {
     set(&json!({ "a": "1", "b": "2" })).await;
     set(&json!({ "b": "3" })).await;
     assert_eq!(tags().await, json!({ "b": "3" }));
+    set(&json!({})).await;
+    assert_eq!(tags().await, json!({}));
+    set(&json!({ "b": "3" })).await;
 
     let begin = async |tags: Value| {
         let mut body = crate::world::begin_body("update", false);
@@ -261,4 +264,33 @@ async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
     remove(&stack, "").await.refused(400);
     // As the service's provider says it.
     remove(&stack, "?forceDestroy=true").await.expect(204);
+}
+
+#[tokio::test]
+async fn tags_are_added_changed_and_removed_one_by_one() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let tags = async || stack.get("").send().await.expect(200)["tags"].clone();
+    let add = async |name: &str, value: &str| {
+        stack.post("/tags", &json!({ "name": name, "value": value })).send().await
+    };
+    let one = |name: &str| format!("{}/tags/{name}", stack.path);
+    add("a", "1").await.expect(204);
+    add("b:c", "2").await.expect(204);
+    // A repeat, as after a lost answer, adds nothing.
+    add("a", "1").await.expect(204);
+    assert!(add("a", "2").await.refused(400).contains("has the tag \"a\" already, as \"1\""));
+    assert_eq!(tags().await, json!({ "a": "1", "b:c": "2" }));
+    app.patch(&one("a"), &json!({ "name": "a", "value": "3" })).send().await.expect(204);
+    app.patch(&one("none"), &json!({ "value": "3" })).send().await.refused(404);
+    app.request(Method::DELETE, &one("b:c")).send().await.expect(204);
+    let words = app.request(Method::DELETE, &one("b:c")).send().await.refused(404);
+    assert!(words.contains("has no tag \"b:c\""), "{words}");
+    assert_eq!(tags().await, json!({ "a": "3" }));
+    let (long_name, long_value) = ("n".repeat(41), "v".repeat(257));
+    for (name, value) in [("", "x"), ("a b", "x"), (long_name.as_str(), "x"), ("long", long_value.as_str())] {
+        add(name, value).await.refused(400);
+    }
+    app.patch(&one("a"), &json!({ "value": "v".repeat(257) })).send().await.refused(400);
+    assert_eq!(tags().await, json!({ "a": "3" }));
 }

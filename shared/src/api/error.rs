@@ -159,6 +159,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::Pruned { .. }
         | Error::NeverUpdated(_)
         | Error::NoUpdate { .. }
+        | Error::NoTag { .. }
         | Error::NoState(_)
         | Error::NoStateVersion { .. }
         | Error::NoEdge(_)

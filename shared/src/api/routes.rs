@@ -261,6 +261,9 @@ routes![
     DELETE "/api/stacks/{org}/{project}/{stack}/config" Token Apply 0, Head head::remove_config, "stack.config";
     GET "/api/stacks/{org}/{project}/{stack}/metadata" Token Outputs 0, Read read::metadata;
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head head::set_tags, "stack.tag";
+    POST "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head head::add_tag, "stack.tag";
+    PATCH "/api/stacks/{org}/{project}/{stack}/tags/{tag}" Token Apply SMALL_BYTES_MAX, Head head::edit_tag, "stack.tag";
+    DELETE "/api/stacks/{org}/{project}/{stack}/tags/{tag}" Token Apply 0, Head head::remove_tag, "stack.tag";
     POST "/api/stacks/{org}/{project}/{stack}/rename" Token Member SMALL_BYTES_MAX, Head head::rename, "stack.rename";
     POST "/api/stacks/{org}/{project}/{stack}/transfer" Token Member SMALL_BYTES_MAX, Head head::transfer, "stack.transfer";
     POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::encrypt;

@@ -206,6 +206,14 @@ pub enum Error {
         /// When.
         at: Timestamp,
     },
+    /// The stack has no such tag.
+    #[error("stack {address} has no tag {tag:?}")]
+    NoTag {
+        /// The stack.
+        address: StackAddress,
+        /// What was asked for.
+        tag: String,
+    },
     /// The update takes no more of this client's writes: it has to stop.
     #[error("{0}")]
     Fenced(String),

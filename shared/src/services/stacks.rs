@@ -325,10 +325,74 @@ pub async fn set_tags(
     tags: BTreeMap<String, String>,
 ) -> Result<(), Error> {
     check_tags(&tags)?;
+    change_tags(ctx, caller, address, |_| Ok(tags.clone())).await
+}
+
+/// Gives a stack one more tag. It may have it already, as after a lost answer, with this value.
+///
+/// # Errors
+/// [`Error::Invalid`] for a tag that cannot be, and for one that it has with another value.
+pub async fn add_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    (tag, value): (String, String),
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| {
+        if let Some(old) = tags.insert(tag.clone(), value.clone()).filter(|old| *old != value) {
+            return Err(Error::Invalid(format!("the stack has the tag {tag:?} already, as {old:?}")));
+        }
+        check_tags(&tags).map(|()| tags)
+    })
+    .await
+}
+
+/// Gives one tag of a stack another value.
+///
+/// # Errors
+/// [`Error::NoTag`]; [`Error::Invalid`] for a value that cannot be.
+pub async fn edit_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    (tag, value): (String, String),
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| {
+        if tags.insert(tag.clone(), value.clone()).is_none() {
+            return Err(Error::NoTag { address: address.clone(), tag: tag.clone() });
+        }
+        check_tags(&tags).map(|()| tags)
+    })
+    .await
+}
+
+/// Takes one tag from a stack.
+///
+/// # Errors
+/// [`Error::NoTag`].
+pub async fn remove_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    tag: String,
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| match tags.remove(&tag) {
+        Some(_) => Ok(tags),
+        None => Err(Error::NoTag { address: address.clone(), tag: tag.clone() }),
+    })
+    .await
+}
+
+async fn change_tags(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error>,
+) -> Result<(), Error> {
     locate(ctx, caller, address).await?;
     for _ in 0..RACES_MAX {
         let name = read_name(ctx, address).await?;
-        let next = Name { tags: tags.clone(), ..name.value.clone() };
+        let next = Name { tags: change(name.value.tags.clone())?, ..name.value.clone() };
         let write = put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode());
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return Ok(());

@@ -176,6 +176,16 @@ pub struct Stack {
     /// The stack.
     pub stack_name: String,
     /// What runs now.
+/// `POST {stack}/tags`, and `PATCH {stack}/tags/{tag}`, where the path names the tag.
+#[derive(Debug, Deserialize)]
+pub struct StackTag {
+    /// The tag.
+    #[serde(default)]
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
+
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_operation: Option<CurrentOperation>,
     /// The update that last held the stack, running or not; empty before the first.

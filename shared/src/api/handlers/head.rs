@@ -12,7 +12,7 @@ use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::door::Door;
 use crate::api::host::AskedHost;
-use crate::api::path::{ProjectPath, StackPath, UpdateText};
+use crate::api::path::{ProjectPath, StackPath, TagPath, UpdateText};
 use crate::api::trail::Trail;
 use crate::domain::claims::Claims;
 use crate::domain::ids::UpdateId;
@@ -29,7 +29,7 @@ use crate::wire::Members;
 use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
-    RenameStack, Renamed, RenewLease, RenewedLease, StartUpdate, StartedUpdate, TransferStack,
+    RenameStack, Renamed, RenewLease, RenewedLease, StackTag, StartUpdate, StartedUpdate, TransferStack,
 };
 
 /// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
@@ -92,6 +92,40 @@ pub(crate) async fn set_tags(
 ) -> Answer {
     let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
     stacks::set_tags(&app, &caller, &address, tags).await?;
+    nothing()
+}
+
+/// Gives a stack one more tag.
+pub(crate) async fn add_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(StackTag { name, value }): JsonBody<StackTag>,
+) -> Answer {
+    stacks::add_tag(&app, &caller, &address, (name, value)).await?;
+    nothing()
+}
+
+/// Gives a tag of a stack another value.
+pub(crate) async fn edit_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    TagPath(tag): TagPath,
+    JsonBody(StackTag { value, .. }): JsonBody<StackTag>,
+) -> Answer {
+    stacks::edit_tag(&app, &caller, &address, (tag, value)).await?;
+    nothing()
+}
+
+/// Takes a tag from a stack.
+pub(crate) async fn remove_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    TagPath(tag): TagPath,
+) -> Answer {
+    stacks::remove_tag(&app, &caller, &address, tag).await?;
     nothing()
 }
 

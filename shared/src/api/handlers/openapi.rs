@@ -1,5 +1,6 @@
 //! The routes as an OpenAPI document, made of the one table.
 
+use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, json};
@@ -11,7 +12,8 @@ use crate::wire::environments::{
 };
 use crate::wire::pulumi::{
     BatchDecrypt, BatchEncrypt, BeginUpdate, Checkpoint, Ciphertext, CompleteUpdate, CreateStack,
-    CreateUpdate, EngineEvent, EventBatch, Plaintext, RenameStack, RenewLease, StartUpdate, TransferStack,
+    CreateUpdate, EngineEvent, EventBatch, Plaintext, RenameStack, RenewLease, StackTag, StartUpdate,
+    TransferStack,
 };
 use crate::wire::tfstate::{LockInfo, NewLabelPolicy, NewState, SchemasEdit, StateEdit, WithReason};
 use crate::wire::{Members, edges, schema};
@@ -104,7 +106,9 @@ fn body(route: &Route) -> Value {
         (STACK, "/import") | (UPDATE, "/checkpoint") => schema::of::<Checkpoint<'_>>(),
         (STACK, "/update" | "/preview" | "/refresh" | "/destroy") => schema::of::<CreateUpdate>(),
         (STACK, "/begin-update") => schema::of::<BeginUpdate>(),
+        (STACK, "/tags") if route.method == Method::POST => schema::of::<StackTag>(),
         (UPDATE, "") => schema::of::<StartUpdate>(),
+        (STACK, "/tags/{tag}") => schema::of::<StackTag>(),
         (UPDATE, "/renew_lease") => schema::of::<RenewLease>(),
         (UPDATE, "/complete") => schema::of::<CompleteUpdate>(),
         (UPDATE, "/journalentries") => journal_entries(),
