@@ -294,3 +294,36 @@ async fn tags_are_added_changed_and_removed_one_by_one() {
     app.patch(&one("a"), &json!({ "value": "v".repeat(257) })).send().await.refused(400);
     assert_eq!(tags().await, json!({ "a": "3" }));
 }
+
+/// `pulumi config refresh` takes both from the newest entry of the history.
+#[tokio::test]
+async fn a_version_without_a_program_keeps_its_configuration() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let mut begin = crate::world::begin_body("update", false);
+    begin["program"]["config"] = json!({ "shop:size": { "string": "3", "secret": false, "object": false } });
+    let environments = r#"[{"id":"shop/base"}]"#;
+    begin["program"]["metadata"]["environment"] =
+        json!({ "stack.environments": environments, "git.head": "0123abc" });
+    let run = stack.begun(stack.post("/begin-update", &begin)).await;
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    run.complete("succeeded").await.expect(204);
+    let latest = async |path: &str| {
+        let latest = app.get(&format!("{path}/updates/latest")).send().await.expect(200);
+        (
+            latest["info"]["kind"].clone(),
+            latest["info"]["config"].clone(),
+            latest["info"]["environment"].clone(),
+        )
+    };
+    let kept = |kind: &str| {
+        let config = json!({ "shop:size": { "string": "3", "secret": false, "object": false } });
+        (json!(kind), config, json!({ "stack.environments": environments }))
+    };
+    stack.import(&deployment(&[stack.resource("b")])).await;
+    assert_eq!(latest(&stack.path).await, kept("import"));
+    stack.import(&deployment(&[stack.resource("c")])).await;
+    assert_eq!(latest(&stack.path).await, kept("import"));
+    stack.post("/rename", &json!({ "newName": "prod" })).send().await.expect(200);
+    assert_eq!(latest(&stack.path.replace("/dev", "/prod")).await, kept("rename"));
+}

@@ -76,9 +76,19 @@ async fn history_tells_what_was_done_and_leaves_previews_out() {
     cli.run(["config", "refresh", "--force"]).await.assert_success();
     let count = cli.run(["config", "get", "count"]).await.assert_success();
     assert_eq!(count.stdout.trim(), "3");
+    // What no program made keeps them.
+    cli.run(["stack", "export", "--file", "state.json"]).await.assert_success();
+    cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
+    std::fs::remove_file(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
+    cli.run(["config", "refresh", "--force"]).await.assert_success();
+    let count = cli.run(["config", "get", "count"]).await.assert_success();
+    assert_eq!(count.stdout.trim(), "3");
 
     let shown = cli.run(["stack", "history"]).await.assert_success();
-    assert_says(&shown, &["Version: 4", "Version: 1", "the first", "one more", "exec.kind: cli"]);
+    assert_says(
+        &shown,
+        &["Version: 5", "Version: 4", "Version: 1", "the first", "one more", "exec.kind: cli"],
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::caller::Caller;
@@ -30,12 +28,29 @@ pub(super) async fn prepare_import(
     head: &Head,
     text: Bytes,
 ) -> Result<StoredVersion, Error> {
-    let base = match &head.snapshot {
-        Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
-        None => None,
+    let (base, detail) = match &head.snapshot {
+        Some(snapshot) => {
+            let (base, last) = futures::try_join!(
+                lookup::fetch_snapshot(ctx, snapshot),
+                lookup::read_version(ctx, stack, &head.address, head.version),
+            )?;
+            (Some(base), detail_after(last.detail, String::new()))
+        }
+        None => (None, Detail::default()),
     };
     let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
-    store_at_once(ctx, caller, stack, head, UpdateKind::Import, Detail::default(), folded).await
+    store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
+}
+
+/// In what a client says of an update: the environments of the stack's configuration (pulumi v3.274.1,
+/// `pkg/backend/httpstate/client/client.go`).
+const STACK_ENVIRONMENTS: &str = "stack.environments";
+
+/// What is said of a version that no program made. `pulumi config refresh` takes the configuration from the newest entry of
+/// the history, so this has that of the one that the state comes from.
+fn detail_after(mut from: Detail, message: String) -> Detail {
+    from.environment.retain(|name, _| name == STACK_ENVIRONMENTS);
+    Detail { message, ..from }
 }
 
 /// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
@@ -54,12 +69,7 @@ pub(super) async fn prepare_rename(
     )?;
     let addresses = (head.address.clone(), to.clone());
     let folded = in_background(move || fold::fold_rename(&base, &addresses.0, &addresses.1)).await?;
-    let detail = Detail {
-        message: format!("Rename {} to {to}", head.address),
-        environment: BTreeMap::new(),
-        // `pulumi config refresh` takes the configuration from the newest entry of the history.
-        config: last.detail.config,
-    };
+    let detail = detail_after(last.detail, format!("Rename {} to {to}", head.address));
     store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
 
@@ -177,12 +187,7 @@ pub(super) async fn prepare_rehome(
     let Some(folded) = in_background(move || fold::fold_rehome(&base, &urls.0, &urls.1)).await? else {
         return Ok(None);
     };
-    let detail = Detail {
-        message: format!("Rehome from {from} to {to}"),
-        environment: BTreeMap::new(),
-        // As after a rename.
-        config: last.detail.config,
-    };
+    let detail = detail_after(last.detail, format!("Rehome from {from} to {to}"));
     store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
 
@@ -198,11 +203,6 @@ pub(super) async fn prepare_restore(
     let gzip = lookup::fetch_snapshot(ctx, &old.snapshot).await?;
     let address = head.address.clone();
     let folded = in_background(move || fold::fold_restore(&gzip, &address)).await?;
-    let detail = Detail {
-        message: format!("Restore version {version}"),
-        environment: BTreeMap::new(),
-        // The configuration that the state was made with.
-        config: old.detail.config,
-    };
+    let detail = detail_after(old.detail, format!("Restore version {version}"));
     store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
 }
