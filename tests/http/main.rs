@@ -14,6 +14,7 @@ mod checking;
 mod credentials;
 mod edges;
 mod environments;
+mod full_disk;
 mod keeping;
 mod labels;
 mod life;

@@ -188,6 +188,13 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // A client that gets 403 for its update stops, as it must; nothing else may answer so to an update's token.
         Error::Fenced(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::Contended(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
+        // As every 5xx, a client tries it again for some seconds, and then shows the words.
+        Error::Port(error) if error.has_no_room() => (
+            StatusCode::INSUFFICIENT_STORAGE,
+            "Insufficient Storage: the disk of the server is full. What was acknowledged is kept, and this was not taken. Run the \
+             command again once the operator of the server has made room"
+                .to_owned(),
+        ),
         Error::Port(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
             "Service Unavailable: the store did not answer; nothing is lost, try again".to_owned(),

@@ -45,6 +45,18 @@ pub enum PortError {
     },
 }
 
+/// The store has no room left. It is the source of a [`PortError`], and says of it what would help.
+#[derive(Debug, thiserror::Error)]
+#[error("the store has no room left")]
+pub struct NoRoom(#[source] BoxError);
+
+impl NoRoom {
+    /// The source of a failure of this kind.
+    pub fn because(source: impl Into<BoxError>) -> BoxError {
+        Box::new(Self(source.into()))
+    }
+}
+
 /// Any error of an adapter's library.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -52,6 +64,12 @@ impl PortError {
     /// A failure before anything was attempted, or one that is known to have changed nothing.
     pub fn not_done(what: &'static str, source: impl Into<BoxError>) -> Self {
         Self::NotDone { what, source: source.into() }
+    }
+
+    /// Whether it failed because the store has no room left.
+    pub fn has_no_room(&self) -> bool {
+        let (Self::NotDone { source, .. } | Self::Unknown { source, .. }) = self;
+        source.is::<NoRoom>()
     }
 
     /// A failure after which the effect is not known.

@@ -4,6 +4,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
+use crate::ports::{BoxError, NoRoom};
+
 /// Writes a folder's list of names to the disk: a file that was made, renamed or removed in it stays so.
 #[cfg(unix)]
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -14,6 +16,14 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 pub(super) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
+}
+
+/// What a failure is told as: a full disk is told apart from all else.
+pub(super) fn why(error: io::Error) -> BoxError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NoRoom::because(error),
+        _ => error.into(),
+    }
 }
 
 /// Makes a folder that only its owner may enter.

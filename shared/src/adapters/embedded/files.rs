@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use sha2::{Digest, Sha256};
 
-use super::disk::{create_private_folder, sync_folder};
+use super::disk::{create_private_folder, sync_folder, why};
 use crate::adapters::SystemIds;
 use crate::ports::{Blob, BlobKey, Blobs, Ids, PortError};
 
@@ -168,10 +168,10 @@ impl Shared {
                 // What is left of it goes at the next start, if not now.
                 let _ = fs::remove_file(&temporary);
                 self.folders_known().clear();
-                return Err(PortError::not_done("storing a blob", error));
+                return Err(PortError::not_done("storing a blob", why(error)));
             }
         };
-        sync_folder(folder).map_err(|error| PortError::unknown("storing a blob", error))?;
+        sync_folder(folder).map_err(|error| PortError::unknown("storing a blob", why(error)))?;
         Ok(written)
     }
 
@@ -357,6 +357,22 @@ mod tests {
         let outcome = blobs.put(&key("snap/a/b"), Bytes::from("whole")).await;
         assert!(matches!(outcome, Err(PortError::NotDone { .. })));
         assert_eq!(fs::read_dir(folder.path().join("blobs/.tmp")).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_put_on_a_full_disk_says_so_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::open_or_create(&folder.path().join("blobs")).unwrap();
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let outcome = blobs.shared.put_with(&key("snap/a/b"), |temporary| {
+                fs::write(temporary, "half of it")?;
+                Err::<(), _>(kind.into())
+            });
+            assert!(outcome.unwrap_err().has_no_room());
+            assert_eq!(fs::read_dir(folder.path().join("blobs/.tmp")).unwrap().count(), 0);
+        }
+        let outcome = blobs.shared.put_with(&key("snap/a/b"), |_| Err::<(), _>(io::ErrorKind::Other.into()));
+        assert!(!outcome.unwrap_err().has_no_room());
     }
 
     #[tokio::test]

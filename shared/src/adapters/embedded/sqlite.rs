@@ -23,8 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::disk::create_private_file;
 use crate::adapters::key_range::sort_range;
 use crate::ports::{
-    BoxError, CommitError, Expect, Item, ItemKey, Ledger, Order, Page, PortError, Query, Refusal, Revision,
-    Timestamp, Write, WriteAction, verify_writes,
+    BoxError, CommitError, Expect, Item, ItemKey, Ledger, NoRoom, Order, Page, PortError, Query, Refusal,
+    Revision, Timestamp, Write, WriteAction, verify_writes,
 };
 
 /// Marks the file as ours: "STWR" in ASCII.
@@ -744,6 +744,8 @@ impl GroupFailure {
     /// The error for one of the members; they share the source.
     fn to_port_error(&self) -> PortError {
         let source: BoxError = Box::new(Arc::clone(&self.error));
+        let is_full = self.error.sqlite_error_code() == Some(ErrorCode::DiskFull);
+        let source = if is_full { NoRoom::because(source) } else { source };
         match self.undone {
             true => PortError::NotDone { what: "committing", source },
             false => PortError::Unknown { what: "committing", source },
@@ -1015,6 +1017,35 @@ mod tests {
             assert!(matches!(answer, Err(CommitError::Port(PortError::NotDone { .. }))), "{answer:?}");
         }
         assert_eq!(sorts(&path), [""; 0]);
+    }
+
+    #[test]
+    fn a_group_that_finds_no_room_says_so_and_goes_on_with_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let writer = writer(&path);
+        let pages = |count: u32| {
+            let set = format!("PRAGMA max_page_count = {count}");
+            writer.query_row(&set, [], |_| Ok(())).unwrap();
+        };
+        let large = || {
+            let mut write = put("a", Expect::Absent, 1);
+            if let WriteAction::Put { value, .. } = &mut write.action {
+                *value = Bytes::from(vec![7; 100_000]);
+            }
+            let (jobs, mut answers) = group(vec![vec![write]]);
+            write_group(&writer, jobs);
+            answers.iter_mut().next().unwrap().try_recv().unwrap()
+        };
+        // No larger than it is.
+        pages(1);
+        let full = large();
+        assert!(matches!(&full, Err(CommitError::Port(error)) if error.has_no_room()), "{full:?}");
+        assert_eq!(sorts(&path), [""; 0]);
+        pages(1_000);
+        large().unwrap();
+        assert_eq!(sorts(&path), ["a"]);
     }
 
     #[test]
