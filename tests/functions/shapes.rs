@@ -172,7 +172,8 @@ async fn the_openapi_document_has_the_paths_and_bodies_of_the_official_client() 
     for route in ROUTES.iter().filter(|route| !is_ours_alone(route)) {
         let known = official.operations(route);
         assert!(!known.is_empty(), "the official client has no {route:?}");
-        let described = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+        let described =
+            &document["paths"][route.path_in_document()][route.method.as_str().to_ascii_lowercase()];
         assert!(described.is_object(), "the document has no {route:?}");
         let takes_body = known.iter().any(|operation| operation.request.is_some());
         let has_more = route.body_bytes_max > 0 && MORE_BODIES.iter().any(|(path, _)| *path == route.path);
@@ -260,7 +261,7 @@ fn in_short(route: &Route) -> String {
 
 /// The schema of a route's body.
 fn described<'a>(document: &'a Value, route: &Route) -> &'a Value {
-    let operation = &document["paths"][route.path][route.method.as_str().to_ascii_lowercase()];
+    let operation = &document["paths"][route.path_in_document()][route.method.as_str().to_ascii_lowercase()];
     &operation["requestBody"]["content"]["application/json"]["schema"]
 }
 

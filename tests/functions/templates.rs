@@ -424,15 +424,15 @@ async fn the_openapi_document_has_the_routes_of_the_table() {
         })
         .collect();
     let routes: BTreeSet<(String, String)> =
-        ROUTES.iter().map(|route| (route.method.to_string(), route.path.to_owned())).collect();
+        ROUTES.iter().map(|route| (route.method.to_string(), route.path_in_document())).collect();
     assert_eq!(described, routes);
-    let export = &paths["/api/stacks/{org}/{project}/{stack}/export/{version}"]["get"];
+    let export = &paths["/api/stacks/{orgName}/{projectName}/{stackName}/export/{version}"]["get"];
     let parameters: Vec<&str> = export["parameters"]
         .as_array()
         .unwrap()
         .iter()
         .map(|parameter| parameter["name"].as_str().unwrap())
         .collect();
-    assert_eq!(parameters, ["org", "project", "stack", "version"]);
+    assert_eq!(parameters, ["orgName", "projectName", "stackName", "version"]);
     assert_eq!(export["security"], json!([{ "token": [] }]));
 }

@@ -12,6 +12,7 @@ mod calls;
 mod cases;
 mod checking;
 mod credentials;
+mod document;
 mod edges;
 mod environments;
 mod full_disk;

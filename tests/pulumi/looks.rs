@@ -91,3 +91,24 @@ async fn there_is_no_console_to_open() {
     let whoami = cli.run(["whoami", "--verbose", "--output", "json"]).await.assert_success().json();
     assert_eq!(whoami, json!({ "user": "alice", "organizations": ["acme"], "url": "" }));
 }
+
+/// It knows the operations of Pulumi Cloud by name, and fills what it knows of the stack that is selected.
+#[tokio::test]
+async fn pulumi_api_finds_operations_by_name() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "named", PROGRAM).await;
+    let members = cli.run(["api", "ListOrganizationMembers"]).await.assert_success().json();
+    assert_eq!(members["members"][0]["user"]["githubLogin"], "alice", "{members}");
+    let arguments = ["api", "AddStackTag", "-F", "name=team", "-F", "value=web"];
+    cli.run(arguments).await.assert_success();
+    let shown = cli.run(["api", "GetStack"]).await.assert_success().json();
+    assert_eq!((&shown["stackName"], &shown["tags"]["team"]), (&json!("dev"), &json!("web")), "{shown}");
+    let arguments = ["api", "DeleteStackTag", "-F", "tagName=team"];
+    cli.run(arguments).await.assert_success();
+    let shown = cli.run(["api", "GetStack"]).await.assert_success().json();
+    assert_eq!(shown["tags"]["team"], json!(null), "{shown}");
+    let listed = cli.run(["api", "list"]).await.assert_success();
+    assert_says(&listed, &["The members of an organization, with their roles"]);
+    let told = cli.run(["api", "describe", "ListUserStacks"]).await.assert_success();
+    assert_says(&told, &["continuationToken", "resourceCount"]);
+}

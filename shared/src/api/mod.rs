@@ -1,5 +1,6 @@
 //! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
 
+mod answered;
 pub mod audit;
 mod auth;
 mod body;
@@ -10,6 +11,7 @@ mod handlers;
 mod head;
 mod host;
 pub mod metrics;
+mod operations;
 mod path;
 mod ready;
 pub mod routes;

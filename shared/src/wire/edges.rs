@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// A state at an end of an edge, or in an order of states.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct End {
     /// Its id.
@@ -19,7 +19,7 @@ pub struct End {
 }
 
 /// An edge.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edge {
     /// Its id: the same for the same ends, outputs and inputs.
@@ -42,7 +42,7 @@ pub struct Edge {
 }
 
 /// A page of edges. A page may be empty and others follow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edges {
     /// The edges, by their ids.
@@ -79,7 +79,7 @@ pub struct EdgeEdit {
 }
 
 /// An edge with what is to be said of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
     /// The edge's id.
@@ -133,7 +133,7 @@ pub struct Statuses {
 }
 
 /// States in an order in which none comes before what it depends on; or, upwards, none before what depends on it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Topology {
     /// `down` or `up`.

@@ -36,7 +36,7 @@ pub struct RestoreEnvironment {
 }
 
 /// `GET /api/esc/environments`, `GET /api/esc/environments/{org}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Environments {
     /// A page of them.
@@ -47,7 +47,7 @@ pub struct Environments {
 }
 
 /// An environment in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentSummary {
     /// Its id.
@@ -92,7 +92,7 @@ pub struct DefinitionError {
 }
 
 /// `POST …/open`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Opened {
     /// The session.
     pub id: String,
@@ -136,7 +136,7 @@ pub struct EncryptSecrets {
 }
 
 /// The answer: in the same order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct EncryptedSecrets {
     /// To be written as `fn::secret: {ciphertext: …}` into the environment that they were asked for.
     pub ciphertexts: Vec<String>,
@@ -151,14 +151,14 @@ pub struct DecryptSecrets {
 }
 
 /// The answer: in the same order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct DecryptedSecrets {
     /// The values.
     pub plaintexts: Vec<Base64>,
 }
 
 /// A revision in `GET …/versions`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
     /// Its number, from 1.
@@ -177,7 +177,7 @@ pub struct Revision {
 }
 
 /// That a revision is not to be used any more.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Retracted {
     /// What is used in its place.
@@ -222,7 +222,7 @@ pub struct RevisionTagEdit {
 }
 
 /// The name of a revision.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionTag {
     /// The name.
@@ -240,7 +240,7 @@ pub struct RevisionTag {
 }
 
 /// `GET …/versions/tags`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionTags {
     /// A page of them.
@@ -272,7 +272,7 @@ pub struct TagEdit {
 }
 
 /// A tag of an environment.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tag {
     /// Its name.
@@ -290,7 +290,7 @@ pub struct Tag {
 }
 
 /// `GET …/tags`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tags {
     /// A page of them, by their names.

@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Base64 {
 
 /// `GET /api/user`. Nothing is told of the token: the CLI shows a token that comes without a word as a personal one, which
 /// it is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
     /// The login again: users have no other id.
@@ -66,7 +66,7 @@ pub struct User {
 }
 
 /// An organization of a user.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Organization {
     /// The organization's name; the CLI requires it.
@@ -78,14 +78,14 @@ pub struct Organization {
 }
 
 /// `GET /api/orgs/{org}/members`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Members {
     /// All members.
     pub members: Vec<Member>,
 }
 
 /// A member of an organization.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// `admin` or `member`: clients know no other.
@@ -101,7 +101,7 @@ pub struct Member {
 }
 
 /// A role by its name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct NamedRole {
     /// The name.
     pub id: Role,
@@ -110,7 +110,7 @@ pub struct NamedRole {
 }
 
 /// `GET /api/user/organizations/default`. Its members are spelled as nowhere else; the CLI takes any spelling.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DefaultOrganization {
     /// The organization of stacks without one.
@@ -121,14 +121,15 @@ pub struct DefaultOrganization {
 }
 
 /// `GET /api/capabilities`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Capabilities {
     /// What this server offers.
     pub capabilities: Vec<Capability>,
 }
 
 /// One of them. One with a missing or wrong configuration makes the CLI ignore all.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Capability {
     /// Its name.
     pub capability: &'static str,
@@ -138,6 +139,18 @@ pub struct Capability {
     /// What it needs to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<serde_json::Value>,
+}
+
+/// `GET /api/cli/version`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// The newest CLI that is known here.
+    pub latest_version: &'static str,
+    /// Older ones warn.
+    pub oldest_without_warning: &'static str,
+    /// None.
+    pub latest_dev_version: &'static str,
 }
 
 /// `POST /api/stacks/{org}/{project}`.
@@ -163,8 +176,19 @@ pub struct CreateStack<'a> {
     pub create_managed_environment: Option<bool>,
 }
 
+/// `POST {stack}/tags`, and `PATCH {stack}/tags/{tag}`, where the path names the tag.
+#[derive(Debug, Deserialize)]
+pub struct StackTag {
+    /// The tag.
+    #[serde(default)]
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
+
 /// `GET {stack}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct Stack {
     /// Opaque.
@@ -176,16 +200,6 @@ pub struct Stack {
     /// The stack.
     pub stack_name: String,
     /// What runs now.
-/// `POST {stack}/tags`, and `PATCH {stack}/tags/{tag}`, where the path names the tag.
-#[derive(Debug, Deserialize)]
-pub struct StackTag {
-    /// The tag.
-    #[serde(default)]
-    pub name: String,
-    /// What it says.
-    pub value: String,
-}
-
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_operation: Option<CurrentOperation>,
     /// The update that last held the stack, running or not; empty before the first.
@@ -200,7 +214,7 @@ pub struct StackTag {
 }
 
 /// What runs on a stack.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct CurrentOperation {
     /// What it does.
     pub kind: &'static str,
@@ -211,7 +225,7 @@ pub struct CurrentOperation {
 }
 
 /// `GET /api/user/stacks`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stacks {
     /// A page of stacks.
@@ -222,7 +236,7 @@ pub struct Stacks {
 }
 
 /// A stack in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackSummary {
     /// Opaque.
@@ -276,7 +290,7 @@ pub struct UpdateMetadata {
 }
 
 /// The answer to the creation of an update.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct CreatedUpdate {
     /// The update.
     #[serde(rename = "updateID")]
@@ -292,7 +306,7 @@ pub struct CreatedUpdate {
 }
 
 /// What looks at an update's output: nothing.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AiSettings {
     /// Never.
@@ -312,7 +326,7 @@ pub struct StartUpdate {
 }
 
 /// The answer to a start.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StartedUpdate {
     /// The version that the stack will have; for previews the one it has.
@@ -362,7 +376,7 @@ pub struct RenewLease {
 }
 
 /// The answer to a renewal.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenewedLease {
     /// The update token from now on.
@@ -379,7 +393,7 @@ pub struct CompleteUpdate {
 }
 
 /// `GET {update}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct UpdateStatus {
     /// `not started`, `running`, `succeeded`, `failed` or `cancelled`.
     pub status: &'static str,
@@ -388,7 +402,7 @@ pub struct UpdateStatus {
 }
 
 /// The answer to `POST {stack}/import`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Imported {
     /// The update that imported; polled by the client. Mind the lower-case d.
     #[serde(rename = "updateId")]
@@ -417,7 +431,7 @@ pub struct TransferStack {
 }
 
 /// The answer to both. The CLI does not look at it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Renamed {
     /// The update in the history; absent where the stack has no history.
     #[serde(rename = "updateId", skip_serializing_if = "Option::is_none")]
@@ -460,7 +474,7 @@ pub struct BatchEncrypt {
 }
 
 /// The answer to it, in the same order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BatchEncrypted {
     /// The sealed secrets.
     pub ciphertexts: Vec<Base64>,
@@ -475,7 +489,7 @@ pub struct BatchDecrypt {
 }
 
 /// The answer to it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BatchDecrypted {
     /// Ciphertext exactly as sent to plaintext. The CLI requires every one.
     pub plaintexts: BTreeMap<String, Base64>,
@@ -525,24 +539,26 @@ pub struct EventPlace {
 }
 
 /// `GET {update}/events`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Events<'a> {
     /// The events, in order.
+    #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
     /// Null once the update is over and all was read.
     pub continuation_token: Option<String>,
 }
 
 /// `GET {stack}/updates`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct History {
     /// Newest first.
     pub updates: Vec<UpdateInfo>,
 }
 
 /// An entry of the history.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateInfo {
     /// What it did.
@@ -568,8 +584,31 @@ pub struct UpdateInfo {
     pub resource_count: u64,
 }
 
+/// `GET {stack}/updates/{version}/summary`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateSummary {
+    /// What it did.
+    pub kind: &'static str,
+    /// The version that it made.
+    pub version: u64,
+    /// The message.
+    pub message: String,
+    /// How it ended.
+    pub result: &'static str,
+    /// In seconds.
+    pub start_time: i64,
+    /// In seconds.
+    pub end_time: i64,
+    /// Operation to count.
+    pub resource_changes: Option<BTreeMap<String, u64>>,
+    /// Resources in that version.
+    pub resource_count: u64,
+}
+
 /// `GET {stack}/updates?output-type=service`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceHistory {
     /// Newest first.
@@ -581,7 +620,8 @@ pub struct ServiceHistory {
 }
 
 /// `GET {stack}/updates/latest` and `…/{version}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceUpdate {
     /// The entry.
@@ -599,7 +639,8 @@ pub struct ServiceUpdate {
 
 /// `GET {stack}/updates/{version}/timeline`, as the service's own client has it (`pulumi-cloud-sdk`,
 /// `GetUpdateTimelineResponse`).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
     /// The update.
@@ -611,7 +652,7 @@ pub struct Timeline {
 }
 
 /// A user, such as the one who asked for an update.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {
     /// The login.
@@ -623,7 +664,7 @@ pub struct RequestedBy {
 }
 
 /// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackMetadata {
     /// The stack.
@@ -642,7 +683,7 @@ pub struct StackMetadata {
 }
 
 /// What a stack's owner is told.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationSettings {
     /// That an update failed.

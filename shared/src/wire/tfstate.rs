@@ -89,7 +89,7 @@ impl LockedBody {
 }
 
 /// A lock that is held.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lock {
     /// The lock's ID.
@@ -138,7 +138,7 @@ impl Lock {
 }
 
 /// A lock in the list of an organization's.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedLock {
     /// The state's id.
@@ -152,7 +152,7 @@ pub struct ListedLock {
 }
 
 /// A page of locks. A page may be empty and others follow.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Locks {
     /// The locks.
@@ -211,7 +211,7 @@ pub struct States {
 }
 
 /// A state that was removed and can be brought back.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedRemoved {
     /// The id.
@@ -253,7 +253,7 @@ impl ListedRemoved {
 }
 
 /// A page of states that were removed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedStates {
     /// The states, by the names that they had.
@@ -264,7 +264,7 @@ pub struct RemovedStates {
 }
 
 /// The label policy of an organization.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLabelPolicy {
     /// How often it was written; 0 before the first, when it demands nothing.
@@ -298,7 +298,7 @@ pub struct NewLabelPolicy {
 }
 
 /// What breaks a rule of a label policy.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Broken {
     /// The rule, by the name of its member in the policy.
@@ -316,7 +316,8 @@ impl From<Violation> for Broken {
 }
 
 /// A state that does not keep to the label policy.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct NotCompliant {
     /// The id.
@@ -332,7 +333,8 @@ pub struct NotCompliant {
 }
 
 /// A page of a report on the label policy. A page may name no state and others follow.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct Compliance {
     /// The version of the policy; 0 where there is none.
@@ -396,7 +398,7 @@ pub struct WithReason {
 }
 
 /// A text of a state.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Text {
     /// Its serial.
@@ -528,7 +530,7 @@ pub struct Version {
 }
 
 /// An output, without its value.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputOf {
     /// Its name.
@@ -550,7 +552,7 @@ impl From<Output> for OutputOf {
 }
 
 /// What differs, instance by instance. Addresses are the first of each kind.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangesOf {
     added_count: u64,
@@ -648,7 +650,7 @@ pub struct AllRejected {
 }
 
 /// What differs between two texts. No values.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
     /// The instances; null where one of the two is not to be looked into.
@@ -662,7 +664,7 @@ pub struct Difference {
 }
 
 /// The outputs of a state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outputs {
     /// The version that they are of.
@@ -688,7 +690,7 @@ pub struct SchemasEdit {
 }
 
 /// The schema of an output.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownSchema {
     /// The output.
@@ -706,7 +708,7 @@ pub struct ShownSchema {
 }
 
 /// The schemas of a state.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Schemas {
     /// Whether an output that comes without one gets one that fits it.
     pub infer: bool,
@@ -733,14 +735,14 @@ impl Schemas {
 }
 
 /// What became of a restore.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Restored {
     /// The new version.
     pub version: u64,
 }
 
 /// A stack or a state with what it puts out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputsOf<T> {
     /// `stack` or `tfstate`.
@@ -758,7 +760,7 @@ pub struct OutputsOf<T> {
 }
 
 /// An output.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct NamedOutput {
     /// Its name.
     pub name: String,
@@ -767,7 +769,7 @@ pub struct NamedOutput {
 }
 
 /// An output with its value.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ValuedOutput {
     /// Its name.
     pub name: String,
@@ -778,7 +780,8 @@ pub struct ValuedOutput {
 }
 
 /// A page of stacks and states with the names of their outputs: the stacks first. A page may be empty and others follow.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct AllOutputs {
     /// Them.

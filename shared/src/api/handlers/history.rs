@@ -14,7 +14,7 @@ use crate::services::caller::Caller;
 use crate::services::history::PageOf;
 use crate::services::previews::{PAGE_MAX, Previewed};
 use crate::services::{Error, history as history_service, previews as previews_service};
-use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo};
+use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};
 
 /// The history: a page of it, or all.
 pub(crate) async fn history(
@@ -56,11 +56,16 @@ pub(crate) async fn summary(
 ) -> Answer {
     let (version, _) = history_service::entry(&app, &caller, &address, version).await?;
     let info = info(version);
-    json(&serde_json::json!({
-        "kind": info.kind, "version": info.version, "message": info.message, "result": info.result,
-        "startTime": info.start_time, "endTime": info.end_time, "resourceChanges": info.resource_changes,
-        "resourceCount": info.resource_count,
-    }))
+    json(&UpdateSummary {
+        kind: info.kind,
+        version: info.version,
+        message: info.message,
+        result: info.result,
+        start_time: info.start_time,
+        end_time: info.end_time,
+        resource_changes: info.resource_changes,
+        resource_count: info.resource_count,
+    })
 }
 
 fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {

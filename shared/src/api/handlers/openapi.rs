@@ -4,6 +4,8 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, json};
+use crate::api::answered::{Answered, answer};
+use crate::api::operations::{self, Operation};
 use crate::api::routes::{Auth, ROUTES, Route};
 use crate::domain::saves;
 use crate::wire::environments::{
@@ -26,7 +28,7 @@ pub(crate) async fn document() -> Answer {
 fn all(routes: &[Route]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        let path = paths.entry(route.path_in_document()).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation(route);
     }
     let token = |scheme: &str| json!({ "type": "apiKey", "in": "header", "name": "Authorization", "description": scheme });
@@ -66,13 +68,21 @@ fn operation(route: &Route) -> Value {
         Auth::State | Auth::Run => json!([{ "password": [] }, { "bearer": [] }]),
     };
     let error = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
+    let Operation { id, summary } = operations::of(route);
+    let (status, done) = match answer(route) {
+        Some(Answered { media, schema }) => {
+            ("200", json!({ "description": "Done.", "content": { (media): { "schema": schema } } }))
+        }
+        None => ("204", json!({ "description": "Done." })),
+    };
     let mut operation = json!({
-        "operationId": route.id(),
+        "operationId": id,
+        "summary": summary,
         "tags": [route.group.name()],
-        "parameters": route.parameters().map(parameter).collect::<Vec<_>>(),
+        "parameters": operations::parameters(route).map(parameter).collect::<Vec<_>>(),
         "security": security,
         "responses": {
-            "2XX": { "description": "Done." },
+            (status): done,
             "4XX": { "description": "Refused: nothing happened.", "content": error },
             "5XX": { "description": "Failed; try again.", "content": error },
         },
@@ -96,7 +106,9 @@ fn body(route: &Route) -> Value {
     match OWNERS.iter().find_map(split).unwrap_or((path, "")) {
         ("/api/stacks/{org}/{project}", "") => schema::of::<CreateStack<'_>>(),
         (STACK, "/config") => schema::of::<Config>(),
+        (STACK, "/tags") if route.method == Method::POST => schema::of::<StackTag>(),
         (STACK, "/tags") => schema::of::<Option<Members<String>>>(),
+        (STACK, "/tags/{tag}") => schema::of::<StackTag>(),
         (STACK, "/rename") => schema::of::<RenameStack>(),
         (STACK, "/transfer") => schema::of::<TransferStack>(),
         (STACK, "/encrypt") => schema::of::<Plaintext>(),
@@ -106,9 +118,7 @@ fn body(route: &Route) -> Value {
         (STACK, "/import") | (UPDATE, "/checkpoint") => schema::of::<Checkpoint<'_>>(),
         (STACK, "/update" | "/preview" | "/refresh" | "/destroy") => schema::of::<CreateUpdate>(),
         (STACK, "/begin-update") => schema::of::<BeginUpdate>(),
-        (STACK, "/tags") if route.method == Method::POST => schema::of::<StackTag>(),
         (UPDATE, "") => schema::of::<StartUpdate>(),
-        (STACK, "/tags/{tag}") => schema::of::<StackTag>(),
         (UPDATE, "/renew_lease") => schema::of::<RenewLease>(),
         (UPDATE, "/complete") => schema::of::<CompleteUpdate>(),
         (UPDATE, "/journalentries") => journal_entries(),

@@ -24,7 +24,7 @@ use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
     NamedRole, NotificationSettings, Organization, RawEventBatch, RequestedBy, Stack, StackMetadata,
-    StackSummary, Stacks, UpdateStatus, User,
+    StackSummary, Stacks, UpdateStatus, User, Versions,
 };
 
 pub(super) type Parameters = Query<HashMap<String, String>>;
@@ -58,9 +58,7 @@ pub(crate) async fn capabilities(State(app): State<App>) -> Answer {
 
 /// The CLI asks this of Pulumi's own service only.
 pub(crate) async fn cli_version() -> Answer {
-    json(
-        &serde_json::json!({ "latestVersion": "3.274.1", "oldestWithoutWarning": "3.0.0", "latestDevVersion": "" }),
-    )
+    json(&Versions { latest_version: "3.274.1", oldest_without_warning: "3.0.0", latest_dev_version: "" })
 }
 
 /// Who is logged in: the one call of `pulumi login`.
