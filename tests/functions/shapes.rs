@@ -151,7 +151,7 @@ impl Official {
 
 /// Routes that are none of Pulumi Cloud's.
 fn is_ours_alone(route: &Route) -> bool {
-    route.group == Group::Tfstate || ["/healthz", "/readyz", "/api/openapi"].contains(&route.path)
+    route.group == Group::Tfstate || ["/", "/healthz", "/readyz", "/api/openapi"].contains(&route.path)
 }
 
 /// Bodies that the document has and the package has not, with the reason.

@@ -16,6 +16,7 @@ mod document;
 mod edges;
 mod environments;
 mod full_disk;
+mod home;
 mod keeping;
 mod labels;
 mod life;

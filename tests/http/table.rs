@@ -189,7 +189,7 @@ async fn what_is_not_in_the_table_is_a_404_with_a_code() {
     let authorization = format!("token {}", app.token);
     let headers = [("Authorization", authorization.as_str())];
     let mut calls = vec![
-        ("GET", "/".to_owned()),
+        ("GET", "/index.html".to_owned()),
         ("GET", "/api".to_owned()),
         ("GET", "/api/".to_owned()),
         ("GET", "/api/nothing".to_owned()),

@@ -32,6 +32,7 @@ pub(super) fn answer(route: &Route) -> Option<Answered> {
     let is_yaml = ["ReadEnvironment_esc_environments", "DecryptEnvironment_esc_environments"];
     let id = operations::of(route).id;
     let (media, schema) = match id {
+        "GetHome" => ("text/html", json!({ "type": "string" })),
         _ if is_yaml.iter().any(|one| id.starts_with(one)) => {
             ("application/x-yaml", json!({ "type": "string" }))
         }

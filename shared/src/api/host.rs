@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 
 use super::App;
@@ -36,6 +36,18 @@ impl FromRequestParts<App> for AskedHost {
 }
 
 impl AskedHost {
+    /// The server's address as it was asked for, in letters that need no escaping anywhere.
+    pub(super) fn address(&self, headers: &HeaderMap, uri: &Uri) -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+        if self.0.is_empty() || !self.0.chars().all(is_plain) {
+            return "https://THIS-SERVER".to_owned();
+        }
+        let forwarded = headers.get("X-Forwarded-Proto").and_then(|proto| proto.to_str().ok());
+        // Of several proxies the first one has the client's word. HTTP/2, which browsers speak over TLS alone, names the scheme.
+        let scheme = forwarded.and_then(|proto| proto.split(',').next()).or(uri.scheme_str()).map(str::trim);
+        format!("{}://{}", if scheme == Some("https") { "https" } else { "http" }, self.0)
+    }
+
     /// Warns the client if the state of the stack names another server: the CLI prints these headers.
     pub(super) fn compare(&self, app: &App, secrets_url: Option<&str>, response: &mut Response) {
         let warning = rehome::warning(app, &self.0, secrets_url);

@@ -668,6 +668,7 @@ const OPERATIONS: &[(&str, &str, &str, &str)] = &[
     ),
     ("GET", "/healthz", "GetHealth", "Whether the process serves"),
     ("GET", "/readyz", "GetReadiness", "Whether the server can do its work"),
+    ("GET", "/", "GetHome", "What this server is, and how to log in"),
 ];
 
 #[cfg(test)]

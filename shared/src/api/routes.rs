@@ -14,7 +14,7 @@ use axum::routing::{MethodFilter, get, on};
 
 use super::error::Failure;
 use super::handlers::{
-    admin, edges, environments, head, history, log, nothing, openapi, read, secrets, states, tfstate,
+    admin, edges, environments, head, history, home, log, nothing, openapi, read, secrets, states, tfstate,
 };
 use super::unsupported::unsupported;
 use super::{App, auth, spelling, watch};
@@ -392,6 +392,7 @@ routes![
     DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token Member 0, Tfstate edges::remove, "edge.remove";
     GET "/api/orgs/{org}/tfstate-statuses" Token Plan 0, Tfstate edges::statuses;
     GET "/api/orgs/{org}/tfstate-topology" Token Plan 0, Tfstate edges::topology;
+    GET "/" Nobody Nothing 0, Read home::home;
     GET "/healthz" Nobody Nothing 0, Admin admin::health;
     GET "/readyz" Nobody Nothing 0, Admin admin::ready;
 ];

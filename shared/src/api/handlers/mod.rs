@@ -5,6 +5,7 @@ pub(super) mod edges;
 pub(super) mod environments;
 pub(super) mod head;
 pub(super) mod history;
+pub(super) mod home;
 pub(super) mod log;
 pub(super) mod nothing;
 pub(super) mod openapi;
