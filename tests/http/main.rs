@@ -21,6 +21,7 @@ mod keeping;
 mod labels;
 mod life;
 mod limits;
+mod literals;
 mod operator;
 mod people;
 mod previews;

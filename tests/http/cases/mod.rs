@@ -1,6 +1,7 @@
 //! Checks made from public bug reports, as data: each file of `data/cases` is one, its steps are performed in order.
 
 mod canonical;
+mod faults;
 mod interpreter;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ macro_rules! cases {
 
 cases! {
     accept_header_versions
+    batch_decrypt_one_bad
     checkpoint_not_wrapped_twice
     created_never_started
     delta_offsets_are_bytes
@@ -93,6 +95,7 @@ fn every_case_of_the_folder_is_performed() {
         .unwrap()
         .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
-    let performed: BTreeSet<String> = PERFORMED.iter().map(|name| name.replace('_', "-")).collect();
+    let performed = PERFORMED.iter().chain(faults::PERFORMED);
+    let performed: BTreeSet<String> = performed.map(|name| name.replace('_', "-")).collect();
     assert_eq!(files, performed);
 }

@@ -1,0 +1,52 @@
+//! Cases whose fault is one of the store, so that a test has to make it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::ports::Ids;
+use statewright_tests::app::{Answer, TestApp};
+
+use crate::world::Stack;
+
+pub(super) const PERFORMED: &[&str] = &["conflict_in_the_table_is_503"];
+
+/// Waits for an answer while the clock goes on, since the server tries again before it gives up.
+async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
+    let mut asking = std::pin::pin!(asking);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut asking => return answer,
+            () = tokio::task::yield_now() => app.advance(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// That a conflict of transactions and a throttled table are failures of this kind is shown where the adapter is (`tests/contract/aws`).
+#[tokio::test]
+async fn conflict_in_the_table_is_503() {
+    let faults = Faults::none();
+    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+    let app = TestApp::memory_with(
+        Arc::new(Faulty::new(MemoryLedger::new(), faults.clone())),
+        Arc::new(MemoryBlobs::new()),
+        Arc::new(MemoryKeys::new(Arc::clone(&ids))),
+        ids,
+    )
+    .await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    for fault in [Fault::Before, Fault::Lost] {
+        faults.fail_from(1, 1, fault);
+        answer(&app, run.append(&[stack.made(2, "b")])).await.expect(204);
+    }
+    faults.fail_from(1, 100, Fault::Before);
+    answer(&app, run.append(&[stack.made(3, "c")])).await.refused(503);
+    answer(&app, run.complete("succeeded")).await.refused(503);
+    faults.heal();
+    assert_eq!(stack.resources().await, ["a", "b"]);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(stack.resources().await, ["a", "b"]);
+}
