@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
+use statewright_tests::tools;
 
 use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state, state_once};
@@ -53,12 +55,12 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     );
     let shown = colleague.run(["stack"]).await.assert_success();
     assert_says(&shown, &["Update in progress"]);
-    let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
-    assert_says(&removal, &["Another update is currently in progress. alice"]);
     let listed = colleague.run(["stack", "ls"]).await.assert_success();
     assert_says(&listed, &["in progress"]);
     let listed = colleague.run(["stack", "ls", "--json"]).await.assert_success().json();
     assert_eq!(listed[0]["updateInProgress"], true, "{listed}");
+    let removal = colleague.run(["stack", "rm", "dev", "--yes", "--force"]).await.assert_failure();
+    assert_says(&removal, &["Another update is currently in progress. alice"]);
 
     let preview = colleague.run(["preview"]).await.assert_success();
     assert_says(&preview, &["to create"]);
@@ -68,10 +70,10 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     up.resume();
     up.wait().await.assert_success();
     assert_eq!(stack(&app, "busy").await["version"], 1);
-    assert_eq!(names(&export(&cli).await), ["busy-dev", "default", "item-00000", "item-00001", "item-00002"]);
-    colleague.run(UP).await.assert_success();
     let listed = colleague.run(["stack", "ls", "--json"]).await.assert_success().json();
     assert_eq!(listed[0]["updateInProgress"], false, "{listed}");
+    assert_eq!(names(&export(&cli).await), ["busy-dev", "default", "item-00000", "item-00001", "item-00002"]);
+    colleague.run(UP).await.assert_success();
     assert_eq!(stack(&app, "busy").await["version"], 2);
 }
 
@@ -101,4 +103,29 @@ async fn a_client_that_slept_past_its_lease_is_stopped() {
     );
     assert_eq!(state(&app, "sleepy").await, after);
     assert_eq!(stack(&app, "sleepy").await["version"], 2);
+}
+
+/// What waits for others hangs on how it tells a conflict from a failure.
+#[tokio::test]
+async fn the_automation_api_tells_a_conflict_from_a_failure() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = bench(&app, "automated", SLOW).await;
+    let up = cli.spawn(UP);
+    up.says("item-00000 creating").await;
+    state_once(&app, "automated", |state| !pending(state).is_empty()).await;
+    up.pause();
+    let (python, program) = tools::automation_api();
+    let told = async || {
+        let arguments = [program.as_os_str(), "dev".as_ref()];
+        cli.run_program(python, &arguments).await.assert_success().json()
+    };
+    let expected = json!({
+        "listed": { "dev": true }, "up": "ConcurrentUpdateError", "create": "StackAlreadyExistsError",
+        "select": "StackNotFoundError",
+    });
+    assert_eq!(told().await, expected);
+    up.resume();
+    up.wait().await.assert_success();
+    let told = told().await;
+    assert_eq!((&told["listed"]["dev"], &told["up"]), (&json!(false), &json!("done")), "{told}");
 }

@@ -239,16 +239,34 @@ impl PulumiCli {
         Running::start_at_terminal(command, shown, self.patience, self.home.clone())
     }
 
+    /// Runs another program to its end, which finds this client on its `PATH`.
+    ///
+    /// # Panics
+    /// As [`PulumiCli::run`].
+    pub async fn run_program(&self, program: &Path, arguments: &[&OsStr]) -> Output {
+        let (command, shown) = self.command_of(program, arguments);
+        Running::start(command, shown, self.patience, self.home.clone()).wait().await
+    }
+
     /// The command to be started, and how to show it.
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
+        self.command_of(&self.programs.join("pulumi"), arguments)
+    }
+
+    fn command_of<A: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> (Command, String) {
         let arguments: Vec<OsString> =
             arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
-        let mut shown = String::from("pulumi");
+        let name = program.file_name().unwrap_or_default();
+        let mut shown = name.to_string_lossy().into_owned();
         for argument in &arguments {
             shown.push(' ');
             shown.push_str(&argument.to_string_lossy());
         }
-        let mut command = Command::new(self.programs.join("pulumi"));
+        let mut command = Command::new(program);
         command
             .args(&arguments)
             .current_dir(self.project_dir())

@@ -370,6 +370,7 @@ const AWS_STAND_IN: &str = "aws-stand-in";
 const AWS_CLI: &str = "aws-cli";
 
 const TEMPLATE_LINTERS: &str = "template-linters";
+const AUTOMATION_API: &str = "automation-api";
 
 /// The folder of what a tool in Python needs beside Python itself.
 fn python_sources(tool: &str) -> PathBuf {
@@ -400,6 +401,17 @@ fn install_python(tool: &'static str) -> Result<Ready, ToolError> {
 pub fn aws_cli_python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| or_panic(install_python(AWS_CLI)).path.join("bin").join("python"))
+}
+
+/// Python with Pulumi's Automation API, and a program that uses it.
+///
+/// # Panics
+/// If it cannot be installed.
+pub fn automation_api() -> (&'static Path, PathBuf) {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    let python =
+        PYTHON.get_or_init(|| or_panic(install_python(AUTOMATION_API)).path.join("bin").join("python"));
+    (python, python_sources(AUTOMATION_API).join("conflict.py"))
 }
 
 /// What Python printed.
@@ -685,7 +697,7 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
     let watch = Stopwatch::start();
     let ready = aws_schema()?;
     report(AWS_SCHEMA, &ready, watch.elapsed().as_secs_f64());
-    for tool in [AWS_STAND_IN, AWS_CLI, TEMPLATE_LINTERS] {
+    for tool in [AWS_STAND_IN, AWS_CLI, TEMPLATE_LINTERS, AUTOMATION_API] {
         let watch = Stopwatch::start();
         let ready = install_python(tool)?;
         report(tool, &ready, watch.elapsed().as_secs_f64());
