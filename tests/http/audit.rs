@@ -160,7 +160,10 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
         "/import" => on_stack(&deployment(&[])),
         "/update" | "/preview" | "/refresh" | "/destroy" => on_stack(&program(false)),
         "/begin-update" => on_stack(&begin_body("update", false)),
-        "/{kind}/{update}" => with(&stack.created().await, &json!({ "journalVersion": 2 })),
+        "/{kind}/{update}" => {
+            let call = stack.post("/update", &program(false)).token(token);
+            with(&stack.created_by(call).await, &json!({ "journalVersion": 2 }))
+        }
         "/{kind}/{update}/cancel" => with(&stack.begin().await, &Value::Null),
         "/{kind}/{update}/complete" => with(&stack.begin().await, &json!({ "status": "succeeded" })),
         _ => panic!("{route:?} is an action: this test needs a request of it that works"),
@@ -195,11 +198,12 @@ async fn each_action_leaves_one_record_of_who_did_it() {
         assert_eq!(record["action"], action, "{route:?}");
         assert_eq!(record["result"], "done", "{route:?}");
         assert_eq!(record["status"], answer.status.as_u16(), "{route:?}");
+        // An update that ends names who ran it.
         let (user, token) = match route.auth {
-            Auth::UpdateToken => (Value::Null, Value::Null),
-            _ => ("bob".into(), "laptop".into()),
+            Auth::UpdateToken => (USER, "first-start"),
+            _ => ("bob", "laptop"),
         };
-        assert_eq!((&record["user"], &record["token"]), (&user, &token), "{route:?}");
+        assert_eq!((&record["user"], &record["token"]), (&user.into(), &token.into()), "{route:?}");
         assert_eq!(record["organization"], ORG, "{route:?}");
         let what = match route.group {
             Group::Tfstate => "state",

@@ -4,6 +4,7 @@
 
 mod answers;
 mod audit;
+mod authority;
 mod aws;
 mod bad_input;
 mod beyond;

@@ -234,24 +234,6 @@ async fn of_updates_a_plan_previews_an_apply_writes_and_a_member_ends_those_of_o
     assert_eq!(stack.resources().await, ["a"]);
 }
 
-/// What a running update is allowed was judged when it began.
-#[tokio::test]
-async fn an_update_ends_as_it_would_have_though_its_user_may_do_less_by_now() {
-    let app = TestApp::memory().await;
-    let stack = Stack::new(&app).await;
-    let apply = app.member_with_role(Role::Apply, "ann", "ci").await;
-    let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
-    let changed = orgs::set_role(&app.context, &org(ORG), &login("ann"), Role::Outputs).await.unwrap();
-    assert_eq!(changed, orgs::Membership { role: Role::Outputs, changed: true });
-    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
-    stack.get("/export").token(&apply).send().await.refused(403);
-    run.append(&[stack.made(1, "a")]).await.expect(204);
-    run.renew(300).await.expect(200);
-    run.complete("succeeded").await.expect(204);
-    assert_eq!(stack.resources().await, ["a"]);
-    stack.get("/outputs").token(&apply).send().await.expect(200);
-}
-
 async fn unlock(app: &TestApp, token: &str, body: Option<&Value>) -> Answer {
     let call = app.request(verb("UNLOCK"), &format!("/tfstate/{STATE}")).token(token);
     match body {

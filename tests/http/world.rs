@@ -78,7 +78,11 @@ impl<'a> Stack<'a> {
 
     /// Creates an update that is not started.
     pub(crate) async fn created(&self) -> Run<'a> {
-        let created = self.post("/update", &program(false)).send().await.expect(200);
+        self.created_by(self.post("/update", &program(false))).await
+    }
+
+    pub(crate) async fn created_by(&self, call: Call<'a>) -> Run<'a> {
+        let created = call.send().await.expect(200);
         Run::new(self, created["updateID"].as_str().unwrap(), "none yet")
     }
 

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
+use statewright_shared::services::tokens;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
@@ -128,4 +131,37 @@ async fn the_automation_api_tells_a_conflict_from_a_failure() {
     up.wait().await.assert_success();
     let told = told().await;
     assert_eq!((&told["listed"]["dev"], &told["up"]), (&json!(false), &json!("done")), "{told}");
+}
+
+/// All who see a stack see the id of its update. It is still the update of the user who began it, with each of the user's tokens.
+#[tokio::test]
+async fn an_update_is_its_users_though_others_see_its_id() {
+    let app = TestApp::on(BACKEND).await;
+    let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let abe = app.member_with_role(Role::Apply, "abe", "ci").await;
+    let cli = bench(&app, "owned", SLOW).await.token(ann);
+    let colleague = cli.clone().token(&abe);
+    let up = cli.spawn(UP);
+    up.says("item-00000 creating").await;
+    state_once(&app, "owned", |state| !pending(state).is_empty()).await;
+    up.pause();
+
+    let seen = app.get("/api/stacks/acme/owned/dev").token(&abe).send().await.expect(200);
+    let path = format!("/api/stacks/acme/owned/dev/update/{}", seen["activeUpdate"].as_str().unwrap());
+    let start = json!({ "journalVersion": 2 });
+    let words = app.post(&path, &start).token(&abe).send().await.refused(409);
+    assert!(words.contains("Another update is currently in progress. ann (token \"ci\")"), "{words}");
+    let refused = colleague.run(["cancel", "--yes"]).await.assert_failure();
+    assert_says(&refused, &["cancelling an update of somebody else needs the role member"]);
+    let (login, name) = (Login::parse("ann").unwrap(), TokenName::parse("second").unwrap());
+    let second = tokens::create_token(&app.context, &login, &name, None).await.unwrap();
+    let started = app.post(&path, &start).token(&second).send().await.expect(200);
+    assert!(started["token"].is_string(), "{started}");
+
+    up.resume();
+    up.wait().await.assert_success();
+    assert_eq!(
+        names(&export(&cli).await),
+        ["owned-dev", "default", "item-00000", "item-00001", "item-00002"]
+    );
 }

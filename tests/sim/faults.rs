@@ -278,6 +278,7 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let id = begun.started.update;
     let claims =
         update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
+    scene.put_caller().await;
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
     assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");

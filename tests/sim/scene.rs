@@ -13,7 +13,8 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{Detail, Head, Name, Token, User};
+use statewright_shared::layout::record::Record as _;
+use statewright_shared::layout::records::{Detail, Head, Name, Token, TokenEntry, User};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::rehome::{self, Plan};
 use statewright_shared::services::rename::{self, NewAddress};
@@ -140,6 +141,16 @@ impl Scene {
         self.claims().expect("an update was begun")
     }
 
+    /// Makes the caller known to the store, which a renewal asks.
+    pub(crate) async fn put_caller(&self) {
+        let Caller { user, token, .. } = &self.caller;
+        let entry = TokenEntry { hash: "00".repeat(32), certificate: None, token: token.clone() };
+        let (user_key, token_key) =
+            (ItemKeys::user(&user.login), ItemKeys::user_token(&user.login, &token.name));
+        self.world.put(&user_key, user.encode()).await;
+        self.world.put(&token_key, entry.encode()).await;
+    }
+
     /// Does a step through a process. What the client is told is remembered.
     pub(crate) async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
         let Self { caller, address, .. } = self;
@@ -180,6 +191,7 @@ impl Scene {
             }
             Step::Renew => {
                 let claims = self.held_claims();
+                self.put_caller().await;
                 let (token, _) = updates::renew(ctx, address, &claims, 300).await?;
                 self.hold(ctx, &token, &claims.update.to_string()).await?;
             }

@@ -14,12 +14,12 @@ use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::update::{Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Record;
+use statewright_shared::layout::record::{Record, put};
 use statewright_shared::layout::records::{Head, Snapshot, Version};
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{
-    Blob, BlobKey, Blobs, Clock, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
-    Order, Page, PortError, Query, Timestamp, WrappedKey, Write,
+    Blob, BlobKey, Blobs, Clock, CommitError, DataKey, Expect, Ids as _, Item, ItemKey, KeyContext, Keys,
+    KeysError, Ledger, Order, Page, PortError, Query, Timestamp, WrappedKey, Write,
 };
 use statewright_tests::aws::{self, StandIn};
 
@@ -321,6 +321,12 @@ impl World {
             settings: Settings::default(),
             versions: Mutex::default(),
         }
+    }
+
+    /// Puts an item, in place of any other, without a process that does it.
+    pub(crate) async fn put(&self, key: &ItemKey, value: Bytes) {
+        let write = put(key.clone(), Expect::Any, self.ids.revision(), value);
+        self.ledger.commit(vec![write]).await.unwrap();
     }
 
     /// A process of a world on AWS with clients of its own, which ask there.

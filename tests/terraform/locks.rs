@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 use statewright_tests::app::ORG;
 
-use crate::support::{APPLY, Client, ONE, SLOW, api, apply_slowly, client_of, go, shown, start, versions};
+use crate::support::{
+    APPLY, Client, ONE, SLOW, TerraformCli, api, apply_slowly, client_of, go, shown, start, versions,
+};
 
 journeys! {
     whoever_comes_second_is_told_who_is_first_and_may_wait
     the_lock_of_a_client_that_was_killed_is_broken_by_force
     a_lock_that_a_person_took_keeps_everybody_out_until_it_is_given_back
     a_client_that_does_not_lock_reads_and_does_not_overwrite
+    the_lock_of_somebody_else_has_to_be_broken_first
 }
 
 async fn whoever_comes_second_is_told_who_is_first_and_may_wait(client: Client) {
@@ -84,4 +87,32 @@ async fn a_client_that_does_not_lock_reads_and_does_not_overwrite(client: Client
     assert_eq!(versions(&app).await.len(), 1);
     let rejected = app.get(&format!("{}/rejected", api(&app).await)).send().await.expect(200);
     assert_eq!(rejected["rejected"][0]["why"], "locked");
+}
+
+/// The ID of a lock is in each refusal, and a client may be made to send it.
+async fn the_lock_of_somebody_else_has_to_be_broken_first(client: Client) {
+    let (app, cli) = start(client, SLOW).await;
+    let first = apply_slowly(&cli).await;
+    let id = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();
+    let bob = TerraformCli::new(client, &app.member("bob", "laptop").await);
+    bob.backend(&app, &format!("{ORG}/net?ID={id}"));
+    bob.write("main.tf", ONE);
+    bob.run(["init"]).await.assert_success();
+    let refused = bob.run(["apply", "-auto-approve", "-lock=false"]).await.assert_failure();
+    assert!(refused.stderr.contains("423"), "{refused}");
+    assert!(bob.read("errored.tfstate").contains("terraform_data"));
+    assert_eq!(shown(&app).await["version"], 0);
+    let rejected = app.get(&format!("{}/rejected", api(&app).await)).send().await.expect(200);
+    let one = &rejected["rejected"][0];
+    assert_eq!((&one["why"], &one["by"], &one["lock"]), (&json!("locked"), &json!("bob"), &json!(id)));
+
+    // What a colleague's run left is saved once its lock is broken.
+    first.kill().await;
+    go(&cli);
+    bob.backend(&app, &format!("{ORG}/net"));
+    bob.run(["init", "-reconfigure"]).await.assert_success();
+    bob.run(["state", "push", "errored.tfstate"]).await.assert_failure();
+    bob.run(["force-unlock", "-force", &id]).await.assert_success();
+    bob.run(["state", "push", "errored.tfstate"]).await.assert_success();
+    assert_eq!(versions(&app).await[0]["by"], "bob");
 }

@@ -26,9 +26,9 @@ use super::{App, ClientCertificate};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::state_writes::{Proof, TOKEN_GRACE};
+use crate::services::state_writes::Proof;
 use crate::services::states::Place;
-use crate::services::tokens::{Shown, TOKEN_PREFIX};
+use crate::services::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
 use crate::services::{Error, lookup, passwords, state_writes, tokens, update_tokens};
 
 /// Lets a request through to its handler, with what its row demands.
@@ -124,6 +124,9 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let path = UpdatePath::from_request_parts(parts, app).await?;
             let address = lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
             let claims = update_tokens::verify(app, &token, &address, &path.update).await?;
+            if let Some(bearer) = &claims.bearer {
+                trail.asked_by(bearer.requester());
+            }
             let pass = app.gate().enter(Who::Update(claims.update))?;
             parts.extensions.insert(claims);
             Some(pass)

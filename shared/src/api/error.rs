@@ -168,7 +168,12 @@ fn describe(error: &Error) -> (StatusCode, String) {
         | Error::NoSession(_)
         | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
         // The CLI looks for "already exists" in the first.
-        Error::StackExists(_) | Error::Held(_) | Error::NotNow(_) | Error::NothingToCancel { .. } | Error::NoFit(_) => {
+        Error::StackExists(_)
+        | Error::Held(_)
+        | Error::NotYours { .. }
+        | Error::NotNow(_)
+        | Error::NothingToCancel { .. }
+        | Error::NoFit(_) => {
             (StatusCode::CONFLICT, format!("Conflict: {error}"))
         }
         Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)

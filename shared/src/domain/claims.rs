@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids::{StackId, UpdateId};
+use super::names::{Login, TokenName};
+use super::update::Requester;
 use crate::ports::Timestamp;
 
 /// What an update token says. Its JSON is what is signed.
@@ -27,4 +29,28 @@ pub struct Claims {
     /// When the lease that it was issued with ends.
     #[serde(rename = "e")]
     pub expires: Timestamp,
+    /// Who got it; `None` in one of an older program, which said nothing of that.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub bearer: Option<Bearer>,
+}
+
+/// Who got an update token: a user, with the access token that the user showed for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bearer {
+    /// The owner of the access token.
+    #[serde(rename = "l")]
+    pub login: Login,
+    /// The access token's name.
+    #[serde(rename = "t")]
+    pub token: TokenName,
+    /// When the access token was made: one that was made since may have the same name.
+    #[serde(rename = "m")]
+    pub made: Timestamp,
+}
+
+impl Bearer {
+    /// The bearer in the words of records.
+    pub fn requester(&self) -> Requester {
+        Requester { login: self.login.clone(), token: self.token.clone() }
+    }
 }

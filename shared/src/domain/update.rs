@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::StackId;
 use super::names::{Login, TokenName};
+use super::role::Role;
 use crate::ports::Timestamp;
 
 /// The longest lease that a client gets, and the one it assumes: it renews when less than half of it is left
@@ -327,6 +328,11 @@ impl Update {
             ) => return Err(NotNow::Over { outcome: *outcome, by: by.clone(), at: *at }),
         };
         Ok(next)
+    }
+
+    /// The role that beginning it needs.
+    pub fn needs(&self) -> Role {
+        if self.dry_run { Role::Plan } else { Role::Apply }
     }
 
     /// Whether more may come of it: it accepts writes, or its result is not out yet.

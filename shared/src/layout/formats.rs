@@ -291,6 +291,8 @@ fn read_states(read: &mut Read) {
     read.is("state-head-with-schemas.v1", &StateHead { has_schemas: true, ..new.clone() }, b"");
     let policy = Policy { delete_allowed: true, ..Policy::default() };
     read.is("state-head-deletable.v1", &StateHead { policy, ..new.clone() }, b"");
+    let policy = Policy { plan_lock_expires_after_seconds: Some(0), ..Policy::default() };
+    read.is("state-head-plan-lock.v1", &StateHead { policy, ..new.clone() }, b"");
     read.is("state-schemas.v1", &schemas(), b"");
     let lock = || "1873bea7-f204-3479-5274-067339737120".to_owned();
     let written = StateHead {

@@ -1,13 +1,31 @@
 //! Who asks, what they may see, and what they may do.
 
+use std::time::Duration;
+
 use super::Error;
+use crate::domain::claims::Bearer;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
 use crate::domain::update::Requester;
 use crate::layout::records::{Token, User};
+use crate::ports::Timestamp;
 
 /// What stands in the place of an access token's name where somebody showed a password. No token is given this name.
 pub const PASSWORD: &str = "password";
+
+/// The clocks of the machines that write into a store differ by no more than this.
+pub(super) const CLOCKS_APART: Duration = Duration::from_secs(60);
+
+/// Something that somebody took: a lock, or an update.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken<'a> {
+    /// Who took it.
+    pub by: &'a Requester,
+    /// When.
+    pub at: Timestamp,
+    /// The role that taking it needs.
+    pub needs: Role,
+}
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
@@ -40,6 +58,12 @@ impl Caller {
     /// This caller as the one who asks for an update.
     pub fn requester(&self) -> Requester {
         Requester { login: self.user.login.clone(), token: self.token.name.clone() }
+    }
+
+    /// This caller as the one who gets an update token.
+    pub(super) fn bearer(&self) -> Bearer {
+        let (login, token) = (self.user.login.clone(), self.token.name.clone());
+        Bearer { login, token, made: self.token.created }
     }
 
     /// Whether the caller is a member.
@@ -79,23 +103,22 @@ impl Caller {
         self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
     }
 
-    /// Refuses whoever may not end what somebody took, a lock or a stack, which itself takes this role: it was the caller
-    /// who took it, or a member may end what others took. Another token of the same user has to be one that may take it
-    /// too, so that one that may only plan does not break what another one applies.
+    /// Whether the caller took this. An id of it proves nothing, since others see ids. Another token of the same user has to
+    /// be one that may take it, so that one that may only plan does not touch what another one applies; and a user or a token
+    /// that was made since has no more than the name.
+    pub fn has_taken(&self, org: &OrgName, taken: &Taken<'_>) -> bool {
+        let was_there = |made: Timestamp| made <= taken.at.plus(CLOCKS_APART);
+        let is_user = taken.by.login == self.user.login && was_there(self.user.created);
+        let is_token = taken.by.token == self.token.name && was_there(self.token.created);
+        is_user && (is_token || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= taken.needs))
+    }
+
+    /// Refuses a caller who did not take this, and may not end what others took either.
     ///
     /// # Errors
     /// [`Error::NotAllowed`].
-    pub fn check_may_end(
-        &self,
-        org: &OrgName,
-        by: &Requester,
-        takes: Role,
-        what: &'static str,
-    ) -> Result<(), Error> {
-        let is_theirs = by.login == self.user.login
-            && (by.token == self.token.name
-                || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= takes));
-        if is_theirs { Ok(()) } else { self.check_more(org, Role::Member, what) }
+    pub fn check_may_end(&self, org: &OrgName, taken: &Taken<'_>, what: &'static str) -> Result<(), Error> {
+        if self.has_taken(org, taken) { Ok(()) } else { self.check_more(org, Role::Member, what) }
     }
 
     /// Refuses, before anything is read, whoever cannot be allowed what is asked for: in the organization that the request
@@ -198,6 +221,10 @@ mod tests {
         Caller::new(roles.iter().fold(user, |user, (name, role)| user.as_member(&org(name), *role)), token)
     }
 
+    fn by(login: &str, token: &str) -> Requester {
+        Requester { login: Login::parse(login).unwrap(), token: TokenName::parse(token).unwrap() }
+    }
+
     fn words(refused: Result<(), Error>) -> String {
         refused.unwrap_err().to_string()
     }
@@ -260,12 +287,9 @@ mod tests {
 
     #[test]
     fn what_was_taken_is_ended_by_who_took_it_and_by_members() {
-        let by = |login: &str, token: &str| Requester {
-            login: Login::parse(login).unwrap(),
-            token: TokenName::parse(token).unwrap(),
-        };
-        let end = |role, by: &Requester, takes| {
-            caller(&[("acme", role)], None).check_may_end(&org("acme"), by, takes, "this").is_ok()
+        let end = |role, by: &Requester, needs| {
+            let taken = Taken { by, at: NOW, needs };
+            caller(&[("acme", role)], None).check_may_end(&org("acme"), &taken, "this").is_ok()
         };
         assert!(end(Role::Plan, &by("bob", "ci"), Role::Apply), "the very token, whatever it may by now");
         assert!(!end(Role::Plan, &by("bob", "laptop"), Role::Apply), "another one that may not take it");
@@ -273,5 +297,35 @@ mod tests {
         assert!(end(Role::Apply, &by("bob", "laptop"), Role::Apply));
         assert!(!end(Role::Apply, &by("alice", "ci"), Role::Plan), "of somebody else");
         assert!(end(Role::Member, &by("alice", "ci"), Role::Apply));
+    }
+
+    #[test]
+    fn only_the_user_has_taken_it_with_a_token_that_may() {
+        let has = |role, may, by: &Requester, needs| {
+            let taken = Taken { by, at: NOW, needs };
+            caller(&[("acme", role)], may).has_taken(&org("acme"), &taken)
+        };
+        assert!(has(Role::Apply, None, &by("bob", "laptop"), Role::Apply));
+        assert!(!has(Role::Apply, Some(Role::Plan), &by("bob", "laptop"), Role::Apply));
+        assert!(has(Role::Apply, Some(Role::Plan), &by("bob", "laptop"), Role::Plan));
+        assert!(!has(Role::Apply, None, &by("bob", "laptop"), Role::Member), "by hand");
+        for role in Role::ALL {
+            assert!(!has(role, None, &by("alice", "ci"), Role::Plan), "{role} has not what others took");
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_given_again_is_not_the_same() {
+        let at = NOW.plus(CLOCKS_APART + Duration::from_secs(1));
+        let ours = by("bob", "ci");
+        let before = Taken { by: &ours, at: NOW, needs: Role::Apply };
+        let mut bob = caller(&[("acme", Role::Plan)], None);
+        assert!(bob.has_taken(&org("acme"), &before));
+        bob.token.created = at;
+        assert!(!bob.has_taken(&org("acme"), &before), "another token of this name");
+        assert!(bob.has_taken(&org("acme"), &Taken { at, ..before }));
+        let mut bob = caller(&[("acme", Role::Apply)], None);
+        bob.user.created = at;
+        assert!(!bob.has_taken(&org("acme"), &before), "another user of this name");
     }
 }

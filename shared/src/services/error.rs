@@ -105,6 +105,17 @@ pub enum Error {
     /// Another update holds the stack.
     #[error("{0}")]
     Held(Box<Holder>),
+    /// Somebody else created the update, and its token is for that user alone.
+    #[error(
+        "{} (token {:?}) created this {}, and only that user can start it: run the command again to begin your own",
+        .requester.login, .requester.token.as_str(), if *.dry_run { "preview" } else { "update" }
+    )]
+    NotYours {
+        /// Whether it is a preview.
+        dry_run: bool,
+        /// Who created it.
+        requester: Requester,
+    },
     /// The Terraform state does not exist, or not for this caller.
     #[error("state {0} not found")]
     NoState(String),

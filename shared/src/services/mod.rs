@@ -38,6 +38,7 @@ pub mod publish;
 pub mod rehome;
 pub mod removed;
 pub mod rename;
+mod renewal;
 pub mod rescue;
 mod retention;
 pub mod saves;

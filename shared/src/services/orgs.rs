@@ -82,8 +82,8 @@ pub async fn add_member(
     change(ctx, org, login, |has| Ok(has.unwrap_or(role))).await
 }
 
-/// Gives a member another role. Processes that remember the user learn it within a minute; an update that runs ends as it
-/// would have.
+/// Gives a member another role. Processes that remember the user learn it within a minute; an update that needs more ends
+/// with its lease.
 ///
 /// # Errors
 /// [`Error::NoOrg`], [`Error::NoUser`], [`Error::Invalid`] for who is no member.

@@ -5,7 +5,7 @@
 
 use futures::StreamExt;
 
-use super::caller::Caller;
+use super::caller::{Caller, Taken};
 use super::states::{self, ListFilter, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, StateLimits};
@@ -27,7 +27,7 @@ const READ_AT_ONCE: usize = 16;
 /// no more.
 ///
 /// # Errors
-/// [`Error::StateLocked`] with the holder, unless it is held under this very ID; [`Error::StateNearLimit`];
+/// [`Error::StateLocked`] with the holder, unless the caller holds it under this very ID; [`Error::StateNearLimit`];
 /// [`Error::LockNotAllowed`] where the caller may not do what the lock is for.
 pub async fn lock(
     ctx: &Context,
@@ -47,7 +47,7 @@ pub async fn lock(
     })?;
     check_room(limits, &found.head.value)?;
     let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
-    take(ctx, &found, &holder).await?;
+    take(ctx, caller, &found, &holder).await?;
     Ok(found.head.value.address)
 }
 
@@ -73,7 +73,7 @@ pub async fn lock_by_hand(
     };
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
     let holder = StateHolder { info, by: caller.requester(), since: ctx.now(), by_hand: true };
-    take(ctx, &found, &holder).await?;
+    take(ctx, caller, &found, &holder).await?;
     Ok((found.head.value.address, holder))
 }
 
@@ -88,9 +88,10 @@ fn needs(info: &LockInfo) -> Role {
     if READERS.contains(&info.operation.as_str()) { Role::Plan } else { Role::Apply }
 }
 
-/// The role that a lock took which is held.
-fn taken_as(holder: &StateHolder) -> Role {
-    if holder.by_hand { Role::Member } else { needs(&holder.info) }
+/// A lock as something that somebody took.
+pub(super) fn taken(holder: &StateHolder) -> Taken<'_> {
+    let needs = if holder.by_hand { Role::Member } else { needs(&holder.info) };
+    Taken { by: &holder.by, at: holder.since, needs }
 }
 
 /// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
@@ -104,7 +105,7 @@ fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
     }
 }
 
-async fn take(ctx: &Context, found: &WithLock, holder: &StateHolder) -> Result<(), Error> {
+async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHolder) -> Result<(), Error> {
     let key = ItemKeys::state_lock(found.id);
     let mut lock = found.lock.clone();
     for _ in 0..RACES_MAX {
@@ -113,7 +114,8 @@ async fn take(ctx: &Context, found: &WithLock, holder: &StateHolder) -> Result<(
             None => (StateLock::default(), Expect::Absent),
         };
         if let Some(other) = &next.holder {
-            if other.info.id == holder.info.id {
+            let is_repeat = other.info.id == holder.info.id;
+            if is_repeat && caller.has_taken(&found.head.value.address.org, &taken(other)) {
                 return Ok(());
             }
             if !has_expired(&found.head.value, other, ctx.now()) {
@@ -133,9 +135,10 @@ async fn take(ctx: &Context, found: &WithLock, holder: &StateHolder) -> Result<(
     Err(Error::Contended("the state's lock"))
 }
 
-/// Whether the state's policy lets somebody else take this lock. Each write of its holder counts as a sign of life.
+/// Whether somebody else may take this lock, by the state's policy. Each write of its holder counts as a sign of life.
 pub fn has_expired(head: &StateHead, holder: &StateHolder, now: Timestamp) -> bool {
-    let Some(seconds) = head.policy.lock_expires_after_seconds.filter(|_| !holder.by_hand) else {
+    let is_for_plan = needs(&holder.info) == Role::Plan;
+    let Some(seconds) = head.policy.lock_expires_after(is_for_plan).filter(|_| !holder.by_hand) else {
         return false;
     };
     let wrote = head.under.as_ref().is_some_and(|under| under.lock == holder.info.id);
@@ -192,7 +195,7 @@ pub async fn unlock(
             }
             Some(_) => return Err(Error::NotHolder(holder)),
         };
-        caller.check_may_end(&org, &holder.by, taken_as(&holder), "breaking the lock of somebody else")?;
+        caller.check_may_end(&org, &taken(&holder), "breaking the lock of somebody else")?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
         let key = ItemKeys::state_lock(state);

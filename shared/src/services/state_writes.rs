@@ -1,8 +1,6 @@
 //! Writing Terraform states. Every write is a version that is kept, and one that cannot be is kept beside them: when a client
 //! sends a state, the infrastructure has changed already, and what it sends may be the only place that says how.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use super::caller::Caller;
@@ -10,11 +8,11 @@ use super::due::due_write;
 use super::state_schemas::Origin;
 use super::state_texts::{self, SealedText, SentText};
 use super::states::{self, Place, WithLock};
-use super::{Error, RACES_MAX, state_schemas, state_versions, store};
+use super::{Error, RACES_MAX, state_locks, state_schemas, state_versions, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Current, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::tfstate::{Current, Holder, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, put};
@@ -23,10 +21,6 @@ use crate::layout::records::{
     StateSource, StateVersion, WrittenUnder,
 };
 use crate::ports::{Expect, Timestamp, Write};
-
-/// Whoever holds a lock may write and give it back for so long after the token has ended with which it was taken: the lock
-/// is the proof that the run began in time.
-pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// Texts of one run that are remembered: it saves one each 20 seconds at most.
 const TEXTS_REMEMBERED_MAX: usize = 180;
@@ -75,7 +69,12 @@ pub async fn write(
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
         let verdict = {
             let (current, sent) = (current_of(&head.value), attempt.sent(lock_id));
-            judge(current, holder.map(|holder| holder.info.id.as_str()), head.value.policy, sent)
+            let org = &head.value.address.org;
+            let held = holder.map(|holder| Holder {
+                id: &holder.info.id,
+                is_sender: caller.has_taken(org, &state_locks::taken(holder)),
+            });
+            judge(current, held, head.value.policy, sent)
         };
         let taken = match verdict {
             Verdict::Replayed => {
@@ -98,7 +97,7 @@ pub async fn write(
     Err(Error::Contended("the state"))
 }
 
-/// What somebody whose token has ended shows of the lock that they hold.
+/// What somebody whose token has ended shows of the lock that they hold. They also have to be the user who took it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof<'a> {
     /// Its ID, if they sent one.
@@ -126,12 +125,14 @@ pub async fn check_grace(
         Err(Error::NoState(_)) => return Err(OVER),
         found => found?,
     };
-    let holder = found.and_then(|found| found.lock).and_then(|lock| lock.value.holder).ok_or(OVER)?;
-    let is_theirs = match proof {
-        Proof::Id(id) => holder.by.login == caller.user.login && Some(holder.info.id.as_str()) == id,
+    let WithLock { head, lock, .. } = found.ok_or(OVER)?;
+    let holder = lock.and_then(|lock| lock.value.holder).ok_or(OVER)?;
+    let is_meant = match proof {
+        Proof::Id(id) => Some(holder.info.id.as_str()) == id,
         Proof::Token => holder.by == caller.requester(),
     };
-    if is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
+    let is_theirs = caller.has_taken(&head.value.address.org, &state_locks::taken(&holder));
+    if is_meant && is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
 }
 
 /// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply

@@ -16,6 +16,10 @@ use crate::ports::{Expect, Timestamp, Write};
 /// Every access token starts with this, so that scanners for leaked secrets can find it.
 pub const TOKEN_PREFIX: &str = "swt_";
 
+/// What was begun with a token may be brought to its end for this long after the token's own: a lock or an update shows that it
+/// was begun in time. A token that was revoked has none of it.
+pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
+
 /// Stands before what a client certificate's hash is made of. No text begins with this byte, so whatever is sent as an access
 /// token has another hash than every certificate.
 const CERTIFICATE_PREFIX: &[u8] = b"\xffcertificate ";

@@ -11,7 +11,7 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use super::Error;
 use super::store::{self, sha256_hex};
 use crate::context::Context;
-use crate::domain::claims::Claims;
+use crate::domain::claims::{Bearer, Claims};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::Update;
@@ -24,7 +24,7 @@ const VERSION: &str = "swu1";
 const NOT_VALID: &str =
     "the update token is not valid for this update; run the command again to start a new update";
 
-/// A token for one update.
+/// A token for one update, for who gets it.
 ///
 /// # Errors
 /// Those of the ports; the signing key is read once and remembered.
@@ -34,6 +34,7 @@ pub async fn issue(
     update: &Update,
     address: &StackAddress,
     expires: Timestamp,
+    bearer: Option<Bearer>,
 ) -> Result<String, Error> {
     let (key, seed) = signer(ctx).await?;
     let claims = Claims {
@@ -43,6 +44,7 @@ pub async fn issue(
         dry_run: update.dry_run,
         journals: update.journal_version > 0,
         expires,
+        bearer,
     };
     let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
     let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));

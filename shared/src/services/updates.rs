@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::caller::Caller;
+use super::caller::{Caller, Taken};
 use super::lookup::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
-use super::{Error, Holder, RACES_MAX, log, previews, publish, stacks, store, takeover, update_tokens};
+use super::{
+    Error, Holder, RACES_MAX, log, previews, publish, renewal, stacks, store, takeover, update_tokens,
+};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::role::Role;
-use crate::domain::update::{Command, NotNow, Outcome, START_WITHIN, SealedBy, Status, Update, UpdateKind};
+use crate::domain::update::{
+    Command, NotNow, Outcome, Requester, START_WITHIN, SealedBy, Status, Update, UpdateKind,
+};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, put};
 use crate::layout::records::{Detail, Head, Name};
@@ -79,10 +83,12 @@ pub async fn create(
     }
 }
 
-/// Starts a created update. Starting one that runs already, as after a lost answer, gives the same answer again.
+/// Starts a created update, for the user who created it. Starting one that runs already, as after a lost answer, gives the same
+/// answer again, and changes nothing.
 ///
 /// # Errors
-/// [`Error::Held`] while another update holds the stack; [`Error::NotNow`] when this one is over.
+/// [`Error::Held`] while an update of somebody else, or another one, holds the stack; [`Error::NotYours`] for any other that
+/// somebody else created; [`Error::NotNow`] when this one is over.
 pub async fn start(
     ctx: &Context,
     caller: &Caller,
@@ -97,11 +103,12 @@ pub async fn start(
     for _ in 0..RACES_MAX {
         let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
         check_writes(caller, address, record.value.dry_run)?;
+        check_created(ctx, caller, &located, &record.value).await?;
         let located = takeover::settle(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
-            return started(ctx, address, id, &located, &record.value, until).await;
+            return started(ctx, caller, address, &located, id, &record.value).await;
         }
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
@@ -115,8 +122,8 @@ pub async fn start(
             let name = lookup::read_name(ctx, address).await?;
             writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
-        if let Some(started) = take(ctx, address, &located, id, next, expect, writes).await? {
-            return Ok(started);
+        if take(ctx, &located, id, &next, expect, writes).await? {
+            return started(ctx, caller, address, &located, id, &next).await;
         }
     }
     Err(Error::Contended("the stack"))
@@ -170,7 +177,8 @@ pub async fn begin(
         if !new.dry_run {
             writes.push(name_write(ctx, address, &name, tags));
         }
-        if let Some(started) = take(ctx, address, &located, id, next, Expect::Absent, writes).await? {
+        if take(ctx, &located, id, &next, Expect::Absent, writes).await? {
+            let started = started(ctx, caller, address, &located, id, &next).await?;
             let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
             if !new.dry_run {
@@ -188,6 +196,33 @@ fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Resul
         return Ok(());
     }
     caller.check_more(&address.org, Role::Apply, "an update that is no preview")
+}
+
+fn taken(update: &Update) -> Taken<'_> {
+    Taken { by: &update.requester, at: update.created, needs: update.needs() }
+}
+
+/// An update's token is for the user who created it. Its id proves nothing: all who see the stack see it.
+async fn check_created(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    update: &Update,
+) -> Result<(), Error> {
+    let runs = match update.status {
+        Status::NotStarted => false,
+        Status::Running { until, .. } if ctx.now() <= until => true,
+        // Over for everybody, and the answer says so.
+        Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => return Ok(()),
+    };
+    let Located { head, .. } = located;
+    if caller.has_taken(&head.value.address.org, &taken(update)) {
+        return Ok(());
+    }
+    if runs && !update.dry_run {
+        takeover::check_free(ctx, &head.value).await?;
+    }
+    Err(Error::NotYours { dry_run: update.dry_run, requester: update.requester.clone() })
 }
 
 fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) -> Update {
@@ -241,24 +276,19 @@ fn name_write(
     put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode())
 }
 
-/// Makes the update run: with the stack's head, unless it is a dry run. `None` when the head or the update changed. The
-/// caller has prepared for signing the token.
+/// Makes the update run: with the stack's head, unless it is a dry run. False when the head or the update changed.
 async fn take(
     ctx: &Context,
-    address: &StackAddress,
     located: &Located,
     id: UpdateId,
-    update: Update,
+    update: &Update,
     expect: Expect,
     mut writes: Vec<Write>,
-) -> Result<Option<Started>, Error> {
-    let Status::Running { until, .. } = update.status else {
-        return Err(Error::NotNow(NotNow::NotStarted));
-    };
-    writes.push(update_write(ctx, id, expect, &update));
-    writes.extend(entry_writes(ctx, id, &update, until));
+) -> Result<bool, Error> {
+    writes.push(update_write(ctx, id, expect, update));
+    writes.extend(entry_writes(ctx, id, update, lease(update)?));
     if update.dry_run {
-        writes.push(previews::entry_write(ctx, id, &update));
+        writes.push(previews::entry_write(ctx, id, update));
     } else {
         let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
         writes.push(put(
@@ -269,32 +299,44 @@ async fn take(
         ));
     }
     if store::commit(ctx, writes).await?.is_err() {
-        return Ok(None);
+        return Ok(false);
     }
     // The log is empty, so the first append need not ask for its tail.
     ctx.memory.tails.put(id, ctx.now(), 0);
-    started(ctx, address, id, located, &update, until).await.map(Some)
+    Ok(true)
 }
 
+/// When the lease of an update that runs ends.
+fn lease(update: &Update) -> Result<Timestamp, Error> {
+    match update.status {
+        Status::Running { until, .. } => Ok(until),
+        Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => {
+            Err(Error::NotNow(NotNow::NotStarted))
+        }
+    }
+}
+
+/// What the client gets of an update that runs. The caller has prepared for signing the token.
 async fn started(
     ctx: &Context,
+    caller: &Caller,
     address: &StackAddress,
-    id: UpdateId,
     located: &Located,
+    id: UpdateId,
     update: &Update,
-    until: Timestamp,
 ) -> Result<Started, Error> {
-    let version = update.base_version + u64::from(!update.dry_run);
-    let token = update_tokens::issue(ctx, id, update, address, until).await?;
+    let (version, expires) = (update.base_version + u64::from(!update.dry_run), lease(update)?);
+    let token = update_tokens::issue(ctx, id, update, address, expires, Some(caller.bearer())).await?;
     let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
     let journal_version = update.journal_version;
-    Ok(Started { update: id, version, token, expires: until, journal_version, secrets_url })
+    Ok(Started { update: id, version, token, expires, journal_version, secrets_url })
 }
 
-/// Extends the lease. Two calls in sequence: a read and a write. The old token stays good until its own end.
+/// Extends the lease for who may still do what the update does. Two calls in sequence: reads at once and a write. The old token
+/// stays good until its own end.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update is over: the client ends, as it must.
+/// [`Error::Fenced`] when the update is over, or its user may not go on: the client ends, as it must.
 pub async fn renew(
     ctx: &Context,
     address: &StackAddress,
@@ -303,13 +345,16 @@ pub async fn renew(
 ) -> Result<(String, Timestamp), Error> {
     let seconds = u64::try_from(duration_seconds.max(LEASE_SECONDS_MIN)).unwrap_or(0);
     for _ in 0..RACES_MAX {
-        let record = read_own(ctx, claims).await?;
+        let (record, standing) = renewal::read(ctx, claims).await?;
         let command = Command::Renew(Duration::from_secs(seconds));
         let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
+        standing.check(ctx, address, &record.value).await?;
         let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
-            let token = update_tokens::issue(ctx, claims.update, &next, address, until).await?;
+            let token =
+                update_tokens::issue(ctx, claims.update, &next, address, until, claims.bearer.clone())
+                    .await?;
             return Ok((token, until));
         }
     }
@@ -342,7 +387,7 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 }
 
 /// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
-/// Cancelling what was cancelled is no error.
+/// Cancelling what was cancelled is no error. Says who had begun it.
 ///
 /// # Errors
 /// [`Error::NothingToCancel`] when the stack's last update is over, [`Error::NotNow`] when an older one is;
@@ -352,11 +397,11 @@ pub async fn cancel(
     caller: &Caller,
     address: &StackAddress,
     update: &str,
-) -> Result<(), Error> {
+) -> Result<Requester, Error> {
     let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
-    let takes = if record.value.dry_run { Role::Plan } else { Role::Apply };
     let what = "cancelling an update of somebody else";
-    caller.check_may_end(&address.org, &record.value.requester, takes, what)?;
+    caller.check_may_end(&address.org, &taken(&record.value), what)?;
+    let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
     let ended = end(ctx, id, record, None, Outcome::Cancelled, by).await;
     ended.map_err(|error| match error {
@@ -364,7 +409,8 @@ pub async fn cancel(
             Error::NothingToCancel { outcome, by, at }
         }
         other => other,
-    })
+    })?;
+    Ok(begun_by)
 }
 
 async fn end(

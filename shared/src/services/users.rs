@@ -85,7 +85,7 @@ pub struct Removed {
 }
 
 /// Removes a user with all access tokens, client certificates and the password. Processes that remember one forget it within a minute; an update that
-/// runs ends as it would have. A repeat after a crash takes away what the first left.
+/// runs ends with its lease. A repeat after a crash takes away what the first left.
 ///
 /// # Errors
 /// [`Error::NoUser`].

@@ -400,10 +400,12 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
+    trail: Trail,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
 ) -> Answer {
-    updates::cancel(&app, &caller, &address, &update).await?;
+    let by = updates::cancel(&app, &caller, &address, &update).await?;
+    trail.detail(format!("begun by {} ({})", by.login, by.token));
     nothing()
 }
 

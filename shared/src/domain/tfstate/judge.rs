@@ -5,6 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A lock for a plan may be taken over after this many seconds unless the state's policy has another number: such a lock saves
+/// nothing, and a user who may only plan could keep out everybody who applies.
+pub const PLAN_LOCK_EXPIRES_AFTER_SECONDS: u64 = 3_600;
+
 /// What the owner of a state demands of its writers. All of it is off unless somebody turned it on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -16,9 +20,22 @@ pub struct Policy {
     /// A lock may be taken over when it was held for so many seconds. What its holder sends then is kept apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_expires_after_seconds: Option<u64>,
+    /// The same for a lock for a plan, where that is sooner; 0 for a lock that stays as long as any other, and `None` for
+    /// [`PLAN_LOCK_EXPIRES_AFTER_SECONDS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_lock_expires_after_seconds: Option<u64>,
     /// A client's DELETE removes the state, as one of a person does: it can be brought back for a while.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub delete_allowed: bool,
+}
+
+impl Policy {
+    /// After how many seconds a lock may be taken over, if ever: one for a plan, or any other.
+    pub fn lock_expires_after(&self, is_for_plan: bool) -> Option<u64> {
+        let plan = self.plan_lock_expires_after_seconds.unwrap_or(PLAN_LOCK_EXPIRES_AFTER_SECONDS);
+        let plan = Some(plan).filter(|seconds| is_for_plan && *seconds > 0);
+        self.lock_expires_after_seconds.into_iter().chain(plan).min()
+    }
 }
 
 /// The version that a state is at, as far as a write is judged by it.
@@ -45,6 +62,15 @@ pub struct Sent<'a> {
     pub lineage: Option<&'a str>,
     /// The lock that the client says it holds.
     pub lock_id: Option<&'a str>,
+}
+
+/// The lock that a state is under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder<'a> {
+    /// Its ID, which everybody sees who is refused.
+    pub id: &'a str,
+    /// Whether it is the sender's lock.
+    pub is_sender: bool,
 }
 
 /// What becomes of a write.
@@ -96,8 +122,13 @@ impl Refused {
     }
 }
 
-/// Decides about a write: `holder` is the ID that holds the lock.
-pub fn judge(current: Option<Current<'_>>, holder: Option<&str>, policy: Policy, sent: Sent<'_>) -> Verdict {
+/// Decides about a write.
+pub fn judge(
+    current: Option<Current<'_>>,
+    holder: Option<Holder<'_>>,
+    policy: Policy,
+    sent: Sent<'_>,
+) -> Verdict {
     if let Some(current) = current {
         // A request that was delayed on its way must not bring back what its own run has replaced since.
         let under = current.under.filter(|(lock, _)| Some(*lock) == sent.lock_id);
@@ -108,7 +139,7 @@ pub fn judge(current: Option<Current<'_>>, holder: Option<&str>, policy: Policy,
         }
     }
     match (holder, sent.lock_id) {
-        (Some(holder), Some(claimed)) if holder == claimed => {}
+        (Some(holder), Some(claimed)) if holder.id == claimed && holder.is_sender => {}
         (Some(_), _) => return Verdict::Refused(Refused::Locked),
         (None, Some(_)) => return Verdict::Refused(Refused::Displaced),
         (None, None) if policy.locks_required => return Verdict::Refused(Refused::LockRequired),
@@ -140,8 +171,13 @@ mod tests {
         Sent { sha256, serial: Some(serial), lineage: Some("A"), lock_id }
     }
 
+    /// The lock of this ID, held by the sender.
+    fn own(id: &str) -> Holder<'_> {
+        Holder { id, is_sender: true }
+    }
+
     fn plain(current: Option<Current<'_>>, holder: Option<&str>, sent: Sent<'_>) -> Verdict {
-        judge(current, holder, Policy::default(), sent)
+        judge(current, holder.map(own), Policy::default(), sent)
     }
 
     const FINE: Verdict = Verdict::Taken(Taken { serial_fell: false, lineage_changed: false });
@@ -167,6 +203,31 @@ mod tests {
         let displaced = plain(Some(at(5, &[])), None, sent("new", 6, Some("run")));
         assert_eq!(displaced, Verdict::Refused(Refused::Displaced));
         assert_eq!(plain(None, None, sent("new", 1, Some("run"))), Verdict::Refused(Refused::Displaced));
+    }
+
+    #[test]
+    fn the_id_of_a_lock_of_somebody_else_is_no_proof() {
+        let theirs = Some(Holder { id: "run", is_sender: false });
+        for current in [None, Some(at(5, &[]))] {
+            let verdict = judge(current, theirs, Policy::default(), sent("new", 6, Some("run")));
+            assert_eq!(verdict, Verdict::Refused(Refused::Locked));
+        }
+    }
+
+    #[test]
+    fn a_lock_for_a_plan_ends_sooner_unless_the_policy_says_not() {
+        let after = |all, plan| {
+            let (lock_expires_after_seconds, plan_lock_expires_after_seconds) = (all, plan);
+            let policy =
+                Policy { lock_expires_after_seconds, plan_lock_expires_after_seconds, ..Policy::default() };
+            (policy.lock_expires_after(true), policy.lock_expires_after(false))
+        };
+        assert_eq!(after(None, None), (Some(3_600), None));
+        assert_eq!(after(Some(60), None), (Some(60), Some(60)));
+        assert_eq!(after(Some(7_200), None), (Some(3_600), Some(7_200)));
+        assert_eq!(after(None, Some(60)), (Some(60), None));
+        assert_eq!(after(None, Some(0)), (None, None));
+        assert_eq!(after(Some(7_200), Some(0)), (Some(7_200), Some(7_200)));
     }
 
     #[test]
@@ -196,8 +257,11 @@ mod tests {
     fn a_policy_holds_for_everybody() {
         let strict = Policy { strict: true, ..Policy::default() };
         let fallen = sent("new", 5, Some("run"));
-        assert_eq!(judge(Some(at(5, &[])), Some("run"), strict, fallen), Verdict::Refused(Refused::Strict));
-        assert_eq!(judge(Some(at(5, &[])), Some("run"), strict, sent("new", 9, Some("run"))), FINE);
+        assert_eq!(
+            judge(Some(at(5, &[])), Some(own("run")), strict, fallen),
+            Verdict::Refused(Refused::Strict)
+        );
+        assert_eq!(judge(Some(at(5, &[])), Some(own("run")), strict, sent("new", 9, Some("run"))), FINE);
         let locked = Policy { locks_required: true, ..Policy::default() };
         let unlocked = judge(Some(at(5, &[])), None, locked, sent("new", 6, None));
         assert_eq!(unlocked, Verdict::Refused(Refused::LockRequired));

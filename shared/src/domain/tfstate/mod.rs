@@ -21,7 +21,9 @@ pub use edges::{
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use graph::{Direction, Graph, Layers};
 pub use index::{Changes, Index, NAMED_MAX};
-pub use judge::{Current, Policy, Refused, Sent, Taken, Verdict, judge};
+pub use judge::{
+    Current, Holder, PLAN_LOCK_EXPIRES_AFTER_SECONDS, Policy, Refused, Sent, Taken, Verdict, judge,
+};
 pub use label_policy::{InvalidPolicy, LabelPolicy, Rule, Violation};
 pub use labels::{
     InvalidLabel, LABEL_BYTES_MAX, LABELS_MAX, LabelChanges, LabelKey, LabelNumber, LabelValue, Labels,

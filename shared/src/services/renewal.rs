@@ -1,0 +1,116 @@
+//! Whether the user who runs an update may still do so. A lease is renewed by the rights of today, so what was taken away ends with
+//! the lease: a role, a membership, a token, a user, and the stack itself.
+
+use super::caller::{CLOCKS_APART, Caller};
+use super::tokens::TOKEN_GRACE;
+use super::update_record::read_own;
+use super::{Error, store};
+use crate::context::Context;
+use crate::domain::claims::Claims;
+use crate::domain::names::{Login, StackAddress, TokenName};
+use crate::domain::update::{LEASE, Requester, Update};
+use crate::layout::ItemKeys;
+use crate::layout::record::Stored;
+use crate::layout::records::{Head, Token, TokenEntry, User};
+use crate::ports::Timestamp;
+
+/// Who runs an update and where, as it is stored today.
+pub(super) struct Standing {
+    login: Login,
+    user: Option<User>,
+    /// The access tokens that it needs, by their names: the one that the update token was given for, and the one that the update
+    /// was created with. `None` for one that is not there any more.
+    tokens: Vec<(TokenName, Option<Token>)>,
+    head: Option<Head>,
+}
+
+/// The record of the update that a token is of, with who runs it and where. Four reads at once, and two more after them where
+/// the update was created with another token, or the update token is one of an older program.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update is gone.
+pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
+    let head_key = ItemKeys::head(claims.stack);
+    let bearer = async {
+        let Some(bearer) = &claims.bearer else { return Ok(None) };
+        let (user, token) = find(ctx, &bearer.login, &bearer.token).await?;
+        // One of the same name that was made since is another token.
+        let token = token.filter(|token| token.created == bearer.made);
+        Ok::<_, Error>(Some((user, (bearer.token.clone(), token))))
+    };
+    let (record, head, bearer) =
+        futures::try_join!(read_own(ctx, claims), store::read::<Head>(ctx, &head_key), bearer)?;
+    let Requester { login, token: name } = record.value.requester.clone();
+    let (mut user, mut tokens) = (None, Vec::new());
+    if let Some((found, token)) = bearer {
+        (user, tokens) = (found, vec![token]);
+    }
+    if tokens.iter().all(|(known, _)| *known != name) {
+        let (found, token) = find(ctx, &login, &name).await?;
+        let created = record.value.created.plus(CLOCKS_APART);
+        user = found;
+        tokens.push((name, token.filter(|token| token.created <= created)));
+    }
+    Ok((record, Standing { login, user, tokens, head: head.map(|head| head.value) }))
+}
+
+/// A user, and the access token of this name. Access tokens alone begin updates, and each has an entry in its owner's list.
+async fn find(
+    ctx: &Context,
+    login: &Login,
+    token: &TokenName,
+) -> Result<(Option<User>, Option<Token>), Error> {
+    let (user_key, token_key) = (ItemKeys::user(login), ItemKeys::user_token(login, token));
+    let (user, token) =
+        futures::try_join!(store::read::<User>(ctx, &user_key), store::read::<TokenEntry>(ctx, &token_key))?;
+    Ok((user.map(|user| user.value), token.map(|entry| entry.value.token)))
+}
+
+impl Standing {
+    /// Refuses an update whose stack or whose bearer's rights were taken away. No call, unless the stack was renamed.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`]: the client ends, as it must.
+    pub(super) async fn check(
+        self,
+        ctx: &Context,
+        address: &StackAddress,
+        update: &Update,
+    ) -> Result<(), Error> {
+        let Self { login, user, tokens, head } = self;
+        let now = ctx.now();
+        let head = head.filter(|head| head.deleted.is_none());
+        let head = head.ok_or_else(|| ended(&format!("the stack {address} was removed")))?;
+        // A preview goes on under the name that it began with, as long as that means its stack.
+        let is_renamed = head.address != *address;
+        if is_renamed && store::get(ctx, &ItemKeys::name(address)).await?.is_some() {
+            return Err(ended(&format!("another stack has the name {address} now")));
+        }
+        let org = &head.address.org;
+        let user = user.ok_or_else(|| ended(&format!("the user {login} was removed")))?;
+        // A token that merely ends may finish what it began, as it may under a lock.
+        let in_time = |expires: Timestamp| {
+            now < expires || (update.created < expires && now < expires.plus(TOKEN_GRACE))
+        };
+        for (name, token) in tokens {
+            let gone = || ended(&format!("the token {:?} of {login} was revoked", name.as_str()));
+            let token = token.ok_or_else(gone)?;
+            if !token.expires.is_none_or(in_time) {
+                return Err(ended(&format!("the token {:?} of {login} has expired", name.as_str())));
+            }
+            let caller = Caller::new(user.clone(), token).asking_for(update.needs());
+            caller.check_org(org).map_err(|refused| match refused {
+                Error::NoOrg(org) => ended(&format!("{login} is not a member of {org} any more")),
+                refused => ended(&refused.to_string()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn ended(why: &str) -> Error {
+    Error::Fenced(format!(
+        "{why}, so this update cannot go on. It ends within {} min, and what it saved until then is kept",
+        LEASE.as_secs() / 60
+    ))
+}
