@@ -87,7 +87,13 @@ async fn documents_have_the_members_that_the_manual_shows() {
         &ask(&["token", "create", "ci", "--user", USER, "--expires-in", "90d", "--may", "plan"]).await,
     );
     is_as_shown("token list", &ask(&["token", "list", "--user", USER]).await);
-    is_as_shown("token revoke", &ask(&["token", "revoke", "ci", "--user", USER]).await);
+    // With an update that still runs.
+    let other = TestApp::embedded().await;
+    let made = document(other.folder(), &["token", "create", "ci", "--user", USER]).await;
+    stack(&other, "left").await;
+    Run::begin_by(&other, "left", made["token"].as_str().unwrap()).await;
+    let revoked = document(other.folder(), &["token", "revoke", "ci", "--user", USER]).await;
+    is_as_shown("token revoke", &revoked);
     is_as_shown("user create", &ask(&["user", "create", "bob", "--org", ORG]).await);
     is_as_shown("user list", &ask(&["user", "list"]).await);
     is_as_shown("org create", &ask(&["org", "create", "web", "--member", "bob"]).await);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::commands::{document, refused, told};
 
+use crate::support::{Run, stack};
+
 /// The first words of a table's rows.
 fn names(table: &str) -> Vec<&str> {
     table.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect()
@@ -107,4 +109,45 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
         tokens.iter().find(|token| token["name"] == name).unwrap()["may"].clone()
     };
     assert_eq!((may("ci"), may("first-start")), ("outputs".into(), serde_json::Value::Null));
+}
+
+/// The operator who takes something away learns what still runs with it, and how to end that.
+#[tokio::test]
+async fn what_still_runs_is_listed_where_rights_are_taken() {
+    let app = TestApp::embedded().await;
+    let folder = app.folder();
+    told(folder, &["user", "create", "bob", "--org", ORG, "--role", "apply"]).await;
+    told(folder, &["org", "create", "beta", "--member", "bob"]).await;
+    let token = async |name: &str| {
+        let told = told(folder, &["token", "create", name, "--user", "bob"]).await;
+        told.trim().to_owned()
+    };
+    let (ci, laptop) = (token("ci").await, token("laptop").await);
+    stack(&app, "web").await;
+    stack(&app, "shop").await;
+    let run = Run::begin_by(&app, "web", &ci).await;
+    Run::begin(&app, "shop").await;
+
+    let of = |name: &'static str| ["token", "revoke", name, "--user", "bob"];
+    let quiet = told(folder, &of("laptop")).await;
+    assert!(!quiet.contains("still run"), "nothing was begun with it: {quiet}");
+    let said = told(folder, &of("ci")).await;
+    assert!(said.contains("end within 5 min"), "{said}");
+    assert!(said.contains(&format!("{ORG}/web/dev: update {} (token ci) until ", run.id)), "{said}");
+    assert!(said.contains(&format!("`statewright stack unlock {ORG}/web/dev` cancels it")), "{said}");
+    assert!(!said.contains("shop"), "that is of somebody else: {said}");
+
+    let listed = async |arguments: &[&str]| {
+        let answer = document(folder, arguments).await;
+        answer["running"].as_array().unwrap().iter().map(|it| it["update"].clone()).collect::<Vec<_>>()
+    };
+    let role = ["org", "member", "role", ORG, "bob"];
+    let with = |role_of: &'static str| [role.as_slice(), &[role_of]].concat();
+    assert_eq!(listed(&with("member")).await, [""; 0], "it may go on");
+    assert_eq!(listed(&with("plan")).await, [run.id.as_str()]);
+    assert_eq!(listed(&["org", "member", "remove", "beta", "bob"]).await, [""; 0], "none is there");
+    assert_eq!(listed(&["org", "member", "remove", ORG, "bob"]).await, [run.id.as_str()]);
+    told(folder, &["stack", "unlock", &format!("{ORG}/web/dev"), "--yes"]).await;
+    assert_eq!(listed(&["user", "remove", "bob", "--yes"]).await, [""; 0], "it was cancelled");
+    drop(laptop);
 }

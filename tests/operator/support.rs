@@ -50,10 +50,15 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(crate) async fn begin(app: &'a TestApp, project: &str) -> Self {
+        Self::begin_by(app, project, &app.token).await
+    }
+
+    /// An update that is begun with this access token.
+    pub(crate) async fn begin_by(app: &'a TestApp, project: &str, token: &str) -> Self {
         let program = json!({ "name": project, "runtime": "yaml", "metadata": { "message": "Ship it" } });
         let body = json!({ "updateKind": "update", "program": program, "journalVersion": 2 });
         let path = format!("/api/stacks/{ORG}/{project}/dev/begin-update");
-        let begun = app.post(&path, &body).send().await.expect(200);
+        let begun = app.post(&path, &body).token(token).send().await.expect(200);
         let text = |name: &str| begun[name].as_str().unwrap().to_owned();
         Self { app, project: project.to_owned(), id: text("updateID"), token: text("token") }
     }

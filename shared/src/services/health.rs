@@ -4,14 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Error, store, update_tokens};
+use super::{Error, running, store, update_tokens};
 use crate::context::Context;
-use crate::domain::update::{LEASE, Status, Update};
 use crate::layout::ItemKeys;
-use crate::layout::keys::{DUE_SHARDS, probe_blob};
-use crate::layout::record::Record;
-use crate::layout::records::Due;
-use crate::ports::{Order, Query};
+use crate::layout::keys::probe_blob;
 
 /// What a server cannot do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,39 +77,11 @@ async fn within(
     }
 }
 
-/// Due items of a shard that are looked at for a count.
-const COUNTED_MAX: usize = 1_000;
-
 /// How many updates run; previews are not counted, nor what is beyond some thousands. A query for each shard of due items,
 /// and a read for each item.
 ///
 /// # Errors
 /// Those of the ports.
 pub async fn updates_running(ctx: &Context) -> Result<usize, Error> {
-    let mut running = std::collections::HashSet::new();
-    for shard in 0..DUE_SHARDS {
-        let query = Query {
-            partition: ItemKeys::due_partition(shard),
-            prefix: String::new(),
-            after: None,
-            order: Order::Ascending,
-            limit: COUNTED_MAX,
-        };
-        // Whatever runs is due when its lease is over; what is due later has ended.
-        let latest = ctx.now().plus(LEASE);
-        let items = store::query(ctx, &query).await?.items;
-        let soon = items
-            .iter()
-            .take_while(|item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| at <= latest));
-        for item in soon {
-            let Due::Update(id) = Due::decode(&item.value)? else { continue };
-            let update = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
-            let is_running =
-                |update: &Update| !update.dry_run && matches!(update.status, Status::Running { .. });
-            if update.is_some_and(|update| is_running(&update.value)) {
-                running.insert(id);
-            }
-        }
-    }
-    Ok(running.len())
+    Ok(running::find(ctx, 1).await?.values().filter(|update| !update.dry_run).count())
 }

@@ -41,6 +41,7 @@ pub mod rename;
 mod renewal;
 pub mod rescue;
 mod retention;
+pub mod running;
 pub mod saves;
 pub mod secrets;
 pub mod stack_config;

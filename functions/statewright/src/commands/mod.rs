@@ -13,6 +13,7 @@ mod org;
 mod outputs;
 mod policy;
 mod rehome;
+mod running;
 mod stack;
 mod state;
 mod tf;

@@ -4,8 +4,10 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
+use statewright_shared::services::running::Begun;
 use statewright_shared::services::{directory, orgs};
 
+use super::running::{self, Running};
 use crate::args::{self, Data};
 use crate::data;
 use crate::output::{Output, Rfc3339, table};
@@ -46,7 +48,8 @@ enum MemberCommand {
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
-    /// Give a member another role. A running server knows it within a minute; an update that runs ends as it would have.
+    /// Give a member another role. A running server knows it within a minute. An update that needs more than the new role ends
+    /// within five; those that still run are listed.
     Role {
         #[command(flatten)]
         membership: Membership,
@@ -54,7 +57,8 @@ enum MemberCommand {
         #[arg(value_parser = args::role)]
         role: Role,
     },
-    /// End a membership. A running server knows it within a minute; the user and the user's tokens stay.
+    /// End a membership. A running server knows it within a minute; the user and the user's tokens stay. The user's updates there
+    /// end within five; those that still run are listed.
     Remove(Membership),
     /// List the members with their roles.
     List {
@@ -111,6 +115,8 @@ struct WithRole {
     role: Role,
     /// Whether it was not so before.
     changed: bool,
+    /// Updates that need more than the role.
+    running: Vec<Running>,
 }
 
 #[derive(Serialize)]
@@ -119,6 +125,7 @@ struct Changed {
     user: Login,
     /// Whether it was not so before.
     changed: bool,
+    running: Vec<Running>,
 }
 
 pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
@@ -147,26 +154,31 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
         }
         Command::Member(MemberCommand::Add { membership: Membership { org, login }, role }) => {
             let orgs::Membership { role, changed } = orgs::add_member(&ctx, &org, &login, role).await?;
-            out.answer(&WithRole { organization: org, user: login, role, changed }, |membership| {
-                let WithRole { organization, user, role, changed } = membership;
+            let added = WithRole { organization: org, user: login, role, changed, running: Vec::new() };
+            out.answer(&added, |membership| {
+                let WithRole { organization, user, role, changed, .. } = membership;
                 let was = if *changed { "is" } else { "was already" };
                 format!("{user} {was} a member of {organization}, with the role {role}")
             })
         }
         Command::Member(MemberCommand::Role { membership: Membership { org, login }, role }) => {
             let orgs::Membership { role, changed } = orgs::set_role(&ctx, &org, &login, role).await?;
-            out.answer(&WithRole { organization: org, user: login, role, changed }, |membership| {
-                let WithRole { organization, user, role, changed } = membership;
+            let begun = Begun { login: &login, token: None, org: Some(&org), above: Some(role) };
+            let running = running::find(&ctx, &begun).await?;
+            out.answer(&WithRole { organization: org, user: login, role, changed, running }, |membership| {
+                let WithRole { organization, user, role, changed, running } = membership;
                 let had = if *changed { "has" } else { "had already" };
-                format!("{user} {had} the role {role} in {organization}")
+                running::after(format!("{user} {had} the role {role} in {organization}"), running)
             })
         }
         Command::Member(MemberCommand::Remove(Membership { org, login })) => {
             let changed = orgs::remove_member(&ctx, &org, &login).await?;
-            out.answer(&Changed { organization: org, user: login, changed }, |membership| {
-                let Changed { organization, user, changed } = membership;
+            let begun = Begun { login: &login, token: None, org: Some(&org), above: None };
+            let running = running::find(&ctx, &begun).await?;
+            out.answer(&Changed { organization: org, user: login, changed, running }, |membership| {
+                let Changed { organization, user, changed, running } = membership;
                 let was = if *changed { "is no longer" } else { "was not" };
-                format!("{user} {was} a member of {organization}")
+                running::after(format!("{user} {was} a member of {organization}"), running)
             })
         }
         Command::Member(MemberCommand::List { org }) => {

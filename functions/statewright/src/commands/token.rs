@@ -9,8 +9,10 @@ use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
 use statewright_shared::ports::Timestamp;
+use statewright_shared::services::running::Begun;
 use statewright_shared::services::tokens;
 
+use super::running::{self, Running};
 use crate::args::{self, Data};
 use crate::output::{Output, Rfc3339, table};
 use crate::{certificate, data};
@@ -49,7 +51,8 @@ enum Command {
         #[command(flatten)]
         owner: Owner,
     },
-    /// End a token. Running servers forget it within a minute.
+    /// End a token. Running servers forget it within a minute, and an update that was begun with it ends within five; those that
+    /// still run are listed.
     Revoke {
         /// What the token is called.
         #[arg(value_parser = args::token_name)]
@@ -95,6 +98,7 @@ struct Line {
 struct Revoked {
     name: TokenName,
     user: Login,
+    running: Vec<Running>,
 }
 
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
@@ -139,11 +143,14 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
         }
         Command::Revoke { name, owner: Owner { user } } => {
             tokens::revoke_token(&ctx, &user, &name).await?;
-            out.answer(&Revoked { name, user }, |revoked| {
-                format!(
+            let begun = Begun { login: &user, token: Some(&name), org: None, above: None };
+            let running = running::find(&ctx, &begun).await?;
+            out.answer(&Revoked { name, user, running }, |revoked| {
+                let said = format!(
                     "{} of {} is revoked; a running server forgets it within a minute",
                     revoked.name, revoked.user
-                )
+                );
+                running::after(said, &revoked.running)
             })
         }
     }

@@ -7,8 +7,10 @@ use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
+use statewright_shared::services::running::Begun;
 use statewright_shared::services::{passwords, users};
 
+use super::running::{self, Running};
 use crate::args::{self, Data};
 use crate::data;
 use crate::output::{Output, Rfc3339, table};
@@ -49,8 +51,8 @@ enum Command {
         #[arg(long)]
         remove: bool,
     },
-    /// Remove a user, and end all access tokens of the user. Running servers forget these within a minute; an update
-    /// that runs ends as it would have.
+    /// Remove a user, and end all access tokens of the user. Running servers forget these within a minute, and the user's updates
+    /// end within five; those that still run are listed.
     Remove {
         /// The user's name.
         #[arg(value_parser = args::login)]
@@ -106,6 +108,7 @@ struct Removed {
     user: Login,
     tokens_ended: usize,
     organizations: Vec<OrgName>,
+    running: Vec<Running>,
 }
 
 pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
@@ -154,12 +157,15 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
         Command::Remove { login, yes } => {
             out.confirm(&format!("Remove the user {login} and all access tokens of the user?"), yes)?;
             let removed = users::remove(&ctx, &login).await?;
-            let removed = Removed { user: login, tokens_ended: removed.tokens, organizations: removed.orgs };
-            out.answer(&removed, |removed| {
-                format!(
+            let begun = Begun { login: &login, token: None, org: None, above: None };
+            let running = running::find(&ctx, &begun).await?;
+            let users::Removed { tokens: tokens_ended, orgs: organizations } = removed;
+            out.answer(&Removed { user: login, tokens_ended, organizations, running }, |removed| {
+                let said = format!(
                     "{} is removed, with {} access tokens; a running server forgets them within a minute",
                     removed.user, removed.tokens_ended
-                )
+                );
+                running::after(said, &removed.running)
             })
         }
     }

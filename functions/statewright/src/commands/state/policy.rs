@@ -23,6 +23,9 @@ pub(super) struct Policy {
     /// When somebody else may take over a lock whose holder has written nothing for so long, such as 12h; or `never`.
     #[arg(long, value_name = "DURATION|never", value_parser = expiry)]
     lock_expires_after: Option<Expiry>,
+    /// The same for a lock for a plan, where that is sooner [default: 1h]; or `never`, for a lock that stays as long as any other.
+    #[arg(long, value_name = "DURATION|never", value_parser = expiry)]
+    plan_lock_expires_after: Option<Expiry>,
     /// Whether a client's DELETE removes the state, for as long as it can be brought back.
     #[arg(long, value_name = "true|false")]
     delete_allowed: Option<bool>,
@@ -51,6 +54,10 @@ impl Policy {
         change(
             "lockExpiresAfterSeconds",
             self.lock_expires_after.map(|after| json!(after.0.map(|it| it.as_secs()))),
+        );
+        change(
+            "planLockExpiresAfterSeconds",
+            self.plan_lock_expires_after.map(|after| json!(after.0.map_or(0, |it| it.as_secs()))),
         );
         change("deleteAllowed", self.delete_allowed.map(Value::from));
         changes
