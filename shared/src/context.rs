@@ -13,6 +13,7 @@ use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::names::{Login, StackAddress, StateAddress};
 use crate::domain::saves::Saved;
+use crate::domain::update::Update;
 use crate::layout::records::{Token, User};
 use crate::ports::{Blobs, Clock, DataKey, Ids, Keys, Ledger, Timestamp};
 
@@ -153,8 +154,13 @@ pub struct Context {
     pub settings: Settings,
     /// What this process may do.
     pub rights: Rights,
+    /// Hears of each update that ends though no one asks for it. Set where an audit log is kept.
+    pub(crate) on_lapse: OnceLock<OnLapse>,
     pub(crate) memory: Memory,
 }
+
+/// Hears of an update whose lease was over.
+pub(crate) type OnLapse = Box<dyn Fn(UpdateId, &Update) + Send + Sync>;
 
 impl Context {
     /// A context over these ports, with the default settings and all rights.
@@ -175,6 +181,7 @@ impl Context {
             publisher,
             settings: Settings::default(),
             rights: Rights::ALL,
+            on_lapse: OnceLock::new(),
             memory: Memory::default(),
         }
     }

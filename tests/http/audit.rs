@@ -323,3 +323,41 @@ async fn what_is_no_name_is_in_no_record() {
         assert_eq!(record["detail"], Value::Null, "{record}");
     }
 }
+
+/// Who ended an update: its client, a person, or the end of its lease, which no one asks for.
+#[tokio::test]
+async fn the_record_of_an_end_says_who_ended_it() {
+    let app = TestApp::memory().await;
+    let bob = app.member("bob", "laptop").await;
+    let stack = Stack::new(&app).await;
+    let who = |record: &Value| (record["user"].clone(), record["token"].clone());
+    let begin = async || stack.begun(stack.begin_call("update", false).token(&bob)).await;
+
+    let run = begin().await;
+    run.complete("succeeded").await.expect(204);
+    let ended = app.take_audit().pop().unwrap();
+    assert_eq!(said(&ended), "update.end done succeeded");
+    assert_eq!(who(&ended), (json!("bob"), json!("laptop")));
+
+    let run = begin().await;
+    run.cancel().await.expect(204);
+    let ended = app.take_audit().pop().unwrap();
+    assert_eq!(said(&ended), "update.cancel done begun by bob (laptop)");
+    assert_eq!(who(&ended), (json!(USER), json!("first-start")));
+
+    // Whether a sweep meets it first, or a request that is for something else.
+    for swept in [true, false] {
+        let run = begin().await;
+        app.take_audit();
+        app.advance(std::time::Duration::from_secs(400));
+        if swept {
+            app.sweep().await;
+        } else {
+            stack.export().await;
+        }
+        let records = app.take_audit();
+        let [ended] = &records[..] else { panic!("not one record: {records:?}") };
+        assert_eq!(said(ended), "update.end done failed, by its lease that was over; begun by bob (laptop)");
+        assert_eq!((who(ended), &ended["update"]), ((Value::Null, Value::Null), &json!(run.id)));
+    }
+}

@@ -146,6 +146,7 @@ impl Function {
     /// When the runtime is gone.
     pub async fn sweep(self) -> Result<(), Error> {
         let (log, traces, context) = self.context();
+        api::audit::keep_lapses(&context, Arc::new(log.clone()));
         let (log, traces, context) = (&log, &traces, &context);
         let handle = move |event: LambdaEvent<Value>| async move {
             log.begin(&event.context.request_id);

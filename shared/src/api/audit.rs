@@ -1,7 +1,10 @@
 //! Who did what to which stack: one record for each request that a row of the route table marks as an action.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::ports::Timestamp;
 
 /// How an action ended.
@@ -29,8 +32,7 @@ pub struct Record {
     /// The status of the answer; absent where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Who asked. Absent where the credentials were not good, and where they were those of an update: the record of its
-    /// start says whose it is.
+    /// Who asked; with the credentials of an update, who got them. Absent where the credentials were not good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The name of the access token that was shown.
@@ -73,4 +75,31 @@ fn rfc3339<S: serde::Serializer>(time: &Timestamp, serializer: S) -> std::result
 pub trait AuditLog: Send + Sync + 'static {
     /// Keeps a record. Called once for each, before its answer is sent; it tells nobody when it fails but the log.
     fn keep(&self, record: &Record);
+}
+
+/// Has this log keep a record of each update that ends in this process because its lease is over, though no request asks for that.
+pub fn keep_lapses(ctx: &Context, audit: Arc<dyn AuditLog>) {
+    let clock = Arc::clone(&ctx.clock);
+    // A context that is served twice has its log already.
+    let _ = ctx.on_lapse.set(Box::new(move |id, update| {
+        let by = &update.requester;
+        let words = format!("failed, by its lease that was over; begun by {} ({})", by.login, by.token);
+        audit.keep(&Record {
+            time: clock.now(),
+            action: "update.end",
+            result: Result::Done,
+            status: None,
+            user: None,
+            token: None,
+            organization: None,
+            project: None,
+            stack: None,
+            state: None,
+            environment: None,
+            update: Some(id.to_string()),
+            detail: Some(words),
+            from: None,
+            request_id: None,
+        });
+    }));
 }

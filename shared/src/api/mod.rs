@@ -83,6 +83,9 @@ impl App {
     /// Serves this context.
     pub fn new(ctx: Arc<Context>, limits: Limits, audit: Option<Arc<dyn AuditLog>>) -> Self {
         let metrics = Metrics::new(ctx.now());
+        if let Some(audit) = &audit {
+            audit::keep_lapses(&ctx, Arc::clone(audit));
+        }
         Self(Arc::new(Served {
             ctx,
             audit,

@@ -100,7 +100,12 @@ pub(crate) async fn finish(ctx: &Context, id: UpdateId, record: Stored<Update>) 
             tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
             let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
             match seal(ctx, id, &record, None, outcome, by, Command::Expire).await? {
-                Some(sealed) => sealed,
+                Some(sealed) => {
+                    if let Some(on_lapse) = ctx.on_lapse.get() {
+                        on_lapse(id, &sealed.value);
+                    }
+                    sealed
+                }
                 None => return Ok(false),
             }
         }
