@@ -211,8 +211,8 @@ pub(crate) struct Memory {
     pub(crate) data_keys: Remembered<(KeyOwner, u32), DataKey>,
     /// The newest data key number of an owner.
     pub(crate) newest_keys: Remembered<KeyOwner, u32>,
-    /// Public halves of signing keys. They never change.
-    pub(crate) verifying_keys: Remembered<String, [u8; 32]>,
+    /// Public halves of signing keys, and when another key took their place.
+    pub(crate) verifying_keys: Remembered<String, ([u8; 32], Option<Timestamp>)>,
     /// Update tokens whose signature was good.
     pub(crate) claims: Remembered<String, Claims>,
     /// The signing key.

@@ -9,6 +9,7 @@ use std::process::Output;
 use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Names, set_up};
+use statewright_shared::layout::ItemKeys;
 use statewright_tests::app::TestApp;
 use statewright_tests::aws::{Gateway, Play, StandIn, clients};
 use statewright_tests::commands::{run, statewright};
@@ -170,7 +171,6 @@ async fn commands_of_a_folder_name_what_does_the_same_on_aws() {
     let place = Place::set_up().await;
     for (arguments, words) in [
         (&["backup", "--to", "there"][..], "statewright copy --from aws --to FOLDER"),
-        (&["key", "rotate"], "aws kms rotate-key-on-demand"),
         (&["restore", "--from", "there"], "the store is on AWS"),
     ] {
         let output = place.run(arguments, &[]).await;
@@ -181,7 +181,7 @@ async fn commands_of_a_folder_name_what_does_the_same_on_aws() {
 }
 
 #[tokio::test]
-async fn a_store_on_aws_is_checked_and_its_stacks_get_new_data_keys() {
+async fn a_store_on_aws_is_checked_and_gets_new_keys() {
     let place = Place::set_up().await;
     let app = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
     crate::support::stack(&app, "shop").await;
@@ -196,6 +196,16 @@ async fn a_store_on_aws_is_checked_and_its_stacks_get_new_data_keys() {
     let rotated = place.run(&["key", "rotate", "--stack", "acme/shop/dev", "--json"], &[]).await;
     let rotated: Value = serde_json::from_slice(&rotated.stdout).unwrap();
     assert_eq!(rotated["dataKey"], 1, "{rotated}");
+    let signer = async || app.context.ledger.get(&ItemKeys::signer()).await.unwrap().unwrap().revision;
+    let before = signer().await;
+    let rotated = place.run(&["key", "rotate", "--data-keys"], &[]).await;
+    let said = String::from_utf8(rotated.stdout).unwrap();
+    assert!(
+        said.contains("There are 1 new data keys") && said.contains("aws kms rotate-key-on-demand"),
+        "{said}"
+    );
+    assert_ne!(signer().await, before);
+    assert_eq!(check().await["problems"], 0);
 
     let orphan = statewright_shared::ports::BlobKey::parse("snap/nobody/1").unwrap();
     app.context.blobs.put(&orphan, "left".into()).await.unwrap();
@@ -205,7 +215,6 @@ async fn a_store_on_aws_is_checked_and_its_stacks_get_new_data_keys() {
 /// What is unfinished is told before anything is done, by every command.
 #[tokio::test]
 async fn a_store_with_an_unfinished_copy_is_opened_by_nobody() {
-    use statewright_shared::layout::ItemKeys;
     use statewright_shared::layout::record::{Record, put};
     use statewright_shared::layout::records::Unfinished;
     use statewright_shared::ports::{Expect, Revision};

@@ -5,6 +5,7 @@
 mod credentials;
 mod doctor;
 mod documents;
+mod keys;
 mod people;
 mod stacks;
 mod support;

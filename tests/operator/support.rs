@@ -81,6 +81,13 @@ impl<'a> Run<'a> {
         call.update_token(&self.token).send().await
     }
 
+    /// The same update with its lease renewed: what its client does every few minutes.
+    pub(crate) async fn renew(self) -> Self {
+        let call = self.app.post(&self.path("renew_lease"), &json!({ "token": "", "duration": 300 }));
+        let renewed = call.update_token(&self.token).send().await.expect(200);
+        Self { token: renewed["token"].as_str().unwrap().to_owned(), ..self }
+    }
+
     pub(crate) async fn complete(&self) -> Answer {
         let call = self.app.post(&self.path("complete"), &json!({ "status": "succeeded" }));
         call.update_token(&self.token).send().await

@@ -571,7 +571,10 @@ fn read_all() -> Read {
     read.is("signer.v1", &Signer { key: "0123456789abcdef".to_owned(), created: CREATED }, &bytes[17..33]);
     let unfinished = Unfinished { source: "0123456789abcdef".to_owned(), begun: CREATED };
     read.is("unfinished.v1", &unfinished, b"");
-    read.is("verifying-key.v1", &VerifyingKeyRecord { created: CREATED }, &bytes[..32]);
+    let verifying = VerifyingKeyRecord { created: CREATED, replaced: None };
+    read.is("verifying-key.v1", &verifying, &bytes[..32]);
+    let replaced = VerifyingKeyRecord { replaced: Some(LATER), ..verifying };
+    read.is("verifying-key-replaced.v1", &replaced, &bytes[..32]);
     read
 }
 

@@ -470,7 +470,12 @@ impl ItemKeys {
 
     /// The public half of a key that signs update tokens.
     pub fn verifying_key(key: &str) -> ItemKey {
-        ItemKey::new("KEYRING", key)
+        ItemKey::new(KEYRING, key)
+    }
+
+    /// The partition and the sort prefix of the public halves of all keys that sign update tokens, or have.
+    pub fn verifying_keys() -> (String, String) {
+        (KEYRING.to_owned(), String::new())
     }
 
     /// Which key signs update tokens now, with its wrapped seed.
@@ -478,6 +483,8 @@ impl ItemKeys {
         ItemKey::new("SIGNER", "CURRENT")
     }
 }
+
+const KEYRING: &str = "KEYRING";
 
 /// Stands before the ids of states among the partitions of data keys.
 const STATE_KEY: &str = "tf.";

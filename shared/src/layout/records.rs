@@ -664,6 +664,9 @@ impl Record for Signer {
 pub struct VerifyingKeyRecord {
     /// When it was made.
     pub created: Timestamp,
+    /// When another key took its place; `None` for the one that signs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<Timestamp>,
 }
 
 impl Record for VerifyingKeyRecord {

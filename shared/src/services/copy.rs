@@ -171,11 +171,17 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool
             "there is nothing to copy: no server has run on the source yet".to_owned(),
         ));
     };
-    let source = signer.value.key;
+    let key = signer.value.key;
     let ctx = target.ctx;
     let found = store::read::<Unfinished>(ctx, &ItemKeys::unfinished()).await?;
+    // Its keys may have been rotated since the first attempt.
+    let is_source = match &found {
+        Some(mark) if mark.value.source == key => true,
+        Some(mark) => store::get(source.ctx, &ItemKeys::verifying_key(&mark.value.source)).await?.is_some(),
+        None => false,
+    };
     let expect = match &found {
-        Some(mark) if mark.value.source == source => mark.unchanged(),
+        Some(mark) if is_source => mark.unchanged(),
         Some(_) => {
             return Err(Error::Invalid(
                 "the target holds an unfinished copy of another store. Nothing was changed. Finish that one, or choose \
@@ -193,7 +199,7 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool
         }
     };
     let begun = found.as_ref().map_or_else(|| ctx.now(), |mark| mark.value.begun);
-    let (revision, mark) = (ctx.ids.revision(), Unfinished { source, begun }.encode());
+    let (revision, mark) = (ctx.ids.revision(), Unfinished { source: key, begun }.encode());
     match store::commit(ctx, vec![put(ItemKeys::unfinished(), expect, revision, mark)]).await? {
         Ok(()) => Ok((revision, found.is_some())),
         Err(_) => Err(taken()),

@@ -17,7 +17,7 @@ use crate::domain::ids::{KeyOwner, StackId};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::WrappedDataKey;
-use crate::ports::{DataKey, Expect, Item, KeyContext, Order, Query, WrappedKey};
+use crate::ports::{DataKey, Expect, Item, KeyContext, Order, Query, WrappedKey, Write, WriteAction};
 
 const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 5;
@@ -203,24 +203,36 @@ pub(super) fn context(owner: KeyOwner) -> KeyContext {
 /// # Errors
 /// Those of the ports.
 pub async fn renew_key(ctx: &Context, stack: StackId) -> Result<u32, Error> {
-    let owner = KeyOwner::from(stack);
+    match renew_newest_key(ctx, stack).await? {
+        Some(number) => Ok(number),
+        None => Ok(newest_key(ctx, stack.into()).await?.0),
+    }
+}
+
+/// The same for any owner that has a data key; `None` for one that has none, as when it is erased meanwhile.
+pub(super) async fn renew_newest_key(
+    ctx: &Context,
+    owner: impl Into<KeyOwner>,
+) -> Result<Option<u32>, Error> {
+    let owner = owner.into();
     for _ in 0..RACES_MAX {
-        let newest = match newest_item(ctx, owner).await? {
-            Some(item) => key_number(owner, &item)?,
-            None => 0,
-        };
-        let number = newest.checked_add(1).ok_or_else(|| {
-            Error::Invalid(format!("stack {stack} has had as many data keys as can be told apart"))
+        let Some(newest) = newest_item(ctx, owner).await? else { return Ok(None) };
+        let number = key_number(owner, &newest)?.checked_add(1).ok_or_else(|| {
+            Error::Invalid(format!("{owner} has had as many data keys as can be told apart"))
         })?;
         let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: ctx.now() }.encode_with(&wrapped.0);
         let key = ItemKeys::data_key(owner, number);
-        if store::commit(ctx, vec![put(key, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
+        // An owner that is erased gets none: nobody would remove it.
+        let is_there =
+            Write { key: newest.key, expect: Expect::Revision(newest.revision), action: WriteAction::Check };
+        let writes = vec![is_there, put(key, Expect::Absent, ctx.ids.revision(), record)];
+        if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.newest_keys.forget(&owner);
-            return Ok(number);
+            return Ok(Some(number));
         }
     }
-    Err(Error::Contended("the stack's data key"))
+    Err(Error::Contended("a data key"))
 }
 
 /// What is wrong with an owner's data keys, in words.

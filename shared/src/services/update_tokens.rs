@@ -8,19 +8,25 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
-use super::Error;
 use super::store::{self, sha256_hex};
-use crate::context::Context;
+use super::{Error, RACES_MAX};
+use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::claims::{Bearer, Claims};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
-use crate::domain::update::Update;
+use crate::domain::update::{LEASE, Update};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};
 use crate::layout::records::{Signer, VerifyingKeyRecord};
-use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey};
+use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write, WriteAction};
 
 const VERSION: &str = "swu1";
+
+/// How long after a rotation of keys a process may sign with the key before: as long as it remembers that.
+const OLD_SIGNS_FOR: Duration = REMEMBERED_FOR;
+
+/// How long after a rotation the key before opens anything: until the last token that it signed ends.
+const OLD_VERIFIES_FOR: Duration = OLD_SIGNS_FOR.saturating_add(LEASE);
 const NOT_VALID: &str =
     "the update token is not valid for this update; run the command again to start a new update";
 
@@ -63,8 +69,8 @@ pub async fn verify(
     update: &str,
 ) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
-    // A signature that was good once is good for ever, and checking it is a good part of an append.
-    let remembered = ctx.memory.claims.get(token, ctx.now(), Duration::MAX);
+    // Checking a signature is a good part of an append.
+    let remembered = ctx.memory.claims.get(token, ctx.now(), REMEMBERED_FOR);
     let claims = match remembered {
         Some(claims) => claims,
         None => {
@@ -82,8 +88,13 @@ pub async fn verify(
 /// What the token says, if it was signed by one of our keys.
 async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
     let Some(parts) = Parts::of(token) else { return Ok(None) };
-    let Some(public) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
-    Ok(parts.claims(&public))
+    let Some((public, replaced)) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
+    let Some(claims) = parts.claims(&public) else { return Ok(None) };
+    let Some(replaced) = replaced else { return Ok(Some(claims)) };
+    // Whoever has a copy of that key may sign too: for what ran when it was replaced, and for nothing that began later.
+    let began = store::read::<Update>(ctx, &ItemKeys::update(claims.update)).await?;
+    let ran = began.is_some_and(|update| update.value.created <= replaced.plus(OLD_SIGNS_FOR));
+    Ok((ran && ctx.now() <= replaced.plus(OLD_VERIFIES_FOR)).then_some(claims))
 }
 
 /// A token, taken apart and not yet believed.
@@ -134,34 +145,24 @@ pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
 
 async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     let now = ctx.now();
-    if let Some(signer) = ctx.memory.signer.get(&(), now, Duration::MAX) {
+    let remembered = ctx.memory.signer.get(&(), now, Duration::MAX);
+    if ctx.memory.signer.get(&(), now, REMEMBERED_FOR).is_some()
+        && let Some(signer) = remembered
+    {
         return Ok(signer);
     }
     let signer = loop {
         if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
             let (record, wrapped) = Signer::decode_with(&item.value)?;
+            if let Some((key, seed)) = &remembered
+                && *key == record.key
+            {
+                break (record.key, seed.clone());
+            }
             let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
             break (record.key, seed);
         }
-        let mut id = [0; 8];
-        ctx.ids.fill(&mut id);
-        let key = hex::encode(id);
-        let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
-        let public = SigningKey::from_bytes(&seed.0).verifying_key();
-        let writes = vec![
-            put(
-                ItemKeys::signer(),
-                Expect::Absent,
-                ctx.ids.revision(),
-                Signer { key: key.clone(), created: now }.encode_with(&wrapped.0),
-            ),
-            put(
-                ItemKeys::verifying_key(&key),
-                Expect::Absent,
-                ctx.ids.revision(),
-                VerifyingKeyRecord { created: now }.encode_with(public.as_bytes()),
-            ),
-        ];
+        let New { key, seed, writes } = new_signer(ctx, Expect::Absent).await?;
         // Refused: another process was first. The loop reads its key.
         if store::commit(ctx, writes).await?.is_ok() {
             break (key, seed);
@@ -170,6 +171,63 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     ctx.memory.signer.put((), now, signer.clone());
     Ok(signer)
 }
+
+/// A signing key that is not stored yet.
+struct New {
+    key: String,
+    seed: DataKey,
+    writes: Vec<Write>,
+}
+
+async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
+    let created = ctx.now();
+    let mut id = [0; 8];
+    ctx.ids.fill(&mut id);
+    let key = hex::encode(id);
+    let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
+    let public = SigningKey::from_bytes(&seed.0).verifying_key();
+    let signer = Signer { key: key.clone(), created }.encode_with(&wrapped.0);
+    let verifying = VerifyingKeyRecord { created, replaced: None }.encode_with(public.as_bytes());
+    let writes = vec![
+        put(ItemKeys::signer(), expect, ctx.ids.revision(), signer),
+        put(ItemKeys::verifying_key(&key), Expect::Absent, ctx.ids.revision(), verifying),
+    ];
+    Ok(New { key, seed, writes })
+}
+
+/// Makes a new signing key. The one before verifies the tokens of the updates that run now until they are over, and goes with
+/// the first rotation after that. A process that runs learns of it within a minute.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else { return prepare(ctx).await };
+        let current = ItemKeys::verifying_key(&Signer::decode(&item.value)?.key);
+        let New { mut writes, .. } = new_signer(ctx, Expect::Revision(item.revision)).await?;
+        if let Some(item) = store::get(ctx, &current).await? {
+            let (record, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+            let record = VerifyingKeyRecord { replaced: Some(ctx.now()), ..record }.encode_with(&public);
+            writes.push(put(current, Expect::Revision(item.revision), ctx.ids.revision(), record));
+        }
+        let (partition, prefix) = ItemKeys::verifying_keys();
+        for item in store::query_all(ctx, partition, prefix, OLD_KEYS_MAX).await? {
+            let replaced = VerifyingKeyRecord::decode(&item.value)?.replaced;
+            if replaced.is_some_and(|at| at.plus(OLD_VERIFIES_FOR) < ctx.now()) {
+                let expect = Expect::Revision(item.revision);
+                writes.push(Write { key: item.key, expect, action: WriteAction::Delete });
+            }
+        }
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.signer.forget(&());
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the signing key"))
+}
+
+/// Old keys that one rotation looks at: as many as a commit may remove.
+const OLD_KEYS_MAX: usize = 50;
 
 /// Whether the signing key opens, and its public half is there and belongs to it.
 pub(super) async fn check_signer(ctx: &Context) -> Result<(), Error> {
@@ -193,17 +251,17 @@ pub(super) fn context(key: &str) -> KeyContext {
     KeyContext { name: "signer", value: key.to_owned() }
 }
 
-async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<[u8; 32]>, Error> {
+async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<([u8; 32], Option<Timestamp>)>, Error> {
     let now = ctx.now();
-    if let Some(public) = ctx.memory.verifying_keys.get(key, now, Duration::MAX) {
-        return Ok(Some(public));
+    if let Some(known) = ctx.memory.verifying_keys.get(key, now, REMEMBERED_FOR) {
+        return Ok(Some(known));
     }
     let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
-    let (_, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
+    let (record, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
     let public: [u8; 32] = tail
         .as_ref()
         .try_into()
         .map_err(|_| Error::Broken(format!("the verifying key {key} is not 32 bytes")))?;
-    ctx.memory.verifying_keys.put(key.to_owned(), now, public);
-    Ok(Some(public))
+    ctx.memory.verifying_keys.put(key.to_owned(), now, (public, record.replaced));
+    Ok(Some((public, record.replaced)))
 }

@@ -7,11 +7,11 @@ use serde::Serialize;
 use statewright_shared::adapters::embedded::{DataFolder, FolderError};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
+use statewright_shared::ports::Inventory;
 use statewright_shared::services::masters::{self, Rewrapped};
-use statewright_shared::services::{directory, lookup, secrets};
+use statewright_shared::services::{directory, lookup, secrets, update_tokens};
 
 use crate::args::{self, Data, Store};
-use crate::commands::misused;
 use crate::data;
 use crate::output::Output;
 
@@ -25,9 +25,15 @@ pub(crate) struct Key {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Put a new master key in the place of the old one. All data keys are wrapped under the new one; no secret is touched.
-    /// While a server runs the old one stays in the file, and goes at its next start.
+    /// Put new keys in the place of those that others may know: a new master key, which all data keys are wrapped under, and a new
+    /// key that signs update tokens. While a server runs the old master key stays in the file, and goes at its next start.
+    ///
+    /// Who has an older copy of the folder with its key can still read what that copy holds. The copy opens later secrets too, until
+    /// their data keys are new (--data-keys). It can sign for the updates that run now until they end, for six minutes at most.
     Rotate {
+        /// Make a new data key for everything that has one as well: what is encrypted from now on is under it.
+        #[arg(long, conflicts_with = "stack")]
+        data_keys: bool,
         /// Make a new data key for this stack instead, ORGANIZATION/PROJECT/STACK: what is encrypted from now on is under it.
         #[arg(long, value_name = "STACK", value_parser = args::stack_address)]
         stack: Option<StackAddress>,
@@ -40,27 +46,68 @@ struct Rotated {
     /// The stack that got a data key; `None` where the master key was replaced.
     stack: Option<String>,
     data_key: Option<u32>,
+    /// `None` on AWS, as all that is about the master key.
     keys: Option<u64>,
     rewrapped: Option<u64>,
     old_key_removed: Option<bool>,
+    /// How many stacks, states and environments got a data key.
+    data_keys: Option<u64>,
 }
 
 pub(crate) async fn run(key: Key, out: Output) -> anyhow::Result<()> {
     match key.command {
-        Command::Rotate { stack: None } => rotate(&key.data, out).await,
-        Command::Rotate { stack: Some(address) } => renew(&key.data, &address, out).await,
+        Command::Rotate { stack: Some(address), .. } => renew(&key.data, &address, out).await,
+        Command::Rotate { data_keys, .. } if key.data.store == Store::Aws => {
+            rotate_on_aws(&key.data, data_keys, out).await
+        }
+        Command::Rotate { data_keys, .. } => rotate(&key.data, data_keys, out).await,
     }
 }
 
-async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
-    if data.store == Store::Aws {
-        return Err(misused(
-            "on AWS, KMS changes what is inside of the master key by itself, each year since `statewright aws setup`, or at \
-             once with `aws kms rotate-key-on-demand`: nothing has to be wrapped anew. To come under another key, copy the \
-             store to a folder and from there to a table, a bucket and the key that you want; for a new data key of one \
-             stack add --stack",
-        ));
+/// What an older copy of the store can do after a rotation.
+fn of_old_copies(data_keys: Option<u64>) -> String {
+    match data_keys {
+        Some(_) => "Who has an older copy and its key can read what that copy holds, and what a running server seals in the next \
+                    five minutes, and can sign for updates that run now, for six minutes at most."
+            .to_owned(),
+        None => "Who has an older copy and its key can read what that copy holds and can open later secrets too, since they are \
+                 sealed under the same data keys: add --data-keys to change that. They can sign for updates that run now, for six \
+                 minutes at most."
+            .to_owned(),
     }
+}
+
+fn new_data_keys(data_keys: Option<u64>) -> String {
+    data_keys.map_or_else(String::new, |count| format!(" There are {count} new data keys."))
+}
+
+async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()> {
+    let (store, ctx) = data::open_whole(data).await?;
+    update_tokens::renew_signer(&ctx).await?;
+    let data_keys = match data_keys {
+        true => Some(renew_all(&*store, &ctx, out).await?),
+        false => None,
+    };
+    let rotated = Rotated { data_keys, ..Rotated::default() };
+    out.answer(&rotated, |_| {
+        format!(
+            "Update tokens have a new signing key.{} The master key stays: KMS changes what is inside of it by itself, each year \
+             since `statewright aws setup`, or at once with `aws kms rotate-key-on-demand`. To come under another key, copy the \
+             store to a folder, and from there to a table, a bucket and the key that you want.\n{}",
+            new_data_keys(data_keys),
+            of_old_copies(data_keys)
+        )
+    })
+}
+
+async fn renew_all(store: &dyn Inventory, ctx: &Context, out: Output) -> anyhow::Result<u64> {
+    let bar = out.progress("data keys", None);
+    let renewed = masters::renew_data_keys(ctx, store, &|keys| bar.set_position(keys)).await;
+    bar.finish_and_clear();
+    Ok(renewed?)
+}
+
+async fn rotate(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()> {
     let (folder, ctx, is_alone) = match data::open_alone(data).await {
         Ok((folder, ctx)) => (folder, ctx, true),
         Err(error) if matches!(error.downcast_ref(), Some(FolderError::Served { .. })) => {
@@ -78,6 +125,10 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
     let rewrapped = rewrap(&folder, &ctx, &|keys| bar.set_position(keys)).await;
     bar.finish_and_clear();
     let Rewrapped { keys, rewrapped } = rewrapped?;
+    let data_keys = match data_keys {
+        true => Some(renew_all(&folder, &ctx, out).await?),
+        false => None,
+    };
     if is_alone {
         folder.keys.forget_old_masters()?;
     }
@@ -85,6 +136,7 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
         keys: Some(keys),
         rewrapped: Some(rewrapped),
         old_key_removed: Some(is_alone),
+        data_keys,
         ..Rotated::default()
     };
     out.answer(&rotated, |_| {
@@ -96,8 +148,10 @@ async fn rotate(data: &Data, out: Output) -> anyhow::Result<()> {
             }
         };
         format!(
-            "All {keys} keys are under a new master key. {old}\nCopy master.key to where you keep it; your copy of \
-             the old one opens the backups from before."
+            "All {keys} keys are under a new master key, and update tokens have a new signing key.{} {old}\nCopy master.key to \
+             where you keep it; your copy of the old one opens the backups from before.\n{}",
+            new_data_keys(data_keys),
+            of_old_copies(data_keys)
         )
     })
 }

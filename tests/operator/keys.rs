@@ -1,0 +1,160 @@
+//! A rotation of keys, and what somebody can do after it who has an older copy of the folder with its key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use statewright_shared::adapters::embedded::DataFolder;
+use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::context::Context;
+use statewright_shared::domain::ids::{StackId, UpdateId};
+use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::update::{LEASE, Update};
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::Stored;
+use statewright_shared::ports::Clock;
+use statewright_shared::services::{directory, lookup, secrets, update_tokens};
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::commands::{document, told};
+use tempfile::TempDir;
+
+use crate::support::{Run, stack};
+
+/// A server whose clock the test holds and that shows what the machine's does, as commands see it.
+async fn start() -> TestApp {
+    let app = TestApp::embedded_on_manual_clock().await;
+    follow(&app);
+    for project in ["shop", "web"] {
+        stack(&app, project).await;
+    }
+    app
+}
+
+/// Brings the server's clock to the machine's.
+fn follow(app: &TestApp) {
+    app.advance(SystemClock.now().since(app.context.now()));
+}
+
+/// Somebody else's copy of a server's folder, with its key.
+struct Copy {
+    context: Context,
+    _folder: (TempDir, DataFolder),
+}
+
+impl Copy {
+    async fn of(app: &TestApp) -> Self {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+        told(app.folder(), &["backup", "--to", &path("backup")]).await;
+        told(app.folder(), &["restore", "--from", &path("backup"), "--data", &path("data")]).await;
+        let data = DataFolder::open_server(&parent.path().join("data"), Arc::new(SystemIds)).await.unwrap();
+        let context = Context::new(
+            Arc::new(data.ledger.clone()),
+            Arc::new(data.blobs.clone()),
+            Arc::new(data.keys.clone()),
+            Arc::new(app.clock.clone().unwrap()),
+            Arc::new(SystemIds),
+            "copy".to_owned(),
+        );
+        Self { context, _folder: (parent, data) }
+    }
+
+    /// The status of a write into the log of an update, with a token that this copy signs for it.
+    async fn writes(&self, app: &TestApp, project: &str, run: &Run<'_>) -> u16 {
+        let id = UpdateId::parse(&run.id).unwrap();
+        let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+        let update = Stored::<Update>::read(&item).unwrap().value;
+        let until = self.context.now().plus(LEASE);
+        let token = update_tokens::issue(&self.context, id, &update, &address(project), until).await.unwrap();
+        let path = format!("/api/stacks/{ORG}/{project}/dev/update/{}/journalentries", run.id);
+        let call = app.patch(&path, &json!({ "entries": [] })).update_token(&token);
+        call.send().await.status.as_u16()
+    }
+}
+
+fn address(project: &str) -> StackAddress {
+    StackAddress::parse(ORG, project, "dev").unwrap()
+}
+
+async fn id_of(app: &TestApp, project: &str) -> StackId {
+    let address = address(project);
+    let operator = directory::operator(&app.context, Some(&address.org)).await.unwrap();
+    lookup::locate(&app.context, &operator, &address).await.unwrap().id
+}
+
+#[tokio::test]
+async fn an_old_copy_signs_for_no_update_after_a_rotation() {
+    let app = start().await;
+    let running = Run::begin(&app, "shop").await;
+    let copy = Copy::of(&app).await;
+    assert_eq!(copy.writes(&app, "shop", &running).await, 204, "it has the key");
+    told(app.folder(), &["key", "rotate"]).await;
+    follow(&app);
+    // What runs goes on with its token, and gets one of the new key.
+    running.append(1, "a").await.expect(204);
+    app.advance(Duration::from_secs(61));
+    let renewed = running.renew().await;
+    renewed.append(2, "b").await.expect(204);
+    let later = Run::begin(&app, "web").await;
+    later.append(1, "a").await.expect(204);
+    assert_eq!(copy.writes(&app, "web", &later).await, 403, "it began after the rotation");
+    app.advance(LEASE);
+    let renewed = renewed.renew().await;
+    assert_eq!(copy.writes(&app, "shop", &renewed).await, 403, "the old key has ended");
+    renewed.append(3, "c").await.expect(204);
+    renewed.complete().await.expect(204);
+    // The next rotation removes it.
+    let keys = async || {
+        let (partition, prefix) = ItemKeys::verifying_keys();
+        let order = statewright_shared::ports::Order::Ascending;
+        let query = statewright_shared::ports::Query { partition, prefix, after: None, order, limit: 9 };
+        app.context.ledger.query(&query).await.unwrap().items.len()
+    };
+    assert_eq!(keys().await, 2);
+    update_tokens::renew_signer(&app.context).await.unwrap();
+    assert_eq!(keys().await, 2);
+    Run::begin(&app, "shop").await.complete().await.expect(204);
+}
+
+#[tokio::test]
+async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
+    let app = start().await;
+    let stacks = [id_of(&app, "shop").await, id_of(&app, "web").await];
+    let sealed = async |text: &str| {
+        let mut sealed = Vec::new();
+        for stack in stacks {
+            sealed.push(secrets::encrypt(&app.context, stack, &[text.as_bytes().to_vec()]).await.unwrap());
+        }
+        sealed
+    };
+    let opens = async |context: &Context, sealed: &[Vec<Vec<u8>>]| {
+        let mut opens = Vec::new();
+        for (stack, sealed) in stacks.into_iter().zip(sealed) {
+            opens.push(secrets::decrypt(context, stack, sealed).await.is_ok());
+        }
+        opens
+    };
+    let before = sealed("before").await;
+    let copy = Copy::of(&app).await;
+    told(app.folder(), &["key", "rotate"]).await;
+    app.advance(Duration::from_secs(301));
+    assert_eq!(opens(&copy.context, &sealed("under the same data key").await).await, [true, true]);
+    let rotated = document(app.folder(), &["key", "rotate", "--data-keys"]).await;
+    assert_eq!(rotated["dataKeys"], 2, "{rotated}");
+    app.advance(Duration::from_secs(301));
+    let after = sealed("after").await;
+    assert_eq!(opens(&copy.context, &after).await, [false, false]);
+    assert_eq!(opens(&copy.context, &before).await, [true, true], "it holds them");
+    assert_eq!(opens(&app.context, &[before, after].concat()[..2]).await, [true, true]);
+    assert_eq!(opens(&app.context, &sealed("again").await).await, [true, true]);
+    told(app.folder(), &["check"]).await;
+}
+
+#[tokio::test]
+async fn a_rotation_says_what_an_old_copy_can_do() {
+    let app = start().await;
+    let said = told(app.folder(), &["key", "rotate"]).await;
+    assert!(said.contains("a new signing key") && said.contains("add --data-keys"), "{said}");
+    let said = told(app.folder(), &["key", "rotate", "--data-keys"]).await;
+    assert!(said.contains("can read what that copy holds") && !said.contains("add --data-keys"), "{said}");
+}
