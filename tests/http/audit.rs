@@ -2,9 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::api::audit::REFUSED;
 use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
+use statewright_shared::domain::names::Login;
+use statewright_shared::domain::role::Role;
+use statewright_shared::services::passwords;
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
 use crate::states::text;
@@ -34,6 +40,15 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
     }
     let call = app.request(route.method.clone(), &path).token(token);
     let is_protocol = route.path.starts_with("/tfstate/");
+    if route.method == Method::GET && route.path.contains("{project}") {
+        let project = path.split('/').find(|part| part.starts_with("shop")).unwrap_or_default().to_owned();
+        if route.path.contains("{stack}") {
+            let new = json!({ "stackName": "dev" });
+            app.post(&format!("/api/stacks/{ORG}/{project}"), &new).send().await.expect(200);
+        } else {
+            app.post(&format!("/tfstate/{ORG}/{project}/default"), &text(1, &[])).send().await.expect(200);
+        }
+    }
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
         ("POST", "lock") if is_protocol => call.json(&json!({ "ID": "a", "Operation": "OperationTypePlan" })),
         ("POST", _) if is_protocol => call.json(&text(serial + 1, &[])),
@@ -86,7 +101,18 @@ async fn working_on_environment<'a>(app: &'a TestApp, route: &Route, token: &str
             app.request(Method::DELETE, &this).send().await.expect(204);
             call.json(&name)
         }
-        ("POST", "/yaml/open") | ("PATCH", "/{project}/{environment}") => call.json(&json!({ "values": {} })),
+        ("POST", "/yaml/open" | "/yaml/check") | ("PATCH", "/{project}/{environment}") => {
+            call.json(&json!({ "values": {} }))
+        }
+        ("GET", below) if below.ends_with("/{session}") => {
+            let open = match below.starts_with("/yaml/") {
+                true => app.post(&format!("{all}/yaml/open"), &json!({ "values": {} })),
+                false => app.request(Method::POST, &format!("{this}/open")),
+            };
+            let opened = open.token(token).send().await.expect(200);
+            let path = path(route, &project, "none").replace(EDGE, opened["id"].as_str().unwrap());
+            app.request(Method::GET, &path).token(token)
+        }
         ("POST", path) if path.ends_with("/clone") => call.json(&json!({ "name": "copy" })),
         ("POST", path) if path.ends_with("/decrypt-secrets") => {
             let sealed = json!({ "plaintexts": ["eA=="] });
@@ -135,6 +161,18 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
         app.request(route.method.clone(), &path(route, &stack.project, "none")).json(body).token(token)
     };
     match tail {
+        "/config" if route.method == Method::GET => {
+            let name = json!({ "project": stack.project, "name": "dev" });
+            app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);
+            let config = json!({ "environment": format!("{}/dev", stack.project) });
+            let path = format!("/api/stacks/{ORG}/{}/dev/config", stack.project);
+            app.request(Method::PUT, &path).json(&config).send().await.expect(200);
+            on_stack(&Value::Null)
+        }
+        "/export" | "/export/{version}" | "/outputs" => {
+            stack.post("/import", &deployment(&[])).send().await.expect(200);
+            on_stack(&Value::Null)
+        }
         "" if route.method == Method::POST => on_stack(&json!({ "stackName": "other" })),
         "" | "/cancel" => on_stack(&Value::Null),
         "/tags" if route.method == Method::POST => on_stack(&json!({ "name": "a", "value": "b" })),
@@ -204,9 +242,17 @@ async fn each_action_leaves_one_record_of_who_did_it() {
             _ => ("bob", "laptop"),
         };
         assert_eq!((&record["user"], &record["token"]), (&user.into(), &token.into()), "{route:?}");
+        actions += 1;
+        if action == "user.sign_in" {
+            continue;
+        }
+        if matches!(action, "state.read" | "state.outputs") && route.path.contains("{guid}") {
+            assert_eq!(record["state"], STATE, "{route:?}");
+            continue;
+        }
         assert_eq!(record["organization"], ORG, "{route:?}");
         let what = match route.group {
-            Group::Tfstate => "state",
+            Group::Tfstate if !route.path.contains("{stack}") => "state",
             Group::Environments => "environment",
             _ => "stack",
         };
@@ -217,13 +263,12 @@ async fn each_action_leaves_one_record_of_who_did_it() {
             is_of_all || record["project"].is_string() && record[what].is_string(),
             "{route:?}: {record}"
         );
-        actions += 1;
     }
     assert!(actions > 15, "{actions}");
 }
 
 #[tokio::test]
-async fn each_action_with_wrong_credentials_leaves_one_record_of_what_was_tried() {
+async fn each_row_with_wrong_credentials_leaves_one_record() {
     let app = TestApp::memory().await;
     for route in ROUTES {
         for authorization in [None, Some("token none"), Some("update-token none")] {
@@ -233,10 +278,11 @@ async fn each_action_with_wrong_credentials_leaves_one_record_of_what_was_tried(
             let headers: Vec<_> = authorization.map(|value| ("Authorization", value)).into_iter().collect();
             let (status, _) = raw(&app, route.method.as_str(), &path, &headers, b"{}").await;
             let records = app.take_audit();
-            let Some(action) = route.action else {
+            if route.auth == Auth::Nobody {
                 assert_eq!(records, [Value::Null; 0], "{route:?}");
                 continue;
-            };
+            }
+            let action = route.action.unwrap_or(REFUSED);
             let [record] = &records[..] else { panic!("not one record of {route:?}: {records:?}") };
             assert_eq!(record["action"], action, "{route:?}");
             assert_eq!(
@@ -250,6 +296,67 @@ async fn each_action_with_wrong_credentials_leaves_one_record_of_what_was_tried(
             }
         }
     }
+}
+
+/// A row that answers secrets is an action, whatever it is called.
+#[test]
+fn each_row_that_answers_secrets_is_an_action() {
+    let secret =
+        ["/export", "/outputs", "decrypt", "/text", "/open", "/yaml/check", "{session}", "{stack}/config"];
+    for route in ROUTES {
+        // The names of outputs, and no values.
+        let is_list = route.path == "/api/orgs/{org}/outputs";
+        let is_state = route.path.starts_with("/tfstate/");
+        if (is_state || secret.iter().any(|word| route.path.contains(word))) && !is_list {
+            assert!(route.action.is_some() || route.path.contains("openapi"), "{route:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_kept_with_the_login_and_without_itself() {
+    let app = TestApp::memory().await;
+    app.member_of(&[ORG], "bob", "laptop").await;
+    let login = Login::parse("bob").unwrap();
+    passwords::set(&app.context, &login, "correct horse battery").await.unwrap();
+    let path = format!("/tfstate/{ORG}/net");
+    let record = async |user: &str, password: &str| {
+        app.take_audit();
+        let basic = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        raw(&app, "GET", &path, &[("Authorization", &basic)], b"").await;
+        let records = app.take_audit();
+        let [record] = &records[..] else { panic!("not one record: {records:?}") };
+        assert!(!record.to_string().contains(password), "{record}");
+        let text = |name: &str| record[name].as_str().map(str::to_owned);
+        (record["status"].as_u64().unwrap(), text("user"), text("tried"), text("token"))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let wrong = "wrong horse battery";
+    assert_eq!(record("bob", wrong).await, (401, None, some("bob"), None));
+    assert_eq!(record("carol", wrong).await, (401, None, some("carol"), None), "there is no such user");
+    // The token of somebody who mistook the fields.
+    assert_eq!(record("swt_0123456789", wrong).await, (401, None, None, None));
+    assert_eq!(record("not a name", wrong).await, (401, None, None, None));
+    let done = (204, some("bob"), None, some("password"));
+    assert_eq!(record("bob", "correct horse battery").await, done);
+    for _ in 0..5 {
+        record("bob", wrong).await;
+    }
+    assert_eq!(record("bob", wrong).await, (429, None, some("bob"), None));
+}
+
+#[tokio::test]
+async fn what_a_role_may_not_do_is_kept_on_every_row() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let token = app.member_with_role(Role::Outputs, "bob", "ci").await;
+    app.take_audit();
+    let path = format!("/api/stacks/{ORG}/{}/dev/updates", stack.project);
+    app.get(&path).token(&token).send().await.refused(403);
+    let records = app.take_audit();
+    let [record] = &records[..] else { panic!("not one record: {records:?}") };
+    let said = [&record["action"], &record["result"], &record["user"]];
+    assert_eq!(said, [REFUSED, "refused", "bob"]);
 }
 
 /// What a record says besides who and where.
@@ -291,6 +398,7 @@ async fn the_records_of_a_stack_tell_its_life() {
             "update.begin done destroy",
             "update.begin refused update",
             "update.end done failed",
+            "stack.export done -",
             "stack.rename done to web/prod",
             "stack.delete refused -",
             "stack.delete done forced",
@@ -299,7 +407,7 @@ async fn the_records_of_a_stack_tell_its_life() {
     let updates: Vec<Option<&str>> = records.iter().map(|record| record["update"].as_str()).collect();
     let (preview, run) = (Some(preview.id.as_str()), Some(run.id.as_str()));
     assert_eq!(updates[..5], [preview, preview, run, None, run]);
-    assert_eq!(records[6]["stack"], "prod");
+    assert_eq!(records[7]["stack"], "prod");
 }
 
 /// Names and words that a client made up are not repeated unless they are names.

@@ -1,4 +1,5 @@
-//! Who did what to which stack: one record for each request that a row of the route table marks as an action.
+//! Who did what to which stack: one record for each request that a row of the route table marks as an action, and for any other that
+//! is refused for its credentials or its rights.
 
 use std::sync::Arc;
 
@@ -6,6 +7,9 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::ports::Timestamp;
+
+/// The action of a request that was refused, where its row has none.
+pub const REFUSED: &str = "access";
 
 /// How an action ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,6 +39,9 @@ pub struct Record {
     /// Who asked; with the credentials of an update, who got them. Absent where the credentials were not good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// The login that a wrong password was shown for, whether there is such a user or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<String>,
     /// The name of the access token that was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,

@@ -107,6 +107,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 StateCredentials::Password { login, password } => {
                     (passwords::authenticate(app, login, password).await?, None)
                 }
+                    trail.tries(login);
             };
             let requester = caller.requester();
             trail.asked_by(requester.clone());

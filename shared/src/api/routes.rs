@@ -145,8 +145,8 @@ pub struct Route {
     pub body_bytes_max: usize,
     /// The function.
     pub group: Group,
-    /// What it is called in the audit log; `None` for what is not kept there: what only reads, and what an update saves,
-    /// since its start and its end are kept.
+    /// What it is called in the audit log; `None` for what is not kept there unless it is refused: what reads no secret, and what an
+    /// update saves, since its start and its end are kept.
     pub action: Option<&'static str>,
 }
 
@@ -243,7 +243,7 @@ routes![
     /// Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
     GET "/api/capabilities" Nobody Nothing 0, Read read::capabilities;
     GET "/api/cli/version" Nobody Nothing 0, Read read::cli_version;
-    GET "/api/user" Token Nothing 0, Read read::user;
+    GET "/api/user" Token Nothing 0, Read read::user, "user.sign_in";
     GET "/api/user/organizations/default" Token Nothing 0, Read read::default_organization;
     GET "/api/user/stacks" Token Outputs 0, Read read::list_stacks;
     GET "/api/orgs/{org}/members" Token Plan 0, Read read::members;
@@ -256,7 +256,7 @@ routes![
     POST "/api/stacks/{org}/{project}" Token Apply DEPLOYMENT_BYTES_MAX, Head head::create_stack, "stack.create";
     GET "/api/stacks/{org}/{project}/{stack}" Token Outputs 0, Read read::get_stack;
     DELETE "/api/stacks/{org}/{project}/{stack}" Token Member 0, Head head::delete_stack, "stack.delete";
-    GET "/api/stacks/{org}/{project}/{stack}/config" Token Plan 0, Read read::config;
+    GET "/api/stacks/{org}/{project}/{stack}/config" Token Plan 0, Read read::config, "stack.show_config";
     PUT "/api/stacks/{org}/{project}/{stack}/config" Token Apply SMALL_BYTES_MAX, Head head::set_config, "stack.config";
     DELETE "/api/stacks/{org}/{project}/{stack}/config" Token Apply 0, Head head::remove_config, "stack.config";
     GET "/api/stacks/{org}/{project}/{stack}/metadata" Token Outputs 0, Read read::metadata;
@@ -272,10 +272,10 @@ routes![
     POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::batch_decrypt, "secrets.open";
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    GET "/api/stacks/{org}/{project}/{stack}/export" Token Plan 0, Read read::export;
-    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token Plan 0, Read read::export;
+    GET "/api/stacks/{org}/{project}/{stack}/export" Token Plan 0, Read read::export, "stack.export";
+    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token Plan 0, Read read::export, "stack.export";
     POST "/api/stacks/{org}/{project}/{stack}/import" Token Apply DEPLOYMENT_BYTES_MAX, Head head::import, "stack.import";
-    GET "/api/stacks/{org}/{project}/{stack}/outputs" Token Outputs 0, Read read::outputs;
+    GET "/api/stacks/{org}/{project}/{stack}/outputs" Token Outputs 0, Read read::outputs, "stack.outputs";
     GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token Outputs 0, Read nothing::required_policies;
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token Outputs 0, Read nothing::stack_policy_groups;
     GET "/api/stacks/{org}/{project}/{stack}/updates" Token Plan 0, Read history::history;
@@ -308,15 +308,15 @@ routes![
     POST "/api/esc/environments/{org}" Token Apply SMALL_BYTES_MAX, Environments environments::create, "environment.create";
     GET "/api/esc/environments/{org}/restore" Token Plan 0, Environments environments::removed;
     PUT "/api/esc/environments/{org}/restore" Token Member SMALL_BYTES_MAX, Environments environments::restore, "environment.restore";
-    POST "/api/esc/environments/{org}/yaml/check" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::check;
+    POST "/api/esc/environments/{org}/yaml/check" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::check, "environment.check";
     POST "/api/esc/environments/{org}/yaml/open" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::open_text, "environment.open";
-    GET "/api/esc/environments/{org}/yaml/open/{session}" Token Plan 0, Environments environments::look;
+    GET "/api/esc/environments/{org}/yaml/open/{session}" Token Plan 0, Environments environments::look, "environment.look";
     GET "/api/esc/environments/{org}/{project}/{environment}" Token Plan 0, Environments environments::get;
     PATCH "/api/esc/environments/{org}/{project}/{environment}" Token Apply ENVIRONMENT_BYTES_MAX, Environments environments::update, "environment.edit";
     DELETE "/api/esc/environments/{org}/{project}/{environment}" Token Member 0, Environments environments::remove, "environment.delete";
     GET "/api/esc/environments/{org}/{project}/{environment}/decrypt" Token Plan 0, Environments environments::decrypt, "environment.decrypt";
     POST "/api/esc/environments/{org}/{project}/{environment}/open" Token Plan 0, Environments environments::open, "environment.open";
-    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" Token Plan 0, Environments environments::look;
+    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" Token Plan 0, Environments environments::look, "environment.look";
     POST "/api/esc/environments/{org}/{project}/{environment}/clone" Token Apply SMALL_BYTES_MAX, Environments environments::clone, "environment.clone";
     GET "/api/esc/environments/{org}/{project}/{environment}/settings" Token Plan 0, Environments environments::settings;
     PATCH "/api/esc/environments/{org}/{project}/{environment}/settings" Token Member SMALL_BYTES_MAX, Environments environments::set_settings, "environment.protect";
@@ -339,24 +339,24 @@ routes![
     DELETE "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Apply 0, Environments environments::remove_tag, "environment.tag";
     GET "/api/openapi" Nobody Nothing 0, Read openapi::document;
     GET "/api/openapi/pulumi-spec.json" Nobody Nothing 0, Read openapi::document;
-    GET "/tfstate/{guid}" Run Plan 0, Tfstate tfstate::get;
+    GET "/tfstate/{guid}" Run Plan 0, Tfstate tfstate::get, "state.read";
     POST "/tfstate/{guid}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     DELETE "/tfstate/{guid}" State Member 0, Tfstate tfstate::remove, "state.delete";
     POST "/tfstate/{guid}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{guid}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{guid}/outputs" State Outputs 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}" Run Plan 0, Tfstate tfstate::get;
+    GET "/tfstate/{guid}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
+    GET "/tfstate/{org}/{project}" Run Plan 0, Tfstate tfstate::get, "state.read";
     POST "/tfstate/{org}/{project}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     DELETE "/tfstate/{org}/{project}" State Member 0, Tfstate tfstate::remove, "state.delete";
     POST "/tfstate/{org}/{project}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{org}/{project}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/outputs" State Outputs 0, Tfstate tfstate::outputs;
-    GET "/tfstate/{org}/{project}/{state}" Run Plan 0, Tfstate tfstate::get;
+    GET "/tfstate/{org}/{project}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
+    GET "/tfstate/{org}/{project}/{state}" Run Plan 0, Tfstate tfstate::get, "state.read";
     POST "/tfstate/{org}/{project}/{state}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
     DELETE "/tfstate/{org}/{project}/{state}" State Member 0, Tfstate tfstate::remove, "state.delete";
     POST "/tfstate/{org}/{project}/{state}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
     DELETE "/tfstate/{org}/{project}/{state}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/{state}/outputs" State Outputs 0, Tfstate tfstate::outputs;
+    GET "/tfstate/{org}/{project}/{state}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
     GET "/api/orgs/{org}/tfstates" Token Outputs 0, Tfstate states::list;
     POST "/api/orgs/{org}/tfstates" Token Apply SMALL_BYTES_MAX, Tfstate states::create, "state.create";
     GET "/api/orgs/{org}/tfstates/{project}/{state}" Token Plan 0, Tfstate states::get;
@@ -366,13 +366,13 @@ routes![
     PUT "/api/orgs/{org}/tfstate-policy" Token Member SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
     GET "/api/orgs/{org}/tfstate-policy/compliance" Token Plan 0, Tfstate states::compliance;
     GET "/api/orgs/{org}/outputs" Token Outputs 0, Tfstate states::all_outputs;
-    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token Outputs 0, Tfstate states::stack_outputs;
-    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token Outputs 0, Tfstate states::state_outputs;
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token Outputs 0, Tfstate states::stack_outputs, "stack.outputs";
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token Outputs 0, Tfstate states::state_outputs, "state.outputs";
     GET "/api/tfstates/{guid}" Token Plan 0, Tfstate states::get;
     PATCH "/api/tfstates/{guid}" Token Apply SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
     DELETE "/api/tfstates/{guid}" Token Member 0, Tfstate states::remove, "state.delete";
     POST "/api/tfstates/{guid}/undelete" Token Member 0, Tfstate states::bring_back, "state.undelete";
-    GET "/api/tfstates/{guid}/outputs" Token Outputs 0, Tfstate states::outputs;
+    GET "/api/tfstates/{guid}/outputs" Token Outputs 0, Tfstate states::outputs, "state.outputs";
     GET "/api/tfstates/{guid}/schemas" Token Plan 0, Tfstate states::schemas;
     PATCH "/api/tfstates/{guid}/schemas" Token Member SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
     GET "/api/tfstates/{guid}/lock" Token Plan 0, Tfstate states::lock;

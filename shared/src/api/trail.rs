@@ -18,6 +18,7 @@ use crate::domain::names::{
 use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::states::Place;
+use crate::services::tokens::TOKEN_PREFIX;
 
 /// What is known so far. Names are here once they are valid names, so all of it is short and printable.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub(super) struct Story {
     pub(super) route: Option<&'static Route>,
     pub(super) user: Option<Login>,
     pub(super) token: Option<TokenName>,
+    /// Whom a password was shown for, before it was looked at.
+    pub(super) tried: Option<Login>,
     pub(super) org: Option<OrgName>,
     pub(super) project: Option<ProjectName>,
     pub(super) stack: Option<StackName>,
@@ -68,6 +71,14 @@ impl Trail {
     pub(super) fn asked_by(&self, requester: Requester) {
         let mut story = self.story();
         (story.user, story.token) = (Some(requester.login), Some(requester.token));
+        story.tried = None;
+    }
+
+    /// A password was shown for this login. What looks like a token is none that may be repeated.
+    pub(super) fn tries(&self, login: &str) {
+        if !login.starts_with(TOKEN_PREFIX) {
+            self.story().tried = Login::parse(login).ok();
+        }
     }
 
     /// The organization, as far as the path names it.

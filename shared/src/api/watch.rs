@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::audit::{Record, Result as Outcome};
+use super::audit::{self, Record, Result as Outcome};
 use super::error::{CountedAs, OperatorNote};
 use super::metrics::Seen;
 use super::trail::{Story, Trail};
@@ -51,6 +51,13 @@ struct Answered {
     bytes: u64,
     note: Option<OperatorNote>,
     counted_as: Option<CountedAs>,
+}
+
+impl Answered {
+    /// Whether it was refused for its credentials, or for what they may do.
+    fn was_not_let_in(&self) -> bool {
+        matches!(self.status, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))
+    }
 }
 
 impl Watched {
@@ -99,7 +106,9 @@ impl Watched {
             refused_for: answered.counted_as.map(|CountedAs(reason)| reason),
         });
         self.log(&story, duration, answered);
-        if let (Some(audit), Some(action)) = (self.app.audit(), story.route.and_then(|route| route.action)) {
+        if let Some((audit, route)) = self.app.audit().zip(story.route)
+            && let Some(action) = route.action.or_else(|| answered.was_not_let_in().then_some(audit::REFUSED))
+        {
             audit.keep(&self.record(story, action, now, answered.status));
         }
     }
@@ -157,6 +166,7 @@ impl Watched {
             result,
             status: status.map(|status| status.as_u16()),
             user: story.user.map(Into::into),
+            tried: story.tried.map(Into::into),
             token: story.token.map(Into::into),
             organization: story.org.map(Into::into),
             project: story.project.map(Into::into),
