@@ -11,3 +11,4 @@ mod stacks;
 mod support;
 mod usage;
 mod users;
+mod words;

@@ -32,7 +32,10 @@ const THREADS_MIN: usize = 2;
 
 /// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(usage) => return misused(&usage),
+    };
     let out = Output::new(args.json);
     let cores = available_parallelism().map_or(1, NonZero::get);
     let runtime = Builder::new_multi_thread().worker_threads(cores.max(THREADS_MIN)).enable_all().build();
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if let Some(usage) = error.downcast_ref::<clap::Error>() {
-                usage.exit();
+                return misused(usage);
             }
             if let Some(EndsWith(code)) = error.downcast_ref() {
                 return ExitCode::from(*code);
@@ -53,6 +56,17 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what is wrong with a command line, which may hold what others wrote; or what was asked for: help, or the version.
+fn misused(usage: &clap::Error) -> ExitCode {
+    if usage.use_stderr() {
+        Output::new(false).note(usage.render().to_string().trim_end());
+    } else {
+        // There is nowhere left to say that stdout is gone.
+        let _ = usage.print();
+    }
+    ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
 
 /// Does what was asked, and keeps a record of it where one is wanted. A server keeps those of its requests, its users' commands

@@ -1,6 +1,10 @@
 //! The one place that prints. What was asked for goes to stdout: a text or a table for people, one JSON document for
 //! scripts. All else goes to stderr.
+//!
+//! Much of it was written by others: the message of an update, who holds a lock, the name of an output. A control character in it would
+//! be a command to the reader's terminal, so none leaves this place but as an escape.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -39,35 +43,31 @@ impl Output {
         for_people: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
         if self.json {
-            self.text(
-                &serde_json::to_string_pretty(document).context("the answer cannot be written as JSON")?,
-            )
+            let text =
+                serde_json::to_string_pretty(document).context("the answer cannot be written as JSON")?;
+            print(&in_json(&text))
         } else {
-            self.text(&for_people(document))
+            print(&for_terminals(&for_people(document)))
         }
     }
 
-    /// Prints what has its own form.
+    /// Prints what has its own form, as it is for a file or another program.
     pub(crate) fn text(self, text: &str) -> anyhow::Result<()> {
-        let mut stdout = io::stdout().lock();
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let printed = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
-        match printed {
-            // Whoever reads has enough, as `head` does.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            printed => printed.context("cannot print the answer"),
-        }
+        if io::stdout().is_terminal() { print(&for_terminals(text)) } else { print(text) }
     }
 
-    /// Says something beside the answer.
+    /// Says something next to the answer.
     pub(crate) fn note(self, text: impl fmt::Display) {
         // There is nowhere left to say that stderr is gone.
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", for_terminals(&text.to_string()));
     }
 
     /// Says why a command is refused: the whole chain, since each layer says only what it knows.
     pub(crate) fn complain(self, error: &anyhow::Error, next_step: Option<&str>) {
-        self.note(format_args!("error: {error:#}"));
+        // What others wrote begins no line: those of our own stand below the first one, behind two blanks.
+        let error = format!("{error:#}");
+        let lines: Vec<_> = error.split("\n  ").map(on_one_line).collect();
+        self.note(format_args!("error: {}", lines.join("\n  ")));
         if let Some(next_step) = next_step {
             self.note(format_args!("  {next_step}"));
         }
@@ -108,7 +108,9 @@ impl Output {
             bail!("{question} Nobody can be asked here: add {option} if that is meant");
         }
         let mut stderr = io::stderr();
-        write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        write!(stderr, "{} [y/N] ", for_terminals(question))
+            .and_then(|()| stderr.flush())
+            .context("cannot ask")?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         if matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -149,10 +151,98 @@ impl Output {
             return Ok(None);
         }
         let mut stderr = io::stderr();
-        write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        write!(stderr, "{}: ", for_terminals(question))
+            .and_then(|()| stderr.flush())
+            .context("cannot ask")?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         Ok(Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty()))
+    }
+}
+
+/// Prints the answer.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let printed = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
+    match printed {
+        // The reader has enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.context("cannot print the answer"),
+    }
+}
+
+/// What no terminal may get from others: control characters, and those that change the direction of what follows.
+fn is_for_no_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text for people, on any number of lines.
+fn for_terminals(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_for_no_terminal(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// A text for people that others wrote: on one line, whatever is in it.
+pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_for_no_terminal)
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_escaped(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
+}
+
+/// JSON with the same characters as escapes of its own. They are within texts alone.
+fn in_json(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_for_no_terminal(c) && !c.is_ascii_whitespace();
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_escaped(c) { safe.push_str(&format!("\\u{:04x}", u32::from(c))) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
+}
+
+/// How the lines of a log are made safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogLines {
+    Json,
+    Text,
+    /// Text with colours, in which the values are safe but for the ends of lines.
+    Coloured,
+}
+
+/// Writes lines of a log to stderr: one for each write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log(pub(crate) LogLines);
+
+impl Log {
+    fn safe(self, text: &str) -> Cow<'_, str> {
+        match self.0 {
+            LogLines::Json => in_json(text),
+            LogLines::Text => on_one_line(text),
+            LogLines::Coloured => escaped(text, |c| is_for_no_terminal(c) && c != '\u{1b}'),
+        }
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        writeln!(io::stderr().lock(), "{}", self.safe(text.trim_end_matches('\n')))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 
@@ -187,12 +277,34 @@ impl Drop for Hidden {
 pub(crate) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_header(headings.iter().copied());
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| on_one_line(&cell).into_owned())));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
     // Without the blanks that fill up the last column.
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// A line for each thing that there is to know: its name, and what is known.
+pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let line =
+        |(name, value): (&str, String)| format!("{name:<10} {}", on_one_line(&value)).trim_end().to_owned();
+    facts.into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines that name things of others, each on its own.
+pub(crate) fn lines(lines: &[String]) -> String {
+    lines.iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// A word of a command line that people may paste into a shell: in quotes, unless it means itself there.
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
+    let text = on_one_line(text);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@');
+    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        true => text,
+        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
+    }
 }
 
 /// An instant in answers: RFC 3339, in UTC.
@@ -247,6 +359,38 @@ mod tests {
     fn a_table_is_rows_with_blanks_between() {
         let rows = [vec!["a".to_owned(), "never".to_owned()], vec!["longer".to_owned(), String::new()]];
         assert_eq!(table(&["NAME", "ENDS"], rows), "NAME    ENDS\na       never\nlonger");
+    }
+
+    /// All that are dangerous, and next to each of them one that is not.
+    const HOSTILE: &str =
+        "\u{1b}]0;x\u{7}\u{0}\u{8}\r\u{7f}\u{9b}31m\u{85}\u{202e}\u{2066}\u{2069}a\u{a0}\u{200d}\u{2070}";
+
+    #[test]
+    fn no_control_character_reaches_a_terminal_and_json_stays_json() {
+        let safe = "\\u{1b}]0;x\\u{7}\\u{0}\\u{8}\\r\\u{7f}\\u{9b}31m\\u{85}\\u{202e}\\u{2066}\\u{2069}a\u{a0}\u{200d}\u{2070}";
+        assert_eq!(for_terminals(HOSTILE), safe);
+        assert_eq!(on_one_line(HOSTILE), safe);
+        assert_eq!(for_terminals("a\tb\nc"), "a\tb\nc");
+        assert_eq!(on_one_line("a\tb\nc"), "a\\tb\\nc");
+        let document = serde_json::json!({ "who": HOSTILE, "lines": ["a\nb"] });
+        let json = serde_json::to_string_pretty(&document).unwrap();
+        let safe = in_json(&json);
+        assert!(safe.chars().all(|c| c == '\n' || !is_for_no_terminal(c)), "{safe}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), document);
+    }
+
+    #[test]
+    fn a_cell_a_fact_and_a_line_of_a_log_stay_on_one_line() {
+        assert_eq!(
+            table(&["NAME", "ENDS"], [vec!["a\nb".to_owned(), "\r".to_owned()]]),
+            "NAME  ENDS\na\\nb  \\r"
+        );
+        assert_eq!(facts([("lock", "free\nstatus clean".to_owned())]), "lock       free\\nstatus clean");
+        assert_eq!(lines(&["+ a\nb".to_owned(), "- c".to_owned()]), "+ a\\nb\n- c");
+        assert_eq!(word("a\nb"), "'a\\nb'");
+        assert_eq!(["a-1", "a b", "$(x)'y", "-x"].map(word), ["a-1", "'a b'", "'$(x)'\\''y'", "'-x'"]);
+        assert_eq!(Log(LogLines::Text).safe("a\nb\u{1b}[0m"), "a\\nb\\u{1b}[0m");
+        assert_eq!(Log(LogLines::Coloured).safe("a\nb\u{1b}[0m"), "a\\nb\u{1b}[0m");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use statewright_shared::domain::server_url::ServerUrl;
 
+use crate::output::{on_one_line, word};
+
 /// Attempts at a call that may be repeated.
 const ATTEMPTS_MAX: u32 = 3;
 
@@ -80,7 +82,8 @@ impl Failure {
         // The status in words, which says less than what follows.
         let said =
             status.canonical_reason().and_then(|reason| message.strip_prefix(reason)?.strip_prefix(": "));
-        let message = said.unwrap_or(&message).to_owned();
+        // A lock's holder wrote some of it.
+        let message = on_one_line(said.unwrap_or(&message)).into_owned();
         let lock = lock.filter(|_| !principal.is_empty());
         let next = next_step(server, token_from, status, lock.as_deref(), request, &message);
         Self::Refused { status, message, next, pause }
@@ -166,7 +169,7 @@ fn next_step(
             Some("the server is older than this program".to_owned())
         }
         StatusCode::CONFLICT | StatusCode::LOCKED if lock.is_some() => {
-            let lock = lock.unwrap_or_default();
+            let lock = word(lock.unwrap_or_default());
             Some(format!(
                 "wait for it; or, if that run is gone for good, `statewright state unlock --id {lock} --reason WHY`"
             ))
@@ -209,6 +212,8 @@ mod tests {
         assert!(failure.next_step().unwrap().contains("state list"));
         let failure = refused(423, r#"{"ID":"l-1","principal":"x","message":"Locked: by x","code":423}"#);
         assert!(failure.next_step().unwrap().contains("unlock --id l-1"));
+        let failure = refused(423, r#"{"ID":"$(x)","principal":"x","message":"Locked: by x","code":423}"#);
+        assert!(failure.next_step().unwrap().contains("unlock --id '$(x)'"), "it may be pasted");
         let failure = refused(423, r#"{"ID":"none, but","principal":"","message":"Locked: no","code":423}"#);
         assert_eq!(failure.next_step(), None);
         assert!(refused(500, r#"{"code":500,"message":"x"}"#).next_step().unwrap().contains("r-1"));

@@ -22,7 +22,7 @@ use super::state::wire::State;
 use crate::client::{At, Client, Linked, StateRef, WhichState};
 use crate::hcl::{self, Backend, PASSING_FILE};
 use crate::managed::{self, Found};
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::recorded::Recorded;
 
 #[derive(Debug, clap::Args)]
@@ -345,7 +345,7 @@ async fn explain(client: &Client, state: Option<&StateRef>, folder: &Path, out: 
                 "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} \
                  --reason WHY",
                 lock.in_words(),
-                lock.id
+                output::word(&lock.id)
             ));
         }
     }

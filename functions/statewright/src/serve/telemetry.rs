@@ -8,11 +8,17 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry, fmt};
 
 use super::options::{LogFormat, Serve};
+use crate::output::{Log, LogLines};
 
 /// Lines go to stderr, those of the target `access` one a request; spans go to a collector, if there is one.
 pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
     let filter = args.log.clone();
-    let lines = fmt::layer().with_writer(io::stderr);
+    let form = match args.log_format {
+        LogFormat::Json => LogLines::Json,
+        LogFormat::Text if io::stderr().is_terminal() => LogLines::Coloured,
+        LogFormat::Text => LogLines::Text,
+    };
+    let lines = fmt::layer().with_writer(move || Log(form));
     // Left to itself it colours lines wherever they go, unless NO_COLOR is set.
     let lines = if io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {

@@ -14,7 +14,7 @@ use statewright_shared::services::{directory, lookup, removed, versions as versi
 
 use super::{Named, Who};
 use crate::args;
-use crate::output::{Output, Rfc3339, table};
+use crate::output::{self, Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Versions {
@@ -210,7 +210,7 @@ impl Differences {
         if lines.is_empty() {
             return format!("versions {} and {} do not differ", self.from, self.to);
         }
-        lines.join("\n")
+        output::lines(&lines)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn in_words(labels: &BTreeMap<String, Value>) -> String {
 fn typed(value: &Value) -> String {
     match value {
         Value::String(text) => {
-            let is_plain = !text.contains([' ', '"', '\'', '='])
+            let is_plain = !text.contains(|c: char| c.is_control() || matches!(c, ' ' | '"' | '\'' | '='))
                 && label(&format!("k={text}")).is_ok_and(|(_, read)| read == *value);
             if is_plain { text.clone() } else { value.to_string() }
         }

@@ -10,7 +10,7 @@ use super::wire::{Changes, Difference, Rejected, State, Version, operation};
 use super::{About, Session};
 use crate::client::{Call, Named, StateRef};
 use crate::managed;
-use crate::output::{size, table, to_the_second};
+use crate::output::{self, size, table, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Versions {
@@ -163,7 +163,7 @@ impl Difference {
         match (lines.is_empty(), &self.resources) {
             (_, None) => "what is in them is not known here, as a client encrypted one of them".to_owned(),
             (true, Some(_)) => "no instance and no output differs".to_owned(),
-            (false, Some(_)) => lines.join("\n"),
+            (false, Some(_)) => output::lines(&lines),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::wire::{State, judged};
 use super::{About, Session, labels, make};
 use crate::client::Call;
-use crate::output::{size, to_the_second};
+use crate::output::{facts, size, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Get {
@@ -73,8 +73,7 @@ fn in_words(state: &State, server: &str) -> String {
         lines.push(("policy", policy));
     }
     lines.push(("lock", state.lock.as_ref().map_or_else(|| "free".to_owned(), |lock| lock.in_words())));
-    let line = |(name, value): (&str, String)| format!("{name:<10} {value}").trim_end().to_owned();
-    lines.into_iter().map(line).collect::<Vec<_>>().join("\n")
+    facts(lines)
 }
 
 /// What a policy demands, by its names.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::StateAddress;
 
-use crate::output::{age, to_the_second};
+use crate::output::{age, on_one_line, to_the_second};
 
 /// A state.
 #[derive(Debug, Deserialize)]
@@ -110,14 +110,15 @@ pub(in crate::commands) struct Lock {
 impl Lock {
     /// What its holder does: the reason of a lock that was taken by hand, else the operation.
     pub(super) fn doing(&self) -> String {
-        if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) }
+        let said = if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) };
+        on_one_line(&said).into_owned()
     }
 
     /// Who holds it: whom the server knows, and what the client says.
     pub(super) fn holder(&self) -> String {
         match self.who.as_str() {
             "" => format!("{} ({})", self.principal, self.token),
-            who => format!("{} ({}), at {who}", self.principal, self.token),
+            who => format!("{} ({}), at {}", self.principal, self.token, on_one_line(who)),
         }
     }
 
@@ -130,7 +131,7 @@ impl Lock {
             to_the_second(&self.since),
             age(self.age_seconds),
             self.doing(),
-            self.id
+            on_one_line(&self.id)
         )
     }
 }
