@@ -238,6 +238,38 @@ async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
 
 /// I10: whoever is not remembered costs the same calls, whether there is such a user or not.
 #[tokio::test]
+/// A browser that was asked for a password once adds it to whatever any page sends here.
+#[tokio::test]
+async fn a_password_that_a_page_has_sent_is_not_taken() {
+    let app = TestApp::memory().await;
+    prepare(&app).await;
+    let by_token = basic(format!("b:{}", app.token));
+    let (by_password, bearer) = (basic(format!("bob:{PASSWORD}")), format!("Bearer {}", app.token));
+    let asks = async |method: &str, path: &str, authorization: &str, header: (&str, &str)| {
+        let call = app.request(Method::from_bytes(method.as_bytes()).unwrap(), path).anonymous();
+        let call = call.header("Authorization", authorization).header(header.0, header.1);
+        call.header("Content-Type", "text/plain").send().await.status.as_u16()
+    };
+    for page in [
+        ("Origin", "https://elsewhere.example"),
+        ("Origin", "null"),
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+    ] {
+        for authorization in [&by_token, &by_password] {
+            for (method, path) in
+                [("GET", NET.to_owned()), ("POST", NET.to_owned()), ("POST", format!("{NET}/lock"))]
+            {
+                assert_eq!(asks(method, &path, authorization, page).await, 401, "{method} {page:?}");
+            }
+        }
+        assert_eq!(asks("GET", NET, &bearer, page).await, 200, "no browser adds this by itself: {page:?}");
+    }
+    for person in [("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "same-origin")] {
+        assert_eq!(asks("GET", NET, &by_password, person).await, 200, "{person:?}");
+    }
+}
+
 async fn a_password_costs_two_reads_a_minute_and_a_wrong_one_a_read() {
     let (app, counter) = counted().await;
     prepare(&app).await;

@@ -48,6 +48,28 @@ fn check_answer(what: &str, method: &str, status: u16, body: &[u8]) {
     }
 }
 
+/// Answers and refusals alike: no cache keeps what a row answers to who showed credentials.
+#[tokio::test]
+async fn no_answer_of_a_row_with_credentials_may_be_stored() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    for route in ROUTES {
+        for is_good in [true, false] {
+            let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id));
+            let call = match (is_good, route.auth) {
+                (false, _) => call.anonymous(),
+                (true, Auth::UpdateToken) => call.update_token(&run.token),
+                (true, _) => call,
+            };
+            let answer = call.send().await;
+            let control = answer.headers.get("Cache-Control").map(|value| value.to_str().unwrap());
+            let expected = (route.auth != Auth::Nobody).then_some("no-store");
+            assert_eq!(control, expected, "{route:?}: {}", answer.status);
+        }
+    }
+}
+
 #[tokio::test]
 async fn each_route_refuses_who_shows_nothing_and_who_shows_something_else() {
     let app = TestApp::memory().await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
-use axum::http::header::{AUTHORIZATION, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -39,6 +39,10 @@ pub(super) async fn guard(
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
     let mut response = let_in(app, route, request, next).await;
+    if route.auth != Auth::Nobody {
+        // Much of it is secret, and none of it is for a cache on the way, or on the disk of a client.
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     // For whoever stands around the router and does not see what matched.
     path.map(|path| response.extensions_mut().insert(path));
     match route.auth {
@@ -93,9 +97,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             Some(app.gate().enter(Who::Person(requester))?)
         }
         Auth::State | Auth::Run => {
-            let shown = state_credentials(parts).ok_or(Error::Unauthenticated(
-                "no access token was sent; send one of this server as the password, with any username",
-            ))?;
+            let shown = state_credentials(parts)?;
             let grace = if route.auth == Auth::Run { TOKEN_GRACE } else { Duration::ZERO };
             let (caller, ended) = match &shown {
                 StateCredentials::Token(token) => {
@@ -105,9 +107,9 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                     tokens::authenticate_run(app, Shown::Certificate(der), grace).await?
                 }
                 StateCredentials::Password { login, password } => {
+                    trail.tries(login);
                     (passwords::authenticate(app, login, password).await?, None)
                 }
-                    trail.tries(login);
             };
             let requester = caller.requester();
             trail.asked_by(requester.clone());
@@ -161,26 +163,44 @@ enum StateCredentials {
 
 /// What a client of states shows: Basic credentials, since they are all that Terraform sends, whose password is an access token
 /// or the user's own; a token as a bearer, or as Pulumi's CLI sends one; and without all of these the connection's certificate.
-fn state_credentials(parts: &Parts) -> Option<StateCredentials> {
+fn state_credentials(parts: &Parts) -> Result<StateCredentials, Error> {
+    let missing = || {
+        Error::Unauthenticated(
+            "no access token was sent; send one of this server as the password, with any username",
+        )
+    };
     if let Some(encoded) = credentials(parts, "basic") {
-        let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
-        let (username, password) = decoded.split_once(':')?;
-        return Some(match password {
-            // Some can only send a username.
-            "" => StateCredentials::Token(username.to_owned()),
-            token if token.starts_with(TOKEN_PREFIX) => StateCredentials::Token(token.to_owned()),
-            _ => StateCredentials::Password { login: username.to_owned(), password: password.to_owned() },
-        });
+        if is_of_a_page(parts) {
+            return Err(Error::Unauthenticated(
+                "a page in a browser sent this, and a browser adds a username and a password by itself: send the token as a bearer",
+            ));
+        }
+        return basic(encoded).ok_or_else(missing);
     }
     if parts.headers.contains_key(AUTHORIZATION) {
-        let token = credentials(parts, "bearer").or_else(|| credentials(parts, "token"))?;
-        return Some(StateCredentials::Token(token.to_owned()));
+        let token = credentials(parts, "bearer").or_else(|| credentials(parts, "token"));
+        return Ok(StateCredentials::Token(token.ok_or_else(missing)?.to_owned()));
     }
-    // A browser shows its user's certificate to every page that sends a request here, and says that a page does.
-    if parts.headers.contains_key(ORIGIN) {
-        return None;
-    }
-    parts.extensions.get().cloned().map(StateCredentials::Certificate)
+    let certificate = parts.extensions.get().filter(|_| !is_of_a_page(parts)).cloned();
+    certificate.map(StateCredentials::Certificate).ok_or_else(missing)
+}
+
+fn basic(encoded: &str) -> Option<StateCredentials> {
+    let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
+    let (username, password) = decoded.split_once(':')?;
+    Some(match password {
+        // Some can only send a username.
+        "" => StateCredentials::Token(username.to_owned()),
+        token if token.starts_with(TOKEN_PREFIX) => StateCredentials::Token(token.to_owned()),
+        _ => StateCredentials::Password { login: username.to_owned(), password: password.to_owned() },
+    })
+}
+
+/// Whether a page has a browser send it. A browser adds its user's certificate, and a password that it was once asked for, to what
+/// any page sends here, and says that a page does. This server has no pages, and other clients say nothing of the kind.
+fn is_of_a_page(parts: &Parts) -> bool {
+    let site = parts.headers.get("sec-fetch-site");
+    parts.headers.contains_key(ORIGIN) || site.is_some_and(|site| site != "none" && site != "same-origin")
 }
 
 /// Who reads or writes a state or gives back its lock. Their token may have ended while they held it.
