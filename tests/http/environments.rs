@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use statewright_shared::services::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp};
 
+use crate::calls::{counted, in_words};
+
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// An environment of a server.
@@ -255,4 +257,84 @@ async fn a_long_list_of_environments_comes_in_pages() {
         }
         assert_eq!(seen, (0..502).map(|n| format!("e{n:03}")).collect::<Vec<_>>());
     }
+}
+
+/// What `fn::open::pulumi-stacks` asks for, under names of the test's.
+fn asks_for(stacks: impl IntoIterator<Item = (String, String)>) -> String {
+    let stacks = stacks.into_iter().map(|(name, stack)| (name, json!({ "stack": stack })));
+    let stacks: serde_json::Map<String, Value> = stacks.collect();
+    json!({ "values": { "stacks": { "fn::open::pulumi-stacks": { "stacks": stacks } } } }).to_string()
+}
+
+/// Makes a stack with an output.
+async fn with_output(app: &TestApp, org: &str, project: &str, output: &Value) {
+    let all = format!("/api/stacks/{org}/{project}");
+    app.post(&all, &json!({ "stackName": "dev" })).send().await.expect(200);
+    let resource = json!({
+        "urn": format!("urn:pulumi:dev::{project}::pulumi:pulumi:Stack::{project}-dev"), "custom": false,
+        "type": "pulumi:pulumi:Stack", "outputs": { "o": output },
+    });
+    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
+    let deployment = json!({ "version": 3, "deployment": { "manifest": manifest, "resources": [resource] } });
+    app.post(&format!("{all}/dev/import"), &deployment).send().await.expect(200);
+}
+
+/// Who may write an environment of one organization gets nothing of another one by who opens it.
+#[tokio::test]
+async fn an_environment_reads_stacks_of_its_own_organization_alone() {
+    let app = TestApp::memory().await;
+    let both = app.member_of(&[ORG, "beta"], "bob", "laptop").await;
+    for org in [ORG, "beta"] {
+        let all = format!("/api/stacks/{org}/source");
+        app.post(&all, &json!({ "stackName": "dev" })).token(&both).send().await.expect(200);
+    }
+    let opens = async |stack: &str| {
+        let this = Environment::new(
+            &app,
+            stack.split('/').next().unwrap(),
+            &asks_for([("a".to_owned(), stack.to_owned())]),
+        )
+        .await;
+        app.request(Method::POST, &format!("{}/open", this.path)).token(&both).send().await
+    };
+    opens("source/dev").await.expect(200);
+    opens(&format!("{ORG}/source/dev")).await.expect(200);
+    let refused = opens("beta/source/dev").await;
+    refused.refused(400);
+    assert!(refused.text().contains("beta/source/dev is of another organization"), "{}", refused.text());
+}
+
+/// I10: what an open costs grows with the stacks that are named, and not with how often.
+#[tokio::test]
+async fn each_stack_that_an_environment_names_is_read_once() {
+    let (app, counter) = counted().await;
+    with_output(&app, ORG, "source", &json!("v")).await;
+    with_output(&app, ORG, "other", &json!("v")).await;
+    let cost = async |name: &str, times: usize| {
+        let stacks = (0..times)
+            .map(|n| (format!("s{n}"), if n % 2 == 0 { "source/dev" } else { "other/dev" }.to_owned()));
+        let this = Environment::new(&app, name, &asks_for(stacks)).await;
+        this.open().await;
+        counter.take();
+        this.open().await;
+        in_words(counter.take())
+    };
+    assert_eq!(cost("few", 2).await, cost("many", 1_000).await);
+}
+
+#[tokio::test]
+async fn outputs_that_no_environment_can_hold_are_refused_before_they_are_read() {
+    let app = TestApp::memory().await;
+    with_output(&app, ORG, "long", &json!("x".repeat(9 << 20))).await;
+    with_output(&app, ORG, "half", &json!("x".repeat(5 << 20))).await;
+    let refuses = async |name: &str, stacks: Vec<&str>| {
+        let stacks = stacks.iter().enumerate().map(|(n, stack)| (format!("s{n}"), (*stack).to_owned()));
+        let this = Environment::new(&app, name, &asks_for(stacks)).await;
+        app.request(Method::POST, &format!("{}/open", this.path)).send().await.refused(400)
+    };
+    assert!(refuses("long", vec!["long/dev"]).await.contains("longer than 8 MiB"));
+    assert!(refuses("twice", vec!["half/dev", "half/dev"]).await.contains("longer than 8 MiB"));
+    let names: Vec<String> = (0..101).map(|n| format!("p{n}/dev")).collect();
+    let words = refuses("many", names.iter().map(String::as_str).collect()).await;
+    assert!(words.contains("the outputs of 100 stacks at most"), "{words}");
 }

@@ -39,6 +39,12 @@ const READ_AT_ONCE: usize = 8;
 /// Rounds of questions to providers: an answer may be what the next question is made of.
 const ROUNDS_MAX: usize = 8;
 
+/// Stacks whose outputs one may be made of.
+const STACKS_MAX: usize = 100;
+
+/// The outputs of stacks that one may be made of, in bytes of text, each as often as it is asked for: no value of an environment is longer.
+const OUTPUTS_BYTES_MAX: usize = 8 << 20;
+
 /// The longest session.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -311,6 +317,7 @@ async fn run(
     );
     let path = Arc::new(wanted.path);
     let mut answers = BTreeMap::new();
+    let mut outputs = StackOutputs::default();
     for round in 0.. {
         let (root, others, context, path) =
             (Arc::clone(&root), Arc::clone(&others), Arc::clone(&context), Arc::clone(&path));
@@ -329,8 +336,14 @@ async fn run(
         if round == ROUNDS_MAX {
             break;
         }
-        for asked in evaluated.asked {
-            let answer = answer(ctx, caller, org, &asked).await?;
+        let asked: Vec<_> = evaluated.asked.into_iter().map(|it| (stacks_of(org, &it), it)).collect();
+        let stacks = asked.iter().filter_map(|(stacks, _)| stacks.as_ref().ok()).flat_map(BTreeMap::values);
+        outputs.read(ctx, caller, stacks).await?;
+        for (stacks, asked) in asked {
+            let answer = match stacks {
+                Ok(stacks) => outputs.answer(stacks)?,
+                Err(why) => Err(why),
+            };
             answers.insert(asked, answer);
         }
     }
@@ -441,48 +454,103 @@ async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<OpenedRevision
     Ok(OpenedRevision { name, id: head.id, revision })
 }
 
-/// What a stack of this server answers when its outputs are asked for.
-async fn answer(
-    ctx: &Context,
-    caller: &Caller,
-    org: &OrgName,
-    asked: &Asked,
-) -> Result<Result<Answer, String>, Error> {
+/// The stacks of this organization that a provider is asked for, by the names that the question gives them; or what is wrong with it.
+fn stacks_of(org: &OrgName, asked: &Asked) -> Result<BTreeMap<String, StackAddress>, String> {
     const SHAPE: &str =
         "pulumi-stacks takes an object `stacks` of names, each with an object of `stack: project/stack`";
     let inputs: Value = serde_json::from_str(&asked.inputs).unwrap_or_default();
-    let Some(stacks) = inputs["stacks"].as_object() else { return Ok(Err(SHAPE.to_owned())) };
-    let mut properties = BTreeMap::new();
-    for (name, of) in stacks {
-        let Some(stack) = of["stack"].as_str() else { return Ok(Err(SHAPE.to_owned())) };
+    let mut stacks = BTreeMap::new();
+    for (name, of) in inputs["stacks"].as_object().ok_or(SHAPE)? {
+        let stack = of["stack"].as_str().ok_or(SHAPE)?;
         let parts: Vec<&str> = stack.split('/').collect();
-        let address = match parts.as_slice() {
-            [project, stack] => StackAddress::parse(org.as_str(), project, stack),
-            [org, project, stack] => StackAddress::parse(org, project, stack),
-            _ => return Ok(Err(SHAPE.to_owned())),
-        };
-        let address = match address {
-            Ok(address) => address,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        match outputs_of(ctx, caller, &address).await {
-            Ok(outputs) => drop(properties.insert(name.clone(), outputs)),
-            Err(error @ (Error::NoStack(_) | Error::NotAllowed(_) | Error::Invalid(_))) => {
-                return Ok(Err(format!("the outputs of {address}: {error}")));
+        let (project, stack) = match parts.as_slice() {
+            [project, stack] => (project, stack),
+            [named, project, stack] if *named == org.as_str() => (project, stack),
+            // Who opens it may be a member there, and who wrote it need not be.
+            [_, _, _] => {
+                return Err(format!(
+                    "{stack} is of another organization, and an environment gets outputs of its own alone"
+                ));
             }
-            Err(error) => return Err(error),
-        }
+            _ => return Err(SHAPE.to_owned()),
+        };
+        let address = StackAddress::parse(org.as_str(), project, stack).map_err(|error| error.to_string())?;
+        stacks.insert(name.clone(), address);
     }
-    Ok(Ok(Answer { properties }))
+    Ok(stacks)
 }
 
-/// The outputs of a stack as JSON texts, its secrets opened; and which are secrets.
-async fn outputs_of(
-    ctx: &Context,
-    caller: &Caller,
-    address: &StackAddress,
-) -> Result<BTreeMap<String, (String, bool)>, Error> {
-    let (source, valued) = outputs::of_stack(ctx, caller, address).await?;
+/// Outputs of a stack as JSON texts, by name; and which are secrets.
+type OutputTexts = BTreeMap<String, (String, bool)>;
+
+/// The outputs of the stacks that an environment asks for: each is read once, however often it is named.
+#[derive(Default)]
+struct StackOutputs {
+    known: BTreeMap<StackAddress, Result<OutputTexts, String>>,
+    /// What was answered.
+    bytes: usize,
+}
+
+impl StackOutputs {
+    /// Reads those that are not known yet, some at once.
+    async fn read(
+        &mut self,
+        ctx: &Context,
+        caller: &Caller,
+        stacks: impl Iterator<Item = &StackAddress>,
+    ) -> Result<(), Error> {
+        let new: BTreeSet<StackAddress> = stacks.filter(|it| !self.known.contains_key(it)).cloned().collect();
+        if self.known.len() + new.len() > STACKS_MAX {
+            return Err(Error::Invalid(format!(
+                "an environment has the outputs of {STACKS_MAX} stacks at most"
+            )));
+        }
+        let read = |address: StackAddress| async move {
+            let outputs = match outputs_of(ctx, caller, &address).await {
+                Ok(outputs) => Ok(outputs),
+                Err(Error::TooLarge { .. }) => return Err(too_long()),
+                Err(error @ (Error::NoStack(_) | Error::NotAllowed(_) | Error::Invalid(_))) => {
+                    Err(format!("the outputs of {address}: {error}"))
+                }
+                Err(error) => return Err(error),
+            };
+            Ok((address, outputs))
+        };
+        let mut reads = futures::stream::iter(new.into_iter().map(read)).buffered(READ_AT_ONCE);
+        while let Some(one) = reads.next().await {
+            let (address, outputs) = one?;
+            self.known.insert(address, outputs);
+        }
+        Ok(())
+    }
+
+    /// The answer of these stacks, which were read.
+    fn answer(&mut self, stacks: BTreeMap<String, StackAddress>) -> Result<Result<Answer, String>, Error> {
+        let mut properties = BTreeMap::new();
+        for (name, address) in stacks {
+            let outputs = match self.known.get(&address) {
+                Some(Ok(outputs)) => outputs,
+                Some(Err(why)) => return Ok(Err(why.clone())),
+                None => return Err(Error::Broken(format!("the outputs of {address} were not read"))),
+            };
+            self.bytes += outputs.iter().map(|(name, (text, _))| name.len() + text.len()).sum::<usize>();
+            if self.bytes > OUTPUTS_BYTES_MAX {
+                return Err(too_long());
+            }
+            properties.insert(name, outputs.clone());
+        }
+        Ok(Ok(Answer { properties }))
+    }
+}
+
+fn too_long() -> Error {
+    let most = OUTPUTS_BYTES_MAX >> 20;
+    Error::Invalid(format!("the outputs of stacks that an environment asks for are longer than {most} MiB"))
+}
+
+/// The outputs of a stack, its secrets opened.
+async fn outputs_of(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<OutputTexts, Error> {
+    let (source, valued) = outputs::of_stack_within(ctx, caller, address, Some(OUTPUTS_BYTES_MAX)).await?;
     let id = StackId::parse(&source.id).ok_or_else(|| Error::Broken("a stack's id is none".to_owned()))?;
     let mut found = BTreeMap::new();
     for output in valued.unwrap_or_default() {

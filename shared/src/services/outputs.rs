@@ -121,7 +121,7 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort)
         .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a stack's name", item.key.sort)))?;
     let id = Name::decode(&item.value)?.id;
-    let (version, text) = outputs_of_stack(ctx, id).await?;
+    let (version, text) = outputs_of_stack(ctx, id, None).await?;
     let named = in_background(move || {
         Ok(parse_stack(&text)?.into_iter().map(|output| output.named).collect::<Vec<_>>())
     });
@@ -130,12 +130,25 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
 }
 
 /// The kept outputs of a stack, with the version that they are of.
-async fn outputs_of_stack(ctx: &Context, id: StackId) -> Result<(u64, Bytes), Error> {
+async fn outputs_of_stack(
+    ctx: &Context,
+    id: StackId,
+    bytes_max: Option<usize>,
+) -> Result<(u64, Bytes), Error> {
     let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else {
         return Ok((0, Bytes::from_static(b"{}")));
     };
     let (outputs, tail) = Outputs::decode_with(&item.value)?;
-    Ok((outputs.version, store::fetch(ctx, &outputs.payload, tail).await?))
+    let text = match bytes_max {
+        None => store::fetch(ctx, &outputs.payload, tail).await?,
+        Some(bytes_max) => {
+            let what = "the text of a stack's outputs";
+            store::fetch_within(ctx, &outputs.payload, tail, bytes_max)
+                .await?
+                .map_err(|bytes| Error::TooLarge { what, bytes, bytes_max })?
+        }
+    };
+    Ok((outputs.version, text))
 }
 
 fn parse_stack(text: &[u8]) -> Result<Vec<Valued>, Error> {
@@ -170,8 +183,21 @@ async fn names_of_state(ctx: &Context, item: &Item) -> Result<With<Named>, Error
 /// # Errors
 /// [`Error::NoStack`].
 pub async fn of_stack(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<With<Valued>, Error> {
+    of_stack_within(ctx, caller, address, None).await
+}
+
+/// The same, unless their text is longer than this; then it is not read.
+///
+/// # Errors
+/// As there; [`Error::TooLarge`].
+pub(super) async fn of_stack_within(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    bytes_max: Option<usize>,
+) -> Result<With<Valued>, Error> {
     let id = lookup::locate(ctx, caller, address).await?.id;
-    let (version, text) = outputs_of_stack(ctx, id).await?;
+    let (version, text) = outputs_of_stack(ctx, id, bytes_max).await?;
     let outputs = in_background(move || parse_stack(&text)).await?;
     let StackAddress { project, stack, .. } = address.clone();
     let source = Source { kind: Kind::Stack, id: id.to_string(), project, name: stack.to_string(), version };

@@ -239,6 +239,34 @@ pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Resu
     }
 }
 
+/// The same, unless it is longer than this: then its length, and it is not read.
+pub(crate) async fn fetch_within(
+    ctx: &Context,
+    payload: &Payload,
+    tail: Bytes,
+    bytes_max: usize,
+) -> Result<Result<Bytes, usize>, Error> {
+    let Payload::Blob { key, sha256 } = payload else {
+        return Ok(if tail.len() <= bytes_max { Ok(tail) } else { Err(tail.len()) });
+    };
+    let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
+    let found = retry(ctx, || async {
+        let Some(blob) = ctx.blobs.get(&parsed).await? else { return Ok(None) };
+        match usize::try_from(blob.bytes_total) {
+            Ok(bytes) if bytes <= bytes_max => Ok(Some(Ok(blob.into_bytes().await?))),
+            bytes => Ok(Some(Err(bytes.unwrap_or(usize::MAX)))),
+        }
+    });
+    let found = found.instrument(trace_span!(target: "store", "blob get")).await?;
+    let found = found.ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
+    match &found {
+        Ok(bytes) if sha256_hex(bytes) != *sha256 => {
+            Err(Error::Broken(format!("the blob {key} does not match its hash")))
+        }
+        Ok(_) | Err(_) => Ok(found),
+    }
+}
+
 /// A URL at which the store itself hands out a blob, where it has such a thing.
 pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
