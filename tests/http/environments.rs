@@ -338,3 +338,18 @@ async fn outputs_that_no_environment_can_hold_are_refused_before_they_are_read()
     let words = refuses("many", names.iter().map(String::as_str).collect()).await;
     assert!(words.contains("the outputs of 100 stacks at most"), "{words}");
 }
+
+#[tokio::test]
+async fn a_secret_in_a_comment_is_warned_of_where_it_stands() {
+    let app = TestApp::memory().await;
+    let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
+    let text = "values:\n  # old: {fn::secret: hunter2}\n  new: {fn::secret: hunter3}\n";
+    let warned = this.write(text, None).await.expect(200);
+    let [warning] = &warned["diagnostics"].as_array().unwrap()[..] else { panic!("not one: {warned}") };
+    assert_eq!((&warning["severity"], &warning["range"]["begin"]["line"]), (&json!("warning"), &json!(2)));
+    assert!(warning["summary"].as_str().unwrap().contains("stored as text"), "{warning}");
+    let kept = this.get("").await.text();
+    assert!(kept.contains("hunter2") && !kept.contains("hunter3"), "{kept}");
+    let clean = this.write("values: {n: {fn::secret: hunter4}}\n", None).await.expect(200);
+    assert!(clean["diagnostics"].as_array().is_none_or(Vec::is_empty), "{clean}");
+}

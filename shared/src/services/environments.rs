@@ -17,7 +17,7 @@ use super::texts::in_background;
 use super::{Error, RACES_MAX, environment_opening, secrets, store};
 use crate::context::Context;
 use crate::domain::environment::sealed::{self, Replacement, Secret};
-use crate::domain::environment::{Diagnostic, has_errors};
+use crate::domain::environment::{Diagnostic, comments, has_errors};
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::{EnvironmentAddress, EnvironmentName, OrgName, ProjectName};
 use crate::layout::ItemKeys;
@@ -126,10 +126,18 @@ async fn accepted(
             "a secret could not be encrypted where it stands: write it as `fn::secret: …` on one line";
         return Err(Error::Invalid(words.to_owned()));
     }
-    let diagnostics = environment_opening::look_at(ctx, caller, address, id, &sealed).await?;
+    let mut diagnostics = environment_opening::look_at(ctx, caller, address, id, &sealed).await?;
     if has_errors(&diagnostics) {
         return Err(Error::Definition(diagnostics));
     }
+    let name = address.within_org();
+    diagnostics.extend(comments::secrets(text).into_iter().map(|span| {
+        Diagnostic::warning(
+            &name,
+            span,
+            "a secret in a comment is stored as text, and not sealed: take it out",
+        )
+    }));
     Ok((sealed, diagnostics))
 }
 

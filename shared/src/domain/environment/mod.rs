@@ -9,6 +9,7 @@
 //! other can stand for more than memory holds.
 
 pub mod access;
+pub mod comments;
 pub mod definition;
 pub mod evaluate;
 pub mod sealed;
