@@ -272,16 +272,26 @@ impl Passwords {
     }
 
     /// The failures of a login, whether there is such a user or not. Whoever holds the lock is the only one to try.
-    pub(crate) fn failures(&self, login: &Login, now: Timestamp) -> Arc<tokio::sync::Mutex<Failures>> {
+    pub(crate) fn failures(&self, login: &Login) -> Arc<tokio::sync::Mutex<Failures>> {
         let mut map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if map.len() >= REMEMBERED_ENTRIES_MAX && !map.contains_key(login) {
-            // Those that keep somebody waiting stay, unless they are as many.
-            map.retain(|_, failures| failures.try_lock().map_or(true, |it| it.refused_until > now));
-            if map.len() >= REMEMBERED_ENTRIES_MAX {
-                map.clear();
-            }
+            forget_fewest(&mut map);
         }
         Arc::clone(map.entry(login.clone()).or_default())
+    }
+}
+
+/// Forgets a quarter of the logins: those with the fewest wrong passwords, and of these the longest ago. Who floods with other logins
+/// would have to try as many wrong passwords for each of them as for the one that is to be forgotten. None that is being looked at goes.
+fn forget_fewest(map: &mut HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>) {
+    let count = |(login, failures): (&Login, &Arc<tokio::sync::Mutex<Failures>>)| {
+        let failures = (Arc::strong_count(failures) == 1).then(|| failures.try_lock().ok())??;
+        Some((failures.in_a_row, failures.refused_until, login.clone()))
+    };
+    let mut counts: Vec<_> = map.iter().filter_map(count).collect();
+    counts.sort();
+    for (_, _, login) in counts.into_iter().take(REMEMBERED_ENTRIES_MAX / 4) {
+        map.remove(&login);
     }
 }
 
@@ -373,6 +383,30 @@ mod tests {
 
     fn id(number: u128) -> UpdateId {
         UpdateId::new(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn a_flood_of_other_logins_does_not_clear_a_count() {
+        let passwords = Passwords::default();
+        let fails = |login: &str, times: u32| {
+            let failures = passwords.failures(&Login::parse(login).unwrap());
+            let mut failures = failures.try_lock().unwrap();
+            failures.in_a_row += times;
+            failures.in_a_row
+        };
+        fails("bob", 11);
+        for number in 0..3 * REMEMBERED_ENTRIES_MAX {
+            fails(&format!("other-{number}"), 1);
+        }
+        assert_eq!(fails("bob", 0), 11);
+        assert!(passwords.failures.lock().unwrap().len() <= REMEMBERED_ENTRIES_MAX, "it is bounded");
+        // One that is being looked at counts when that is done.
+        let looked_at = passwords.failures(&Login::parse("carol").unwrap());
+        for number in 0..2 * REMEMBERED_ENTRIES_MAX {
+            fails(&format!("more-{number}"), 1);
+        }
+        looked_at.try_lock().unwrap().in_a_row += 1;
+        assert_eq!(fails("carol", 0), 1);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
         return Ok(caller);
     }
     // One after another for each user: so nobody tries many at once, and one that many show at once is looked at once.
-    let failures = ctx.memory.passwords.failures(&login, ctx.now());
+    let failures = ctx.memory.passwords.failures(&login);
     let mut failures = in_time(ctx, failures.lock_owned()).await?;
     if let Some(caller) = known() {
         return Ok(caller);
