@@ -146,8 +146,7 @@ async fn a_backup_and_what_is_restored_are_for_their_owner_alone() {
         assert_eq!((mode(folder), mode(&folder.join("blobs"))), (0o700, 0o700));
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
-            // The lock holds a process id.
-            if entry.file_type().unwrap().is_file() && name != "lock" {
+            if entry.file_type().unwrap().is_file() {
                 assert_eq!(mode(&entry.path()), 0o600, "{name}");
             }
         }

@@ -145,6 +145,47 @@ async fn folder_and_key_are_for_their_owner_alone() {
     assert_eq!(mode(&path.join("ledger.sqlite-wal")), 0o600);
 }
 
+/// Those that a test makes have the umask of all tests, so they are compared with what that would have made of them.
+#[cfg(unix)]
+#[tokio::test]
+async fn every_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (kept, path) = place();
+    fill(&path).await;
+    let running = serve(&path).await.unwrap();
+    let _keys = running.lock_keys().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let plain = kept.path().join("plain");
+    fs::write(&plain, "").unwrap();
+    assert_ne!(mode(&plain), 0o600, "a file is for others too where nothing is said");
+    let mut files = 0;
+    for (path, bytes) in bytes_of(&path) {
+        assert_eq!(mode(&path), if bytes.is_some() { 0o600 } else { 0o700 }, "{}", path.display());
+        files += usize::from(bytes.is_some());
+    }
+    assert!(files >= 6, "ledger, blob, key and locks: {files}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_everybody_may_write_into_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_kept, path) = place();
+    fill(&path).await;
+    for mode in [0o777, 0o1777, 0o703] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        for refusal in refusals_that_change_nothing(&path).await {
+            assert!(matches!(refusal, FolderError::ForAll { .. }), "{refusal}");
+            assert!(refusal.to_string().ends_with(&format!("chmod 700 {}", path.display())), "{refusal}");
+        }
+    }
+    // Its group is the operator's to choose.
+    for mode in [0o700, 0o770, 0o755] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        assert_filled(&serve(&path).await.unwrap()).await;
+    }
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_key_that_others_can_use_is_refused_with_the_command_that_helps() {

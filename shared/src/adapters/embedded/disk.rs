@@ -42,3 +42,25 @@ pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
+
+/// Opens a file that stays, to be locked; made, if there is none, for its owner alone.
+pub(super) fn open_lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Whether anybody may put files into a folder, or take them out of it.
+#[cfg(unix)]
+pub(super) fn is_for_all(folder: &Path) -> io::Result<bool> {
+    let metadata = std::fs::metadata(folder)?;
+    Ok(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o002 != 0)
+}
+
+/// Elsewhere permissions are not told by a mode.
+#[cfg(not(unix))]
+pub(super) fn is_for_all(_folder: &Path) -> io::Result<bool> {
+    Ok(false)
+}

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use sha2::{Digest, Sha256};
 
-use super::disk::{create_private_folder, sync_folder, why};
+use super::disk::{create_private_file, create_private_folder, sync_folder, why};
 use crate::adapters::SystemIds;
 use crate::ports::{Blob, BlobKey, Blobs, Ids, PortError};
 
@@ -245,7 +245,7 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 fn write_synced(path: &Path, body: &[u8]) -> io::Result<()> {
-    let mut file = File::create_new(path)?;
+    let mut file = create_private_file(path)?;
     file.write_all(body)?;
     // The size counts as data here: it is needed to read the bytes back.
     file.sync_data()
@@ -261,7 +261,7 @@ pub struct Copied {
 }
 
 fn copy_synced(mut from: File, to: &Path) -> io::Result<Copied> {
-    let mut file = File::create_new(to)?;
+    let mut file = create_private_file(to)?;
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {

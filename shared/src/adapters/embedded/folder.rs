@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::disk::{create_private_folder, sync_folder};
+use super::disk::{create_private_folder, is_for_all, open_lock_file, sync_folder};
 use super::{FileBlobs, FileKeys, KeyFileError, OpenLedgerError, SqliteLedger};
 use crate::adapters::SystemIds;
 use crate::adapters::cursor::{cursor_behind, item_behind};
@@ -57,6 +57,17 @@ pub enum FolderError {
     )]
     Absent {
         /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// Anybody may replace what is in it.
+    #[error(
+        "every user of this machine may write into {}, and so replace its files. Nothing was changed. Allow that to its owner alone: \
+         chmod 700 {}",
+        path.display(),
+        path.display()
+    )]
+    ForAll {
+        /// The folder.
         path: PathBuf,
     },
     /// Another server has it.
@@ -168,6 +179,7 @@ impl DataFolder {
     /// See [`FolderError`]. A folder with a part missing is refused and left as it is, never filled up.
     pub async fn open_server(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         make(path)?;
+        refuse_for_all(path)?;
         let lock = lock(path)?;
         let names = Files::in_folder(path);
         names.refuse_unfinished()?;
@@ -217,6 +229,7 @@ impl DataFolder {
                 false => FolderError::Absent { path: path.to_owned() },
             });
         }
+        refuse_for_all(path)?;
         if !is_there(&names.key)? {
             return Err(FolderError::KeyMissing { key: names.key, ledger: names.ledger });
         }
@@ -239,8 +252,7 @@ impl DataFolder {
     pub fn lock_keys(&self) -> Result<KeyLock, FolderError> {
         let path = self.path.join("key-lock");
         let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let file = open_lock_file(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(KeyLock { _held: FolderLock(file) }),
             Err(TryLockError::Error(source)) => Err(failed(source)),
@@ -355,6 +367,15 @@ fn has_bytes(path: &Path) -> Result<bool, FolderError> {
     }
 }
 
+/// Refuses a folder in which anybody could put other files in the place of the server's.
+fn refuse_for_all(path: &Path) -> Result<(), FolderError> {
+    match is_for_all(path) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(FolderError::ForAll { path: path.to_owned() }),
+        Err(source) => Err(FolderError::System { path: path.to_owned(), what: "read", source }),
+    }
+}
+
 /// Makes the folder, if there is none, and those above it.
 pub(super) fn make(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::System { path: path.to_owned(), what: "made", source };
@@ -386,8 +407,7 @@ impl Drop for FolderLock {
 pub(super) fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     let path = folder.join("lock");
     let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
-    let mut file =
-        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let mut file = open_lock_file(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::Error(source)) => return Err(failed(source)),
