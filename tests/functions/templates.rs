@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Names, Outcome, set_up};
 use statewright_shared::api::routes::{Group, ROUTES};
+use statewright_shared::domain::names::Login;
+use statewright_shared::layout::ItemKeys;
 use statewright_tests::aws::{Right, StandIn, clients};
 use statewright_tests::functions::{Functions, Setting};
 use statewright_tests::policies::{allowed, policies};
@@ -328,6 +330,17 @@ const ALARM: &[(&str, &str)] = &[
 ];
 const QUERY: &[(&str, &str)] = &[("name", "Name"), ("queryString", "QueryString")];
 
+/// Hashes of passwords lie in a partition of their own, so that one role reads them.
+#[test]
+fn one_function_reads_the_hashes_of_passwords() {
+    let on = ItemKeys::user_password(&Login::parse("bob").unwrap()).partition;
+    let hash = Right { action: "dynamodb:GetItem".to_owned(), on };
+    let reads = |rights: &BTreeSet<Right>| rights.iter().any(|right| right.covers(&hash));
+    let who: Vec<&str> =
+        policies().iter().filter(|(_, rights)| reads(rights)).map(|(name, _)| *name).collect();
+    assert_eq!(who, ["tfstate"]);
+}
+
 /// What is in both is the same in both.
 #[test]
 fn the_pulumi_program_is_as_the_sam_template() {
@@ -405,6 +418,26 @@ fn the_pulumi_program_is_as_the_sam_template() {
             assert_eq!(&resource(&camel(name))[here], there, "{name}: {here}");
         }
     }
+    let mut resources = sam["Resources"].as_object().unwrap().values();
+    let api = &resources.find(|it| it["Type"] == "AWS::ApiGatewayV2::Stage").unwrap()["Properties"];
+    let stage = resource("stage");
+    let (here, there) = (&stage["defaultRouteSettings"], &api["DefaultRouteSettings"]);
+    for (setting, parameter) in
+        [("hrottlingRateLimit", "hrottleRate"), ("hrottlingBurstLimit", "hrottleBurst")]
+    {
+        assert_eq!(there[format!("T{setting}")]["Ref"], format!("T{parameter}"));
+        assert_eq!(here[format!("t{setting}")], format!("${{t{parameter}}}"));
+    }
+    let format = stage["accessLogSettings"]["format"].as_str().unwrap();
+    assert_eq!(api["AccessLogSettings"]["Format"], format);
+    // No path, which holds names, and no header, which holds credentials.
+    assert!(
+        format.contains("$context.routeKey") && !format.contains("path") && !format.contains("header"),
+        "{format}"
+    );
+    serde_json::from_str::<Value>(format).unwrap();
+    assert_eq!(resource("accessLog")["retentionInDays"], "${logRetentionDays}");
+    assert_eq!(sam["Resources"]["AccessLog"]["Properties"]["RetentionInDays"]["Ref"], "LogRetentionDays");
     let kept = ["table", "bucket", "key"];
     for name in kept {
         assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");

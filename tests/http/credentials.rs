@@ -14,7 +14,9 @@ use statewright_shared::api::routes::{Auth, ROUTES};
 use statewright_shared::context::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::ports::Timestamp;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{delete, put};
+use statewright_shared::ports::{Expect, ItemKey, Timestamp};
 use statewright_shared::services::tokens::Certificate;
 use statewright_shared::services::{passwords, tokens, users};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
@@ -236,8 +238,6 @@ async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
     assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
 }
 
-/// I10: whoever is not remembered costs the same calls, whether there is such a user or not.
-#[tokio::test]
 /// A browser that was asked for a password once adds it to whatever any page sends here.
 #[tokio::test]
 async fn a_password_that_a_page_has_sent_is_not_taken() {
@@ -270,7 +270,9 @@ async fn a_password_that_a_page_has_sent_is_not_taken() {
     }
 }
 
-async fn a_password_costs_two_reads_a_minute_and_a_wrong_one_a_read() {
+/// I10: whoever is not remembered costs the same calls, whether there is such a user or not.
+#[tokio::test]
+async fn a_password_costs_three_reads_a_minute_and_a_wrong_one_two() {
     let (app, counter) = counted().await;
     prepare(&app).await;
     let good = basic(format!("bob:{PASSWORD}"));
@@ -283,13 +285,54 @@ async fn a_password_costs_two_reads_a_minute_and_a_wrong_one_a_read() {
     cost(&basic(format!("b:{}", app.token))).await;
     let of_token = cost(&basic(format!("b:{}", app.token))).await;
     let (status, first) = cost(&good).await;
-    assert_eq!((status, first.as_str()), (200, "3 get, 1 blob get (4)"));
+    assert_eq!((status, first.as_str()), (200, "4 get, 1 blob get (4)"));
     assert_eq!(cost(&good).await, of_token, "then it is as a token");
     for wrong in ["bob:wrong password", "alice:wrong password", "nobody:wrong password"] {
-        assert_eq!(cost(&basic(wrong)).await, (401, "1 get (1)".to_owned()), "{wrong}");
+        assert_eq!(cost(&basic(wrong)).await, (401, "2 get (1)".to_owned()), "{wrong}");
     }
     // What can be nobody's is refused without one.
     assert_eq!(cost(&basic("b o b:wrong password")).await, (401, "nothing".to_owned()));
+}
+
+/// An earlier version kept it among what is said of its user, which every function may read.
+#[tokio::test]
+async fn a_password_of_an_earlier_version_is_good_and_moves() {
+    let app = with_password().await;
+    let ctx = &app.context;
+    let (place, old) = (ItemKeys::user_password(&login("bob")), ItemKeys::old_user_password(&login("bob")));
+    let found = async || {
+        let there = async |key: &ItemKey| ctx.ledger.get(key).await.unwrap().is_some();
+        (there(&old).await, there(&place).await)
+    };
+    let as_before = async || {
+        let item = ctx.ledger.get(&place).await.unwrap().unwrap();
+        let writes = vec![
+            put(old.clone(), Expect::Absent, ctx.ids.revision(), item.value),
+            delete(place.clone(), Expect::Any),
+        ];
+        ctx.ledger.commit(writes).await.unwrap();
+    };
+    as_before().await;
+    assert_eq!(found().await, (true, false));
+    shown(&app, &basic(format!("bob:{PASSWORD}"))).await.expect(200);
+    shown(&app, &basic("bob:another password")).await.refused(401);
+    assert!(passwords::is_set(ctx, &login("bob")).await.unwrap());
+    // At the start of a server.
+    assert_eq!((passwords::move_old(ctx).await.unwrap(), found().await), (1, (false, true)));
+    assert_eq!(passwords::move_old(ctx).await.unwrap(), 0);
+    past_memory(&app);
+    shown(&app, &basic(format!("bob:{PASSWORD}"))).await.expect(200);
+    // With the next change of it.
+    as_before().await;
+    passwords::set(ctx, &login("bob"), "another password").await.unwrap();
+    assert_eq!(found().await, (false, true));
+    past_memory(&app);
+    shown(&app, &basic("bob:another password")).await.expect(200);
+    shown(&app, &basic(format!("bob:{PASSWORD}"))).await.refused(401);
+    // And it goes with its user.
+    as_before().await;
+    users::remove(ctx, &login("bob")).await.unwrap();
+    assert_eq!(found().await, (false, false));
 }
 
 #[tokio::test]

@@ -422,8 +422,13 @@ impl ItemKeys {
         (format!("USER#{login}"), "TOKEN#".to_owned())
     }
 
-    /// A user's password.
+    /// A user's password: in a partition of its own, since much may read users.
     pub fn user_password(login: &Login) -> ItemKey {
+        ItemKey::new(format!("PASSWORD#{login}"), META)
+    }
+
+    /// Where an earlier version stored a user's password.
+    pub fn old_user_password(login: &Login) -> ItemKey {
         ItemKey::new(format!("USER#{login}"), "PASSWORD")
     }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _, password_hash};
+use futures::StreamExt as _;
 
 use super::caller::{Caller, PASSWORD};
 use super::store::{self, sha256_hex};
@@ -16,9 +17,9 @@ use super::{Error, RACES_MAX, membership};
 use crate::context::{Context, Failures, REMEMBERED_FOR};
 use crate::domain::names::{Login, TokenName};
 use crate::layout::ItemKeys;
-use crate::layout::record::{Record, check, delete, put};
+use crate::layout::record::{Record, Stored, check, delete, put};
 use crate::layout::records::{Password, Token, User};
-use crate::ports::{Expect, Timestamp, Write};
+use crate::ports::{Expect, Item, Timestamp, Write};
 
 /// The fewest characters of a password.
 pub const CHARACTERS_MIN: usize = 12;
@@ -35,6 +36,9 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Wrong passwords are forgotten when there was none for so long.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 
+/// Users that are looked at at once, where all are.
+const LOOKED_AT_ONCE: usize = 16;
+
 /// A request waits so long for its turn.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -44,7 +48,7 @@ const NOBODYS: &str =
 
 const WRONG: Error = Error::Unauthenticated("the user or the password is wrong");
 
-/// Finds who shows this password. One read of the password and, if it is right, one of its owner, remembered for a minute.
+/// Finds who shows this password. Two reads of the password at once and, if it is right, one of its owner, remembered for a minute.
 ///
 /// # Errors
 /// [`Error::Unauthenticated`] unless it is the user's; [`Error::TooManyFailures`] and [`Error::TooManyPasswords`] where it was
@@ -72,7 +76,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
         return Err(Error::TooManyFailures(wait));
     }
     let slot = in_time(ctx, ctx.memory.passwords.slots().acquire_owned()).await?;
-    let stored = store::read::<Password>(ctx, &ItemKeys::user_password(&login)).await?;
+    let stored = stored(ctx, &login).await?;
     let hash = stored.as_ref().map_or_else(|| NOBODYS.to_owned(), |stored| stored.value.hash.clone());
     let password = password.to_owned();
     let is_right = in_background(move || {
@@ -95,6 +99,40 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     };
     ctx.memory.callers.put(shown, ctx.now(), (token.clone(), user.clone()));
     Ok(Caller::new(user, token))
+}
+
+/// A user's password. Both places are always asked, so that the time tells nothing.
+async fn stored(ctx: &Context, login: &Login) -> Result<Option<Stored<Password>>, Error> {
+    let (place, old) = (ItemKeys::user_password(login), ItemKeys::old_user_password(login));
+    let (found, old) = futures::try_join!(store::read::<Password>(ctx, &place), store::read(ctx, &old))?;
+    Ok(found.or(old))
+}
+
+/// Moves the passwords that lie among what is said of users to where they lie now, and says how many. What a server does before its
+/// first request; a password that is set anew moves as well.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn move_old(ctx: &Context) -> Result<u64, Error> {
+    let (partition, prefix) = ItemKeys::listed_users();
+    let users = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let logins = users.iter().filter_map(|item| ItemKeys::parse_listed_user_sort(&item.key.sort));
+    let look = |login: Login| async move {
+        let old = ItemKeys::old_user_password(&login);
+        let Some(Item { revision, value, .. }) = store::get(ctx, &old).await? else { return Ok(false) };
+        let writes = vec![
+            put(ItemKeys::user_password(&login), Expect::Absent, ctx.ids.revision(), value),
+            delete(old, Expect::Revision(revision)),
+        ];
+        // Refused: it was set anew or taken away meanwhile, and is where it belongs.
+        Ok::<_, Error>(store::commit(ctx, writes).await?.is_ok())
+    };
+    let mut looks = futures::stream::iter(logins.map(look)).buffer_unordered(LOOKED_AT_ONCE);
+    let mut moved = 0;
+    while let Some(one) = looks.next().await {
+        moved += u64::from(one?);
+    }
+    Ok(moved)
 }
 
 /// Sets a user's password, in the place of one that was there.
@@ -123,6 +161,7 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
         let password = Password { hash: hash.clone(), set: ctx.now() }.encode();
         let writes = vec![
             put(ItemKeys::user_password(login), Expect::Any, ctx.ids.revision(), password),
+            delete(ItemKeys::old_user_password(login), Expect::Any),
             check(ItemKeys::user(login), user.unchanged()),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -138,15 +177,15 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
 /// [`Error::NoUser`].
 pub async fn remove(ctx: &Context, login: &Login) -> Result<(), Error> {
     membership::user(ctx, login).await?;
-    match store::commit(ctx, vec![removal(login)]).await? {
+    match store::commit(ctx, removal(login).into()).await? {
         Ok(()) => Ok(()),
         Err(_) => Err(Error::Contended("the password")),
     }
 }
 
-/// The write that takes a user's password away.
-pub(super) fn removal(login: &Login) -> Write {
-    delete(ItemKeys::user_password(login), Expect::Any)
+/// The writes that take a user's password away.
+pub(super) fn removal(login: &Login) -> [Write; 2] {
+    [ItemKeys::user_password(login), ItemKeys::old_user_password(login)].map(|key| delete(key, Expect::Any))
 }
 
 /// Whether a user has a password.
@@ -154,7 +193,7 @@ pub(super) fn removal(login: &Login) -> Write {
 /// # Errors
 /// Those of the ports.
 pub async fn is_set(ctx: &Context, login: &Login) -> Result<bool, Error> {
-    Ok(store::get(ctx, &ItemKeys::user_password(login)).await?.is_some())
+    Ok(stored(ctx, login).await?.is_some())
 }
 
 /// What is waited for, if it comes in time.

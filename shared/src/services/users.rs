@@ -108,7 +108,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             // From here on no token of the user's is good: whoever reads one looks for its owner.
             writes.push(delete(ItemKeys::user(login), user.unchanged()));
             writes.push(delete(ItemKeys::listed_user(login), Expect::Any));
-            writes.push(passwords::removal(login));
+            writes.extend(passwords::removal(login));
         } else {
             let fewer = ended.iter().fold(user.value.clone(), User::without);
             writes.push(put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), fewer.encode()));

@@ -15,9 +15,8 @@ use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, Settings};
 use statewright_shared::services::accounts::{self, FirstUser};
-use statewright_shared::services::health;
 use statewright_shared::services::sweep::{self, Swept};
-use statewright_shared::services::update_tokens;
+use statewright_shared::services::{health, passwords, update_tokens};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -100,6 +99,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
 /// what it is asked for.
 async fn make_ready(ctx: &Context) -> anyhow::Result<()> {
     update_tokens::prepare(ctx).await?;
+    passwords::move_old(ctx).await?;
     health::check(ctx, STORE_WAIT_MAX).await.map_err(|(part, error)| match error {
         Some(error) => anyhow::Error::new(error).context(format!("{} cannot be used", part.as_str())),
         None => anyhow!("{} does not answer", part.as_str()),
