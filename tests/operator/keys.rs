@@ -65,7 +65,8 @@ impl Copy {
         let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
         let update = Stored::<Update>::read(&item).unwrap().value;
         let until = self.context.now().plus(LEASE);
-        let token = update_tokens::issue(&self.context, id, &update, &address(project), until).await.unwrap();
+        let token =
+            update_tokens::issue(&self.context, id, &update, &address(project), until, None).await.unwrap();
         let path = format!("/api/stacks/{ORG}/{project}/dev/update/{}/journalentries", run.id);
         let call = app.patch(&path, &json!({ "entries": [] })).update_token(&token);
         call.send().await.status.as_u16()

@@ -97,6 +97,7 @@ pub fn keep_lapses(ctx: &Context, audit: Arc<dyn AuditLog>) {
             result: Result::Done,
             status: None,
             user: None,
+            tried: None,
             token: None,
             organization: None,
             project: None,
