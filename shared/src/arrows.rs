@@ -11,13 +11,28 @@ const MODULES: &[(&str, &[&str])] = &[
     ("journal", &["domain", "ports::Timestamp"]),
     ("limits", &[]),
     ("ports", &[]),
+    // Who reserves bytes waits for others to give some back, or for the time to be over.
+    ("account", &["ports"]),
     // The one schema: it makes keys and writes of the ports from values of the domain.
     ("layout", &["domain", "ports"]),
     ("context", &["domain", "layout::records", "ports"]),
-    ("services", &["context", "domain", "journal", "layout", "limits", "ports"]),
+    ("services", &["account", "context", "domain", "journal", "layout", "limits", "ports"]),
     ("wire", &["domain", "layout::records", "limits", "ports::Timestamp"]),
     // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
-    ("api", &["context", "domain", "journal", "layout::records", "limits", "ports", "services", "wire"]),
+    (
+        "api",
+        &[
+            "account",
+            "context",
+            "domain",
+            "journal",
+            "layout::records",
+            "limits",
+            "ports",
+            "services",
+            "wire",
+        ],
+    ),
     ("adapters", &["ports"]),
 ];
 
@@ -36,7 +51,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("hyper", &["api"]),
     ("tower", &["api"]),
     ("getrandom", &["adapters"]),
-    ("tokio", &["adapters", "api", "context", "services"]),
+    ("tokio", &["account", "adapters", "api", "context", "services"]),
     ("http_body", &["api"]),
     ("prometheus_client", &["api"]),
     ("async_trait", &["adapters", "ports"]),

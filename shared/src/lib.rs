@@ -8,8 +8,9 @@
 //! * [`layout`] is how everything lies in the ledger and among the blobs.
 //! * [`services`] are the use cases. Each gets a [`context::Context`].
 //! * [`wire`] are the shapes that clients send; [`api`] is the route table and the handlers.
-//! * [`limits`] are the limits on what is taken.
+//! * [`limits`] are the limits on what is taken; [`account`] is the one for memory, counted.
 
+pub mod account;
 pub mod adapters;
 pub mod api;
 #[cfg(test)]

@@ -64,9 +64,9 @@ pub const BODY_TIME_MAX: Duration = Duration::from_secs(600);
 /// resource that it works on, `--parallel` of them, and one more for the journal and one for events.
 pub const REQUESTS_PER_TOKEN_MAX: usize = 256;
 
-/// Bytes of bodies that are received, inflated and parsed at once, of all requests, unless the operator says otherwise. One
-/// request may go over it.
-pub const BODIES_BYTES_MAX: usize = 1 << 30;
+/// Bytes that all requests hold at once, unless the operator says otherwise: what clients sent, what was fetched, what is made of
+/// both, and answers that are not sent yet. See [`account`](crate::account).
+pub const MEMORY_BYTES_MAX: usize = 1 << 30;
 
 /// What a function takes and answers through an HTTP API or a function URL, in bytes as sent. An event has 6 MB at most, and
 /// a body that is no text is a third longer in it; what is left is for headers.

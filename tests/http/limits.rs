@@ -103,34 +103,31 @@ async fn requests_of_one_token_are_as_many_at_once_as_may_be() {
 
 #[tokio::test]
 async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
-    // One piece of memory, which is what the smallest body takes.
-    let limits = Limits { bodies_bytes_max: 1, ..Limits::default() };
+    // So little that one request takes all of it.
+    let limits = Limits { memory_bytes_max: 1, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let stack = Stack::new(&app).await;
     let mut first = Upload::begin(&app, &stack, &app.token, 10_000, b"{").await;
-    // One may go over what there is, so that somebody always comes to an end.
-    let mut second = Upload::begin(&app, &stack, &app.token, 10_000, b"{").await;
     let set = || app.patch(&format!("{}/tags", stack.path), &json!({ "a": "b" })).send();
     let words = loop {
-        let mut third = pin!(set());
+        let mut other = pin!(set());
         let answer = loop {
             tokio::select! {
                 biased;
-                answer = &mut third => break answer,
+                answer = &mut other => break answer,
                 () = tokio::task::yield_now() => {}
             }
             first.send(b" ").await;
-            second.send(b" ").await;
             app.advance(Duration::from_secs(1));
         };
-        // Before both have what they wait with, there is room for the third.
+        // Before the first has what it waits with, there is room for the other.
         if answer.status != 204 {
             break answer.refused(503);
         }
     };
     assert!(words.contains("try again"), "{words}");
     assert_eq!(app.metrics().await.matches("statewright_refusals_total{reason=\"memory\"} 1").count(), 1);
-    // What needs no body goes on, and so does everything when one of the others is gone.
+    // What needs no body goes on, and so does everything when the first is gone.
     stack.get("").send().await.expect(200);
     drop(first);
     until(204, async || set().await).await;

@@ -23,6 +23,7 @@ mod labels;
 mod life;
 mod limits;
 mod literals;
+mod memory;
 mod operator;
 mod people;
 mod previews;

@@ -195,9 +195,12 @@ async fn make_at_once(ring: Ring) {
     // The first secrets.
     let plain = |text: &str| [text.as_bytes().to_vec()];
     let (ours, theirs) = (plain("ours"), plain("theirs"));
-    let sealed = futures::join!(secrets::encrypt(one, id, &ours), secrets::encrypt(other, id, &theirs));
-    assert_eq!(secrets::decrypt(other, id, &sealed.0.unwrap()).await.unwrap(), ours);
-    assert_eq!(secrets::decrypt(one, id, &sealed.1.unwrap()).await.unwrap(), theirs);
+    let sealed = futures::join!(
+        secrets::encrypt(one, id, ours.to_vec()),
+        secrets::encrypt(other, id, theirs.to_vec())
+    );
+    assert_eq!(secrets::decrypt(other, id, sealed.0.unwrap()).await.unwrap(), ours);
+    assert_eq!(secrets::decrypt(one, id, sealed.1.unwrap()).await.unwrap(), theirs);
     assert_eq!(scene.world.data_keys(id).await, 1);
 
     // A token that one signed is good for the other.

@@ -217,7 +217,7 @@ impl Scene {
             }
             Step::Encrypt => {
                 let stack = lookup::locate(ctx, caller, address).await?.id;
-                let sealed = secrets::encrypt(ctx, stack, &[PLAINTEXT.to_vec()]).await?;
+                let sealed = secrets::encrypt(ctx, stack, vec![PLAINTEXT.to_vec()]).await?;
                 self.told.lock().unwrap().secrets.extend(sealed);
             }
             Step::Meet => {
@@ -386,7 +386,7 @@ impl Scene {
         };
         if !sealed.is_empty() {
             let stack = lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
-            for plaintext in secrets::decrypt(ctx, stack, &sealed).await.unwrap() {
+            for plaintext in secrets::decrypt(ctx, stack, sealed).await.unwrap() {
                 assert_eq!(plaintext, PLAINTEXT);
             }
             assert_eq!(self.world.data_keys(stack).await, 1, "a stack has one data key");

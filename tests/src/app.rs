@@ -322,6 +322,16 @@ impl TestApp {
         }
     }
 
+    /// Bytes that are reserved for requests now.
+    pub fn reserved(&self) -> usize {
+        self.api.account().used()
+    }
+
+    /// The most that were at any moment since this was asked before.
+    pub fn most_reserved(&self) -> usize {
+        self.api.account().take_most()
+    }
+
     /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))

@@ -1,6 +1,5 @@
 //! Who asks: decided once for each request, by the route's row in the table, before its body is read.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -11,12 +10,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tokio::sync::Mutex;
 
+use super::answer::accounted;
 use super::body::BodyLimit;
+use super::costs;
 use super::door::Door;
 use super::error::Failure;
-use super::gate::{Pass, Share, Who};
+use super::gate::{Pass, Who};
 use super::handlers::takes_gzip;
 use super::head::{OfHead, taken_from_the_head};
 use super::path::UpdatePath;
@@ -55,15 +55,19 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     let (mut parts, body) = request.into_parts();
     let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
     trail.enter(&app, route, &mut parts).await;
-    let _pass = match admit(&app, route, &mut parts, &trail).await {
+    let pass = match admit(&app, route, &mut parts, &trail).await {
         Ok(pass) => pass,
         Err(failure) => return failure.into_response(),
     };
-    // What the body takes is held until the handler is through with what it made of it.
-    let share = Arc::new(Mutex::new(Share::default()));
-    parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, share: Arc::clone(&share) });
+    parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: costs::of_body(route) });
     let (door, takes_gzip) = (Door::of(&parts), takes_gzip(&parts.headers));
-    door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await
+    let Some(pass) = pass else {
+        return door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
+    };
+    let reservation = app.account().open(pass.who());
+    let work = async { door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
+    let response = reservation.during(work).await;
+    accounted(response, reservation)
 }
 
 /// What a client of states is told beside a refusal: how to show credentials, and when to try again. It shows its user nothing

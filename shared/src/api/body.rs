@@ -3,39 +3,37 @@
 
 mod buffer;
 
-use std::io::{self, Read};
-use std::sync::Arc;
+use std::io;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_ENCODING;
-use bytes::Bytes;
+use bytes::buf::Reader;
+use bytes::{Buf as _, Bytes};
 use flate2::bufread::MultiGzDecoder;
 use futures::StreamExt;
 use http_body::Body as _;
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex;
 
 use self::buffer::Buffer;
 use super::App;
+use super::answer::FRAME_BYTES;
 use super::door::Door;
 use super::error::Failure;
-use super::gate::Share;
+use crate::account::{self, Full};
 use crate::limits::{BODY_PAUSE_MAX, BODY_TIME_MAX};
 use crate::services::Error;
-use crate::services::texts::gzip;
+use crate::services::texts::{gzip, length_said};
+use crate::services::work::{self, SMALL_BYTES_MAX};
 
-/// The longest body that the route takes, in bytes, as sent and inflated, and the request's share of the memory for
-/// bodies. Put there by the guard, which holds the share for as long as the request lasts.
-#[derive(Debug, Clone)]
+/// The longest body that the route takes, in bytes, as sent and inflated, and how many times its text a request holds. Put there
+/// by the guard.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimit {
     pub(super) bytes_max: usize,
-    pub(super) share: Arc<Mutex<Share>>,
+    pub(super) factor: usize,
 }
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-
-/// What is made of a text while it is parsed and stored takes about as much memory again.
-const PARSED_FACTOR: usize = 2;
 
 /// A body: the text, and its gzip as it was sent, if it was.
 #[derive(Debug)]
@@ -56,17 +54,25 @@ impl Body {
     }
 
     /// The text, whatever it means.
-    pub(super) fn text(&self) -> Result<&str, Failure> {
+    pub(super) fn text(&self) -> Result<&str, Error> {
         std::str::from_utf8(&self.text)
-            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")).into())
+            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")))
+    }
+
+    /// As [`parse`](Self::parse), away from the threads that serve where the text is long.
+    pub(super) async fn parsed<T: DeserializeOwned + Send + 'static>(self) -> Result<T, Failure> {
+        if self.text.len() <= SMALL_BYTES_MAX {
+            return Ok(self.parse()?);
+        }
+        // A refusal is no failure of the work.
+        Ok(work::on(self.text.len(), move || Ok(self.parse())).await??)
     }
 
     /// The text as JSON of a shape.
-    pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Failure> {
+    pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
         // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
-        serde_json::from_str(self.text()?).map_err(|error| {
-            Error::Invalid(format!("the request body is not what this call takes: {error}")).into()
-        })
+        serde_json::from_str(self.text()?)
+            .map_err(|error| Error::Invalid(format!("the request body is not what this call takes: {error}")))
     }
 }
 
@@ -74,41 +80,34 @@ impl FromRequest<App> for Body {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        let BodyLimit { bytes_max, share } = request
+        let BodyLimit { bytes_max, factor } = request
             .extensions()
             .get()
-            .cloned()
+            .copied()
             .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
-        let mut share = share.lock().await;
         let door = request.extensions().get().copied().unwrap_or(Door::OPEN);
         let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
         let sent_bytes_max = bytes_max.min(door.bytes_max);
-        let sent = match receive(app, &mut share, request.into_body(), sent_bytes_max).await {
+        let sent = match receive(app, request.into_body(), sent_bytes_max).await {
             Err(Failure::Refused(Error::TooLarge { .. })) if door.bytes_max < bytes_max => {
                 return Err(Failure::DoorTooNarrow(door.bytes_max));
             }
             received => received?,
         };
         if sent.starts_with(&GZIP_MAGIC) {
-            let text = inflate(app, &mut share, &sent, bytes_max).await?;
-            return Ok(Self { text, sent_gzip: Some(sent) });
+            return inflate(sent, bytes_max, factor).await;
         }
         if said_gzip && !sent.is_empty() {
             let words = "the request body is said to be compressed, and is no gzip";
             return Err(Error::Invalid(words.to_owned()).into());
         }
-        share.take(app.room(), &*app.clock, sent.len().saturating_mul(PARSED_FACTOR - 1)).await?;
+        account::take(sent.len().saturating_mul(factor - 1)).await.map_err(Error::from)?;
         Ok(Self { text: sent, sent_gzip: None })
     }
 }
 
 /// The body as sent. What arrives is paid for before more is read, and a client that sends nothing is not waited for.
-async fn receive(
-    app: &App,
-    share: &mut Share,
-    body: axum::body::Body,
-    bytes_max: usize,
-) -> Result<Bytes, Failure> {
+async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<Bytes, Failure> {
     let too_large = || Error::TooLarge { what: "a request body", bytes: bytes_max + 1, bytes_max };
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large().into());
@@ -135,7 +134,7 @@ async fn receive(
         if bytes > bytes_max {
             return Err(too_large().into());
         }
-        share.take(app.room(), &*app.clock, piece.len()).await?;
+        account::take(piece.len()).await.map_err(Error::from)?;
         // Most bodies come in one piece, and need not be copied.
         if bytes == piece.len() {
             first = piece;
@@ -154,59 +153,100 @@ async fn receive(
     Ok(whole.map_or(first, Buffer::freeze))
 }
 
-fn room_for(bytes: usize) -> Result<Buffer, Failure> {
+fn room_for(bytes: usize) -> Result<Buffer, Error> {
     Buffer::with_capacity(bytes).map_err(|error| {
         tracing::error!(%error, bytes, "there is no memory for a request body");
-        Failure::NoRoom
+        Error::from(Full)
     })
 }
 
-fn longer(_: io::Error) -> Failure {
-    Error::Invalid("the request body is longer than was said".to_owned()).into()
+fn longer(_: io::Error) -> Error {
+    Error::Invalid("the request body is longer than was said".to_owned())
 }
 
-/// Deflate makes no more than so many bytes of one.
-const INFLATES_MAX: usize = 1032;
-
-/// The text of a gzip. Its memory is paid for before it is taken: by the length that the gzip says at its end, and where
-/// that is wrong, as for several members, by one that is counted first.
-async fn inflate(app: &App, share: &mut Share, gzip: &[u8], bytes_max: usize) -> Result<Bytes, Failure> {
-    let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
-    let said = said.min(gzip.len().saturating_mul(INFLATES_MAX)).min(bytes_max);
-    share.take(app.room(), &*app.clock, said.saturating_mul(PARSED_FACTOR)).await?;
-    if let Some(text) = inflate_within(gzip, said)? {
-        return Ok(text);
+/// The text of a gzip. Its memory is reserved before it is taken: by the length that the gzip says at its end, and where that is
+/// not all of it, as for several members, piece by piece.
+async fn inflate(gzip: Bytes, bytes_max: usize, factor: usize) -> Result<Body, Failure> {
+    let said = length_said(&gzip);
+    let too_large = |bytes| Error::TooLarge { what: "an inflated request body", bytes, bytes_max };
+    if said > bytes_max {
+        return Err(too_large(said).into());
     }
-    let mut text = MultiGzDecoder::new(gzip).take(bytes_max as u64 + 1);
-    let bytes = io::copy(&mut text, &mut io::sink()).map_err(damaged)?;
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if bytes > bytes_max {
-        return Err(Error::TooLarge { what: "an inflated request body", bytes, bytes_max }.into());
+    account::take(said.saturating_mul(factor)).await.map_err(Error::from)?;
+    let from = MultiGzDecoder::new(gzip.clone().reader());
+    let mut inflating = Inflating { from, pieces: Vec::new(), bytes: 0, next: None };
+    let mut piece = said;
+    loop {
+        let is_whole;
+        (inflating, is_whole) = inflating.go_on(piece).await?;
+        if is_whole {
+            break;
+        }
+        if inflating.bytes >= bytes_max {
+            return Err(too_large(bytes_max + 1).into());
+        }
+        piece = inflating.bytes.max(FRAME_BYTES).min(bytes_max - inflating.bytes);
+        // Once more than the text takes: pieces are put together at the end.
+        account::take(piece.saturating_mul(factor + 1)).await.map_err(Error::from)?;
     }
-    share.take(app.room(), &*app.clock, (bytes - said).saturating_mul(PARSED_FACTOR)).await?;
-    Ok(inflate_within(gzip, bytes)?
-        .ok_or_else(|| Error::Broken("a gzip inflates to two lengths".to_owned()))?)
+    let is_as_said = inflating.pieces.len() <= 1;
+    let text = inflating.into_text().await?;
+    // What a gzip says of its length is believed later, so one that does not say it is not kept.
+    Ok(Body { text, sent_gzip: is_as_said.then_some(gzip) })
 }
 
-fn damaged(error: io::Error) -> Failure {
-    Error::Invalid(format!("the request body is a damaged gzip: {error}")).into()
+/// A text that is being inflated.
+struct Inflating {
+    from: MultiGzDecoder<Reader<Bytes>>,
+    pieces: Vec<Bytes>,
+    bytes: usize,
+    /// The byte after them.
+    next: Option<u8>,
 }
 
-/// The text, unless it is longer than this.
-fn inflate_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Bytes>, Failure> {
-    let mut text = room_for(bytes_max)?;
-    let is_whole = text.fill(MultiGzDecoder::new(gzip)).map_err(damaged)?;
-    Ok(is_whole.then(|| text.freeze()))
+impl Inflating {
+    /// Inflates this many bytes more, and tells whether that was all.
+    async fn go_on(mut self, bytes: usize) -> Result<(Self, bool), Failure> {
+        let go_on = move || {
+            let mut piece = room_for(bytes)?;
+            piece.append(self.next.take().as_slice()).map_err(longer)?;
+            self.next = piece.fill(&mut self.from).map_err(damaged)?;
+            let piece = piece.freeze();
+            self.bytes += piece.len();
+            self.pieces.push(piece);
+            let is_whole = self.next.is_none();
+            Ok((self, is_whole))
+        };
+        Ok(if bytes <= SMALL_BYTES_MAX { go_on() } else { work::on(bytes, go_on).await }?)
+    }
+
+    async fn into_text(mut self) -> Result<Bytes, Failure> {
+        if self.pieces.len() <= 1 {
+            return Ok(self.pieces.pop().unwrap_or_default());
+        }
+        let join = move || {
+            let mut text = room_for(self.bytes)?;
+            for piece in self.pieces {
+                text.append(&piece).map_err(longer)?;
+            }
+            Ok(text.freeze())
+        };
+        Ok(work::on(self.bytes, join).await?)
+    }
+}
+
+fn damaged(error: io::Error) -> Error {
+    Error::Invalid(format!("the request body is a damaged gzip: {error}"))
 }
 
 /// A body that is JSON of a shape.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        Body::from_request(request, app).await?.parse().map(Self)
+        Body::from_request(request, app).await?.parsed().await.map(Self)
     }
 }

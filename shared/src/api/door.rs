@@ -61,8 +61,19 @@ impl Door {
     /// The answer as it passes. A long text is compressed for a client that takes that; what is still too long is refused,
     /// since the gateway would refuse it in words that no client knows.
     pub(super) async fn pass(self, takes_gzip: bool, response: Response) -> Response {
+        if self == Self::OPEN {
+            return response;
+        }
+        // What is made while it is sent does not say how long it is.
+        let response = match response.body().size_hint().exact() {
+            Some(_) => response,
+            None => match self.whole(response).await {
+                Ok(response) => response,
+                Err(failure) => return failure.into_response(),
+            },
+        };
         let bytes = response.body().size_hint().lower();
-        if self == Self::OPEN || bytes <= TEXT_BYTES_MAX {
+        if bytes <= TEXT_BYTES_MAX {
             return response;
         }
         let is_text = !response.headers().contains_key(CONTENT_ENCODING);
@@ -72,6 +83,17 @@ impl Door {
         // A text goes into the event as a JSON string, with a backslash before every quote.
         let weight = if is_text { bytes.saturating_mul(2) } else { bytes };
         self.fits_as(weight, response)
+    }
+
+    /// The answer in one piece, unless it is too long for that.
+    async fn whole(self, response: Response) -> Result<Response, Failure> {
+        let (parts, body) = response.into_parts();
+        // A text that is compressed on its way may be some times as long.
+        let bytes_max = self.bytes_max.saturating_mul(COMPRESSED_AT_LEAST);
+        match to_bytes(body, bytes_max).await {
+            Ok(text) => Ok(Response::from_parts(parts, Body::from(text))),
+            Err(_) => Err(Failure::AnswerTooLong(self.bytes_max)),
+        }
     }
 
     fn fits(self, response: Response) -> Response {
@@ -88,6 +110,9 @@ impl Door {
 
 /// Shorter texts are sent as they are.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
+
+/// A longer text than a door's times this is not looked at: it would not fit when it is compressed.
+const COMPRESSED_AT_LEAST: usize = 8;
 
 async fn compressed(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();

@@ -17,8 +17,6 @@ pub enum Failure {
     Refused(Error),
     /// One token's requests are as many at once as may be.
     TooManyRequests(usize),
-    /// The bodies of others took all memory for bodies, and kept it.
-    NoRoom,
     /// The body did not come.
     Stalled,
     /// What was sent is longer, in bytes, than what is taken through the door that it came through.
@@ -53,10 +51,6 @@ impl IntoResponse for Failure {
                 format!(
                     "Too Many Requests: this token has {max} requests under way, and may have no more at once"
                 ),
-            ),
-            Self::NoRoom => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Service Unavailable: too many large requests are under way; try again".to_owned(),
             ),
             Self::Stalled => (
                 StatusCode::REQUEST_TIMEOUT,
@@ -125,9 +119,9 @@ impl Failure {
             Self::Refused(Error::Held(_) | Error::StateLocked(_)) => Some("locked"),
             Self::Refused(Error::Unauthenticated(_) | Error::TooManyFailures(_)) => Some("credentials"),
             Self::Refused(Error::Fenced(_)) => Some("fenced"),
+            Self::Refused(Error::NoRoom(_)) => Some("memory"),
             Self::Refused(_) | Self::NotReady(_) => None,
             Self::TooManyRequests(_) => Some("requests"),
-            Self::NoRoom => Some("memory"),
             Self::Stalled => Some("stalled"),
             Self::DoorTooNarrow(_) | Self::AnswerTooLong(_) => Some("gateway"),
         }
@@ -151,6 +145,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
         Error::TooManyFailures(_) => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
         Error::TooManyPasswords => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
+        Error::NoRoom(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
         Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
         | Error::NoStackConfig(_)

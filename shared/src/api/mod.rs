@@ -1,9 +1,11 @@
 //! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
 
+mod answer;
 mod answered;
 pub mod audit;
 mod auth;
 mod body;
+mod costs;
 mod door;
 mod error;
 mod gate;
@@ -30,24 +32,25 @@ pub use error::Failure;
 pub use routes::{metrics_router, router};
 
 use self::audit::AuditLog;
-use self::gate::{Gate, Room};
+use self::gate::Gate;
 use self::metrics::Metrics;
 use self::ready::Readiness;
+use crate::account::ByteAccount;
 use crate::context::Context;
-use crate::limits::{BODIES_BYTES_MAX, REQUESTS_PER_TOKEN_MAX};
+use crate::limits::{MEMORY_BYTES_MAX, REQUESTS_PER_TOKEN_MAX};
 
 /// What the operator allows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Requests that show the same token.
     pub requests_per_token_max: usize,
-    /// Bytes of the bodies of all requests, while they are received, inflated and parsed.
-    pub bodies_bytes_max: usize,
+    /// Bytes that all requests hold: bodies, what was fetched, what is made of both, and answers that are not sent yet.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests_per_token_max: REQUESTS_PER_TOKEN_MAX, bodies_bytes_max: BODIES_BYTES_MAX }
+        Self { requests_per_token_max: REQUESTS_PER_TOKEN_MAX, memory_bytes_max: MEMORY_BYTES_MAX }
     }
 }
 
@@ -75,7 +78,7 @@ struct Served {
     audit: Option<Arc<dyn AuditLog>>,
     metrics: Metrics,
     gate: Arc<Gate>,
-    room: Room,
+    account: ByteAccount,
     readiness: Readiness,
 }
 
@@ -87,11 +90,11 @@ impl App {
             audit::keep_lapses(&ctx, Arc::clone(audit));
         }
         Self(Arc::new(Served {
+            account: ByteAccount::new(limits.memory_bytes_max, Arc::clone(&ctx.clock)),
             ctx,
             audit,
             metrics,
             gate: Arc::new(Gate::new(limits.requests_per_token_max)),
-            room: Room::new(limits.bodies_bytes_max),
             readiness: Readiness::default(),
         }))
     }
@@ -109,8 +112,9 @@ impl App {
         &self.0.gate
     }
 
-    fn room(&self) -> &Room {
-        &self.0.room
+    /// What requests hold in memory.
+    pub fn account(&self) -> &ByteAccount {
+        &self.0.account
     }
 
     fn readiness(&self) -> &Readiness {

@@ -7,9 +7,9 @@ use super::fold::{self, Folded};
 use super::lookup::{self, Located};
 use super::next_version::{NewVersion, StoredVersion, advance, store_version};
 use super::takeover::locate_free;
-use super::texts::in_background;
 use super::update_record::{entry_writes, update_write};
-use super::{Error, RACES_MAX, store};
+use super::{Error, RACES_MAX, store, work};
+use crate::account;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
@@ -38,7 +38,11 @@ pub(super) async fn prepare_import(
         }
         None => (None, Detail::default()),
     };
-    let folded = in_background(move || fold::fold_import(base.as_ref(), &text)).await?;
+    // What is made of the text that was sent was reserved with it.
+    let base_bytes = fold::weight(&base, &[]);
+    account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
+    let bytes = base_bytes + text.len();
+    let folded = work::on(bytes, move || fold::fold_import(base.as_ref(), &text)).await?;
     store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
 }
 
@@ -68,7 +72,9 @@ pub(super) async fn prepare_rename(
         lookup::read_version(ctx, stack, &head.address, head.version),
     )?;
     let addresses = (head.address.clone(), to.clone());
-    let folded = in_background(move || fold::fold_rename(&base, &addresses.0, &addresses.1)).await?;
+    let bytes = fold::weight([&base], &[]);
+    let fold = move || fold::fold_rename(&base, &addresses.0, &addresses.1);
+    let folded = work::with(bytes, fold::FACTOR, fold).await?;
     let detail = detail_after(last.detail, format!("Rename {} to {to}", head.address));
     store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
@@ -165,7 +171,7 @@ pub(super) async fn take_head(
 /// The address of the server that opens the secrets of a snapshot, as it is written in it.
 pub(super) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
     let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
-    in_background(move || fold::secrets_url(&gzip)).await
+    work::with(fold::weight([&gzip], &[]), fold::FACTOR, move || fold::secrets_url(&gzip)).await
 }
 
 /// Stores the current deployment as one whose secrets are opened at another address, as the version after `head`; `None`
@@ -184,7 +190,9 @@ pub(super) async fn prepare_rehome(
         lookup::read_version(ctx, located.id, &head.address, head.version),
     )?;
     let urls = (from.clone(), to.clone());
-    let Some(folded) = in_background(move || fold::fold_rehome(&base, &urls.0, &urls.1)).await? else {
+    let bytes = fold::weight([&base], &[]);
+    let fold = move || fold::fold_rehome(&base, &urls.0, &urls.1);
+    let Some(folded) = work::with(bytes, fold::FACTOR, fold).await? else {
         return Ok(None);
     };
     let detail = detail_after(last.detail, format!("Rehome from {from} to {to}"));
@@ -202,7 +210,8 @@ pub(super) async fn prepare_restore(
     let old = lookup::read_version(ctx, located.id, &head.address, version).await?;
     let gzip = lookup::fetch_snapshot(ctx, &old.snapshot).await?;
     let address = head.address.clone();
-    let folded = in_background(move || fold::fold_restore(&gzip, &address)).await?;
+    let bytes = fold::weight([&gzip], &[]);
+    let folded = work::with(bytes, fold::FACTOR, move || fold::fold_restore(&gzip, &address)).await?;
     let detail = detail_after(old.detail, format!("Restore version {version}"));
     store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
 }

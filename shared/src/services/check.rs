@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::texts::{self, gunzip};
+use super::texts::gunzip;
+use super::work::in_background;
 use super::{
     Error, check_edges, check_environments, check_states, lookup, publish, secrets, store, update_tokens,
 };
@@ -211,7 +212,7 @@ async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Er
     }
     let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
     let expected = snapshot.clone();
-    texts::in_background(move || {
+    in_background(move || {
         let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));
         let text = gunzip(&gzip)?;
         if (gzip.len() as u64, text.len() as u64) != (expected.bytes_gzip, expected.bytes_text) {

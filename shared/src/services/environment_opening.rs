@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::environment_lookup::{self, Which, head_of, locate, parse};
-use super::texts::in_background;
-use super::{Error, outputs, secrets, store};
+use super::work::in_background;
+use super::{Error, outputs, secrets, store, work};
 use crate::context::Context;
 use crate::domain::environment::access::Step;
 use crate::domain::environment::definition::{self, Definition};
@@ -39,6 +39,9 @@ const READ_AT_ONCE: usize = 8;
 /// Rounds of questions to providers: an answer may be what the next question is made of.
 const ROUNDS_MAX: usize = 8;
 
+/// What an evaluation holds at most, whatever it is of: the bound of what it makes, and as much again for the text of that.
+const EVALUATED_BYTES_MAX: usize = 64 << 20;
+
 /// Stacks whose outputs one may be made of.
 const STACKS_MAX: usize = 100;
 
@@ -61,7 +64,7 @@ pub(super) async fn open_secrets(
     for ciphertext in ciphertexts {
         // What is no base64 opens as little as what another environment sealed.
         let bytes = STANDARD.decode(ciphertext).unwrap_or_default();
-        opened.push(match secrets::decrypt(ctx, id, &[bytes]).await {
+        opened.push(match secrets::decrypt(ctx, id, vec![bytes]).await {
             Ok(mut plaintexts) => String::from_utf8(plaintexts.pop().unwrap_or_default())
                 .map_err(|_| "the secret is no text in UTF-8".to_owned()),
             Err(Error::Invalid(why)) => Err(why),
@@ -323,7 +326,7 @@ async fn run(
             (Arc::clone(&root), Arc::clone(&others), Arc::clone(&context), Arc::clone(&path));
         let given = answers.clone();
         let is_opened = wanted.is_opened;
-        let mut evaluated = in_background(move || {
+        let mut evaluated = work::with(EVALUATED_BYTES_MAX, 1, move || {
             let question =
                 Question { root: &root, others: &others, is_opened, context: &context, answers: &given };
             Ok(evaluate(&question, path.as_deref()))
@@ -487,7 +490,9 @@ type OutputTexts = BTreeMap<String, (String, bool)>;
 #[derive(Default)]
 struct StackOutputs {
     known: BTreeMap<StackAddress, Result<OutputTexts, String>>,
-    /// What was answered.
+    /// Bytes of the outputs that were read.
+    read_bytes: usize,
+    /// Bytes of the answers.
     bytes: usize,
 }
 
@@ -519,6 +524,10 @@ impl StackOutputs {
         let mut reads = futures::stream::iter(new.into_iter().map(read)).buffered(READ_AT_ONCE);
         while let Some(one) = reads.next().await {
             let (address, outputs) = one?;
+            self.read_bytes += outputs.as_ref().map_or(0, bytes_of);
+            if self.read_bytes > OUTPUTS_BYTES_MAX {
+                return Err(too_long());
+            }
             self.known.insert(address, outputs);
         }
         Ok(())
@@ -533,7 +542,7 @@ impl StackOutputs {
                 Some(Err(why)) => return Ok(Err(why.clone())),
                 None => return Err(Error::Broken(format!("the outputs of {address} were not read"))),
             };
-            self.bytes += outputs.iter().map(|(name, (text, _))| name.len() + text.len()).sum::<usize>();
+            self.bytes += bytes_of(outputs);
             if self.bytes > OUTPUTS_BYTES_MAX {
                 return Err(too_long());
             }
@@ -541,6 +550,10 @@ impl StackOutputs {
         }
         Ok(Ok(Answer { properties }))
     }
+}
+
+fn bytes_of(outputs: &OutputTexts) -> usize {
+    outputs.iter().map(|(name, (text, _))| name.len() + text.len()).sum()
 }
 
 fn too_long() -> Error {
@@ -577,7 +590,7 @@ async fn opened(ctx: &Context, stack: StackId, text: &str) -> Result<String, Err
         .iter()
         .map(|it| STANDARD.decode(it).map_err(|_| foreign()))
         .collect::<Result<Vec<_>, _>>()?;
-    let plaintexts = match secrets::decrypt(ctx, stack, &bytes).await {
+    let plaintexts = match secrets::decrypt(ctx, stack, bytes).await {
         Err(Error::Invalid(_)) => return Err(foreign()),
         opened => opened?,
     };

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::caller::Caller;
 use super::due::due_write;
 use super::environment_lookup::{self, Which, head_of, locate};
-use super::texts::in_background;
+use super::work::in_background;
 use super::{Error, RACES_MAX, environment_opening, secrets, store};
 use crate::context::Context;
 use crate::domain::environment::sealed::{self, Replacement, Secret};
@@ -154,7 +154,7 @@ async fn seal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Er
         return Ok(text);
     }
     let plaintexts: Vec<Vec<u8>> = open.iter().map(|secret| secret.text.clone().into_bytes()).collect();
-    let ciphertexts = secrets::encrypt(ctx, id, &plaintexts).await?;
+    let ciphertexts = secrets::encrypt(ctx, id, plaintexts).await?;
     let ciphertexts = ciphertexts.into_iter().map(|it| Replacement::Ciphertext(STANDARD.encode(it)));
     Ok(sealed::replace(&text, &open.into_iter().zip(ciphertexts).collect::<Vec<_>>()))
 }
@@ -542,7 +542,7 @@ pub async fn encrypt(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    plaintexts: &[Vec<u8>],
+    plaintexts: Vec<Vec<u8>>,
 ) -> Result<Vec<String>, Error> {
     let id = locate(ctx, caller, address).await?.value.id;
     if plaintexts.is_empty() {
@@ -564,5 +564,5 @@ pub async fn decrypt(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let id = locate(ctx, caller, address).await?.value.id;
     let sealed: Vec<Vec<u8>> = ciphertexts.iter().map(|it| STANDARD.decode(it).unwrap_or_default()).collect();
-    secrets::decrypt(ctx, id, &sealed).await
+    secrets::decrypt(ctx, id, sealed).await
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::caller::NotAllowed;
+use crate::account::Full;
 use crate::domain::environment::Diagnostic;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{EnvironmentAddress, InvalidName, Login, OrgName, StackAddress};
@@ -234,6 +235,9 @@ pub enum Error {
     /// Something changed at every attempt.
     #[error("{0} was changed by others at every attempt; try again")]
     Contended(&'static str),
+    /// Others hold the memory that this takes.
+    #[error(transparent)]
+    NoRoom(#[from] Full),
     /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),

@@ -3,19 +3,23 @@
 use bytes::Bytes;
 
 use super::caller::Caller;
-use super::{Error, log, lookup, store};
+use super::texts::{gunzip_within, length_said};
+use super::{Error, log, lookup, store, work};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::names::StackAddress;
 use crate::layout::ItemKeys;
 use crate::layout::keys::events_blob;
 use crate::layout::record::{Record, put};
-use crate::layout::records::{EventBatch, Summary};
-use crate::limits::SUMMARY_BYTES_MAX;
+use crate::layout::records::{EventBatch, Payload, Summary};
+use crate::limits::{BATCH_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::ports::{Expect, Order, Query};
 
 /// Batches on one page.
 const BATCHES_PER_PAGE: usize = 20;
+
+/// Bytes of the batches on one page, inflated. A batch that is longer is alone on its page.
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// A batch of events as a client sent it.
 #[derive(Debug)]
@@ -61,13 +65,20 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
 /// A page of an update's events.
 #[derive(Debug)]
 pub struct EventsPage {
-    /// The gzipped JSON bodies of batches, by their first sequence number.
+    /// The JSON bodies of batches, by their first sequence number.
     pub batches: Vec<Bytes>,
     /// Where the next page begins; `None` once the update is over and all was read.
     pub next: Option<String>,
 }
 
-/// Reads events from a position on (empty for the start).
+impl EventsPage {
+    /// Bytes of its batches.
+    pub fn bytes(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+/// Reads events from a position on (empty for the start): batches of [`PAGE_BYTES_MAX`] together, or one that is longer.
 ///
 /// # Errors
 /// [`Error::NoUpdate`].
@@ -84,12 +95,41 @@ pub async fn read(
     let query =
         Query { partition, prefix: String::new(), after, order: Order::Ascending, limit: BATCHES_PER_PAGE };
     let page = store::query(ctx, &query).await?;
-    let mut batches = Vec::with_capacity(page.items.len());
-    for item in &page.items {
+    let (mut batches, mut bytes, mut last) = (Vec::new(), 0, from.to_owned());
+    let mut more = page.more;
+    let mut items = page.items.into_iter().peekable();
+    while let Some(item) = items.next() {
         let (batch, tail) = EventBatch::decode_with(&item.value)?;
-        batches.push(store::fetch(ctx, &batch.payload, tail).await?);
+        let room = if batches.is_empty() { BATCH_BYTES_MAX } else { PAGE_BYTES_MAX - bytes };
+        let Some(text) = text_within(ctx, &batch.payload, tail, room).await? else {
+            more = true;
+            break;
+        };
+        bytes += text.len();
+        batches.push(text);
+        last = item.key.sort;
+        if bytes >= PAGE_BYTES_MAX {
+            more |= items.peek().is_some();
+            break;
+        }
     }
     let live = record.value.is_live(ctx.now());
-    let last = page.items.last().map_or_else(|| from.to_owned(), |item| item.key.sort.clone());
-    Ok(EventsPage { batches, next: (page.more || live).then_some(last) })
+    Ok(EventsPage { batches, next: (more || live).then_some(last) })
+}
+
+/// The text of a batch, unless it is longer than the room that a page has left.
+async fn text_within(
+    ctx: &Context,
+    payload: &Payload,
+    tail: Bytes,
+    bytes_max: usize,
+) -> Result<Option<Bytes>, Error> {
+    let gzip = store::fetch(ctx, payload, tail).await?;
+    let bytes = length_said(&gzip);
+    if bytes > bytes_max {
+        return Ok(None);
+    }
+    // As much again for the answer that is made of it.
+    let text = work::with(bytes, 2, move || gunzip_within(&gzip, bytes_max)).await?;
+    Ok(text.map(Bytes::from))
 }

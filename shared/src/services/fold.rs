@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::texts::{gunzip, gzip, refuse_plaintext};
+use super::texts::{gunzip, gzip, length_said, refuse_plaintext};
 use super::{Error, saves};
 use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
@@ -51,6 +51,21 @@ pub(super) struct NewDeployment {
     pub skipped: Vec<(i64, String)>,
     /// The integrity rule that it breaks.
     pub integrity_error: Option<String>,
+}
+
+/// How many times its [`weight`] a fold holds at most: the texts, the resources in them, and the text that comes of it.
+/// `tests/memory` measures it.
+pub(super) const FACTOR: usize = 4;
+
+/// The same of a base that a whole text is only compared with.
+pub(super) const BASE_FACTOR: usize = 2;
+
+/// The bytes of the texts that a fold reads.
+pub(super) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [LogPart]) -> usize {
+    let gzip_of = |part: &'a LogPart| match part {
+        LogPart::Entries(gzip) | LogPart::Checkpoint(gzip) | LogPart::Save(_, gzip) => gzip,
+    };
+    base.into_iter().chain(parts.iter().map(gzip_of)).map(|gzip| length_said(gzip)).sum()
 }
 
 /// Folds a log onto its base.

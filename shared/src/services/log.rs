@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::texts::{gzip, in_background, refuse_plaintext};
+use super::texts::{gzip, refuse_plaintext};
 use super::update_record::{fenced, read_own};
-use super::{Error, RACES_MAX, store};
+use super::{Error, RACES_MAX, store, work};
 use crate::context::{Context, TAIL_REMEMBERED_FOR};
 use crate::domain::claims::Claims;
 use crate::domain::deployment;
@@ -39,7 +39,7 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// As [`append_entries`], and [`Error::Invalid`] for what is no deployment or holds a secret in plain text.
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Whole).await?;
-    let (made, gzip) = in_background(move || {
+    let (made, gzip) = work::on(text.len(), move || {
         refuse_plaintext(text.as_bytes())?;
         let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
         let made = deployment::inspect(text.as_bytes()).map_err(invalid)?.manifest_time;

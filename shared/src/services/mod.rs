@@ -64,6 +64,7 @@ pub mod update_tokens;
 pub mod updates;
 pub mod users;
 pub mod versions;
+pub(crate) mod work;
 
 pub use error::{Error, Holder};
 

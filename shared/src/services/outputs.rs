@@ -7,8 +7,8 @@ use futures::StreamExt;
 use super::caller::Caller;
 use super::lookup;
 use super::states::{self, Place};
-use super::texts::in_background;
-use super::{Error, state_versions, store};
+use super::{Error, state_versions, store, work};
+use crate::account;
 use crate::context::Context;
 use crate::domain::deployment::read_outputs;
 use crate::domain::ids::StackId;
@@ -100,7 +100,8 @@ pub async fn list(
     let last = page.items.last().map(|item| item.key.sort.clone());
     let read = |item: Item| async move {
         match kind {
-            Kind::Stack => names_of_stack(ctx, &item).await,
+            // No more than the names is kept of it.
+            Kind::Stack => account::apart(names_of_stack(ctx, &item)).await,
             Kind::State => names_of_state(ctx, &item).await,
         }
     };
@@ -122,8 +123,9 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
         .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a stack's name", item.key.sort)))?;
     let id = Name::decode(&item.value)?.id;
     let (version, text) = outputs_of_stack(ctx, id, None).await?;
-    let named = in_background(move || {
-        Ok(parse_stack(&text)?.into_iter().map(|output| output.named).collect::<Vec<_>>())
+    let named = work::on(text.len(), move || {
+        let outputs = read_outputs(&text).map_err(|error| Error::Broken(error.to_string()))?;
+        Ok(outputs.into_iter().map(|(name, value)| Named { name, is_secret: holds_secret(value) }).collect())
     });
     let source = Source { kind: Kind::Stack, id: id.to_string(), project, name: stack.to_string(), version };
     Ok((source, Some(named.await?)))
@@ -198,7 +200,7 @@ pub(super) async fn of_stack_within(
 ) -> Result<With<Valued>, Error> {
     let id = lookup::locate(ctx, caller, address).await?.id;
     let (version, text) = outputs_of_stack(ctx, id, bytes_max).await?;
-    let outputs = in_background(move || parse_stack(&text)).await?;
+    let outputs = work::with(text.len(), 2, move || parse_stack(&text)).await?;
     let StackAddress { project, stack, .. } = address.clone();
     let source = Source { kind: Kind::Stack, id: id.to_string(), project, name: stack.to_string(), version };
     Ok((source, Some(outputs)))

@@ -11,8 +11,8 @@ use futures::StreamExt as _;
 
 use super::caller::{Caller, PASSWORD};
 use super::store::{self, sha256_hex};
-use super::texts::in_background;
 use super::tokens::TOKEN_PREFIX;
+use super::work::in_background;
 use super::{Error, RACES_MAX, membership};
 use crate::context::{Context, Failures, REMEMBERED_FOR};
 use crate::domain::names::{Login, TokenName};

@@ -11,9 +11,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::fold::{self, Folded};
 use super::next_version::{LeftOut, NewVersion, advance, store_version};
-use super::texts::in_background;
 use super::update_record::update_write;
-use super::{Error, RACES_MAX, log, lookup, saves, store};
+use super::{Error, RACES_MAX, log, lookup, saves, store, work};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::last_chain;
@@ -161,7 +160,9 @@ pub(super) async fn publish_once(
         return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
     }
     let at = seal.at;
-    let folded = in_background(move || fold::fold(base.as_ref(), &log.parts, at)).await?;
+    let bytes = fold::weight(base.as_ref(), &log.parts);
+    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
+    let folded = work::with(bytes, fold::FACTOR, fold).await?;
 
     let version = NewVersion {
         update: id,
@@ -264,7 +265,9 @@ pub(crate) async fn progress(
         Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
         None => None,
     };
-    match in_background(move || fold::fold(base.as_ref(), &log.parts, at)).await? {
+    let bytes = fold::weight(base.as_ref(), &log.parts);
+    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
+    match work::with(bytes, fold::FACTOR, fold).await? {
         Folded::Unchanged => Ok(None),
         Folded::New(new) => Ok(Some(new.gzip)),
     }

@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 
-use super::texts::{gunzip, in_background, refuse_plaintext};
-use super::{Error, RACES_MAX, log, store};
+use super::texts::{gunzip, length_said, refuse_plaintext};
+use super::{Error, RACES_MAX, log, store, work};
 use crate::context::{Context, LastText};
 use crate::domain::claims::Claims;
 use crate::domain::deployment;
@@ -19,6 +19,9 @@ use crate::layout::record::{Record, put};
 use crate::layout::slot::{Content, Numbered, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
+
+/// A replay holds each body and the text that comes of it.
+const REPLAY_FACTOR: usize = 2;
 
 /// The body of a request that saves.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +51,8 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
             None => read_last(ctx, id).await?,
         };
         let (text, base) = (body.clone(), last.saved.clone());
-        let judged = in_background(move || judge(kind, &text, base.as_ref())).await;
+        let bytes = text.len() + base.as_ref().map_or(0, |base| base.text.len());
+        let judged = work::on(bytes, move || judge(kind, &text, base.as_ref())).await;
         // What is remembered may be behind the log. An append finds that out; anything else has to look.
         if !is_fresh && !matches!(judged, Ok(Outcome::Next(_))) {
             continue;
@@ -133,7 +137,9 @@ async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
         let kind = if matches!(content, Content::Delta(_)) { Kind::Delta } else { Kind::Whole };
         chain.push((kind, store::fetch(ctx, payload, tail.clone()).await?));
     }
-    let saved = in_background(move || replay(chain.iter().map(|(kind, gzip)| (*kind, gzip)))).await?;
+    let bytes = chain.iter().map(|(_, gzip)| length_said(gzip)).sum();
+    let replay = move || replay(chain.iter().map(|(kind, gzip)| (*kind, gzip)));
+    let saved = work::with(bytes, REPLAY_FACTOR, replay).await?;
     Ok(LastText { slot, saved })
 }
 

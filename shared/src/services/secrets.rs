@@ -3,6 +3,10 @@
 //! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the plaintext`, with
 //! its owner's id as associated data: it opens for its own stack only, whatever that is called by then.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
 use aes_gcm::aead::{Aead, AeadInPlace, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use base64::Engine as _;
@@ -10,7 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use super::texts::in_background;
+use super::work::{self, SMALL_BYTES_MAX};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, DATA_KEY_REMEMBERED_FOR};
 use crate::domain::ids::{KeyOwner, StackId};
@@ -32,28 +36,32 @@ const DIGEST_BYTES: usize = 16;
 pub async fn encrypt(
     ctx: &Context,
     owner: impl Into<KeyOwner>,
-    plaintexts: &[Vec<u8>],
+    plaintexts: Vec<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let owner = owner.into();
     let (number, key) = newest_key(ctx, owner).await?;
     let cipher = cipher(&key);
+    let bytes = plaintexts.iter().map(Vec::len).sum();
+    let ids = Arc::clone(&ctx.ids);
     let aad = owner.id();
-    plaintexts
-        .iter()
-        .map(|plaintext| {
-            let mut nonce = [0; NONCE_BYTES];
-            ctx.ids.fill(&mut nonce);
-            let sealed = cipher
-                .encrypt(Nonce::from_slice(&nonce), Payload { msg: plaintext, aad: aad.as_bytes() })
-                .map_err(|_| Error::Invalid("a secret is too long to be encrypted".to_owned()))?;
-            let mut ciphertext = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + sealed.len());
-            ciphertext.push(FORMAT);
-            ciphertext.extend_from_slice(&number.to_be_bytes());
-            ciphertext.extend_from_slice(&nonce);
-            ciphertext.extend_from_slice(&sealed);
-            Ok(ciphertext)
-        })
-        .collect()
+    // Each goes when it is sealed.
+    let seal = move |plaintext: Vec<u8>| {
+        let mut ciphertext = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES);
+        ciphertext.push(FORMAT);
+        ciphertext.extend_from_slice(&number.to_be_bytes());
+        let mut nonce = [0; NONCE_BYTES];
+        ids.fill(&mut nonce);
+        ciphertext.extend_from_slice(&nonce);
+        ciphertext.extend_from_slice(&plaintext);
+        let (_, body) = ciphertext.split_at_mut(HEADER_BYTES + NONCE_BYTES);
+        let tag = cipher
+            .encrypt_in_place_detached(Nonce::from_slice(&nonce), aad.as_bytes(), body)
+            .map_err(|_| Error::Invalid("a secret is too long to be encrypted".to_owned()))?;
+        ciphertext.extend_from_slice(&tag);
+        Ok(ciphertext)
+    };
+    let seal_all = move || plaintexts.into_iter().map(seal).collect();
+    if bytes <= SMALL_BYTES_MAX { seal_all() } else { work::on(bytes, seal_all).await }
 }
 
 /// Opens ciphertexts.
@@ -63,10 +71,10 @@ pub async fn encrypt(
 pub async fn decrypt(
     ctx: &Context,
     owner: impl Into<KeyOwner>,
-    ciphertexts: &[Vec<u8>],
+    ciphertexts: Vec<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let owner = owner.into();
-    let foreign = || {
+    let foreign = move || {
         let words = match owner {
             KeyOwner::Stack(_) | KeyOwner::State(_) => {
                 "the ciphertext was not encrypted by this server for this stack: check that the stack and its \
@@ -79,28 +87,40 @@ pub async fn decrypt(
         };
         Error::Invalid(words.to_owned())
     };
-    let aad = owner.id();
-    let mut opened: Option<(u32, Aes256Gcm)> = None;
-    let mut plaintexts = Vec::with_capacity(ciphertexts.len());
-    for ciphertext in ciphertexts {
-        let (&[format, k0, k1, k2, k3], rest) =
-            ciphertext.split_first_chunk::<HEADER_BYTES>().ok_or_else(foreign)?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or_else(foreign)?;
-        if format != FORMAT {
-            return Err(foreign());
-        }
-        let number = u32::from_be_bytes([k0, k1, k2, k3]);
-        if opened.as_ref().is_none_or(|(open, _)| *open != number) {
+    // All keys first: what needs processors alone is then done at once.
+    let mut ciphers: BTreeMap<u32, Aes256Gcm> = BTreeMap::new();
+    for ciphertext in &ciphertexts {
+        let number = Sealed::of(ciphertext).ok_or_else(foreign)?.number;
+        if let Entry::Vacant(missing) = ciphers.entry(number) {
             let key = data_key(ctx, owner, number).await?.ok_or_else(foreign)?;
-            opened = Some((number, cipher(&key)));
+            missing.insert(cipher(&key));
         }
-        let (_, cipher) = opened.as_ref().ok_or_else(foreign)?;
-        let plaintext = cipher
-            .decrypt(Nonce::from_slice(nonce), Payload { msg: sealed, aad: aad.as_bytes() })
-            .map_err(|_| foreign())?;
-        plaintexts.push(plaintext);
     }
-    Ok(plaintexts)
+    let aad = owner.id();
+    let bytes = ciphertexts.iter().map(Vec::len).sum();
+    let open = move |ciphertext: Vec<u8>| {
+        let Sealed { number, nonce, body } = Sealed::of(&ciphertext).ok_or_else(foreign)?;
+        let cipher = ciphers.get(&number).ok_or_else(foreign)?;
+        let payload = Payload { msg: body, aad: aad.as_bytes() };
+        cipher.decrypt(Nonce::from_slice(nonce), payload).map_err(|_| foreign())
+    };
+    let open_all = move || ciphertexts.into_iter().map(open).collect();
+    if bytes <= SMALL_BYTES_MAX { open_all() } else { work::on(bytes, open_all).await }
+}
+
+/// A ciphertext, taken apart.
+struct Sealed<'a> {
+    number: u32,
+    nonce: &'a [u8; NONCE_BYTES],
+    body: &'a [u8],
+}
+
+impl<'a> Sealed<'a> {
+    fn of(ciphertext: &'a [u8]) -> Option<Self> {
+        let (&[format, k0, k1, k2, k3], rest) = ciphertext.split_first_chunk::<HEADER_BYTES>()?;
+        let (nonce, body) = rest.split_first_chunk::<NONCE_BYTES>()?;
+        (format == FORMAT).then_some(Self { number: u32::from_be_bytes([k0, k1, k2, k3]), nonce, body })
+    }
 }
 
 /// Seals a long text in place, in the same form, for its owner alone.
@@ -111,7 +131,7 @@ pub(super) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Resul
     let (number, key) = newest_key(ctx, owner).await?;
     let mut nonce = [0; NONCE_BYTES];
     ctx.ids.fill(&mut nonce);
-    in_background(move || {
+    work::on(text.len(), move || {
         // In the same memory: a text may be as long as memory allows once.
         let mut sealed = text;
         sealed.reserve_exact(HEADER_BYTES + NONCE_BYTES + TAG_BYTES);
@@ -140,7 +160,7 @@ pub(super) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) ->
     }
     let number = u32::from_be_bytes([k0, k1, k2, k3]);
     let key = data_key(ctx, owner, number).await?.ok_or_else(foreign)?;
-    in_background(move || {
+    work::on(sealed.len(), move || {
         sealed.truncate(sealed.len() - TAG_BYTES);
         sealed.drain(..HEADER_BYTES + NONCE_BYTES);
         cipher(&key)

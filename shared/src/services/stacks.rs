@@ -8,8 +8,7 @@ use super::caller::Caller;
 use super::due::due_write;
 use super::lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::takeover::{self, locate_settled};
-use super::texts::in_background;
-use super::{Error, RACES_MAX, at_once, fold, next_version, publish, stack_config, store};
+use super::{Error, RACES_MAX, at_once, fold, next_version, publish, stack_config, store, work};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, TagName};
@@ -311,7 +310,9 @@ async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error
         return Ok(snapshot.resource_count > 0);
     }
     let gzip = fetch_snapshot(ctx, snapshot).await?;
-    in_background(move || fold::has_only_its_root(&gzip)).await.map(|only_root| !only_root)
+    let bytes = fold::weight([&gzip], &[]);
+    let has_only_its_root = move || fold::has_only_its_root(&gzip);
+    work::with(bytes, fold::BASE_FACTOR, has_only_its_root).await.map(|only_root| !only_root)
 }
 
 /// Replaces a stack's tags.

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::states::{self, Located, Place, WithLock};
-use super::texts::in_background;
-use super::{Error, RACES_MAX, state_texts, store};
+use super::{Error, RACES_MAX, state_texts, store, work};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::{Login, StateAddress};
@@ -189,7 +188,7 @@ pub(super) async fn judge(
     mut schemas: StateSchemas,
     origin: Origin,
 ) -> Result<Judged, Error> {
-    in_background(move || {
+    work::on(text.len(), move || {
         let texts = outputs_of(&text).ok().flatten().unwrap_or_default();
         if schemas.infer {
             infer_missing(&texts, &mut schemas, &origin);

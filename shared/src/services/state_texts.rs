@@ -1,8 +1,11 @@
 //! The texts of Terraform states. They hold secrets in the open, so each lies sealed with its state's data key, as a gzip.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use super::texts::{gunzip, gzip, in_background};
+use super::texts::{gunzip, gzip, length_said};
+use super::work::{self, in_background};
 use super::{Error, secrets, store};
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -10,6 +13,9 @@ use crate::domain::tfstate::{Document, Index, Output, marked};
 use crate::layout::keys::{state_blob, state_index_blob};
 use crate::layout::records::{KeptState, Payload, StateVersion};
 use crate::ports::{BlobKey, Timestamp};
+
+/// An index is read from its text into a map.
+const INDEX_FACTOR: usize = 3;
 
 /// A text that was sent, with what is read of it.
 #[derive(Debug)]
@@ -27,10 +33,21 @@ pub(super) async fn read(
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<SentText, Error> {
+    // One turn for all three, which are over soon where they are done beside each other.
+    let turn = Arc::new(work::turn(text.len()).await);
+    let turns = [Arc::clone(&turn), Arc::clone(&turn), turn];
+    let [of_gzip, of_hash, of_reading] = turns;
     let (whole, same) = (text.clone(), text.clone());
-    let gzip = in_background(move || Ok(gzip(&whole)));
-    let sha256 = in_background(move || verify().map(|()| store::sha256_hex(&same)));
+    let gzip = in_background(move || {
+        let _turn = of_gzip;
+        Ok(gzip(&whole))
+    });
+    let sha256 = in_background(move || {
+        let _turn = of_hash;
+        verify().map(|()| store::sha256_hex(&same))
+    });
     let read = in_background(move || {
+        let _turn = of_reading;
         let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
         let value_hashes = document.value_hashes(&text);
         Ok((document, value_hashes, text.len() as u64))
@@ -44,8 +61,8 @@ pub(super) async fn read(
 impl SentText {
     /// The text once more, for who has to look into it again: nobody holds it while it is stored.
     pub(super) async fn text(&self) -> Result<Bytes, Error> {
-        let gzip = self.gzip.clone();
-        in_background(move || Ok(gunzip(&gzip)?.into())).await
+        let (gzip, bytes) = (self.gzip.clone(), usize::try_from(self.bytes).unwrap_or(usize::MAX));
+        work::with(bytes, 1, move || Ok(gunzip(&gzip)?.into())).await
     }
 }
 
@@ -59,7 +76,7 @@ pub(super) struct SealedText {
 /// Seals a text. That is work for processors alone, once the state's key is there.
 pub(super) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Result<SealedText, Error> {
     let bytes = Bytes::from(secrets::seal(ctx, state.into(), sent.gzip.to_vec()).await?);
-    in_background(move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
+    work::on(bytes.len(), move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
 }
 
 /// Stores a text under a key of its own.
@@ -98,8 +115,8 @@ pub(super) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) 
 /// A text as its client sent it.
 pub(super) async fn fetch(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
     let gzip = fetch_gzip(ctx, state, kept).await?;
-    let sha256 = kept.sha256.clone();
-    in_background(move || {
+    let (sha256, bytes) = (kept.sha256.clone(), usize::try_from(kept.bytes).unwrap_or(usize::MAX));
+    work::with(bytes, 1, move || {
         let text = gunzip(&gzip)?;
         if store::sha256_hex(&text) != sha256 {
             return Err(Error::Broken("a state is not what its client sent".to_owned()));
@@ -150,8 +167,9 @@ pub(super) async fn fetch_index(
     let Some(payload) = &version.index else { return Ok(None) };
     let sealed = store::fetch(ctx, payload, tail).await?;
     let gzip = secrets::open(ctx, state.into(), Vec::from(sealed)).await?;
-    let text = String::from_utf8(gunzip(&gzip)?).ok();
-    let index = text.and_then(|text| Index::from_text(&text));
+    let bytes = length_said(&gzip);
+    let read = move || Ok(String::from_utf8(gunzip(&gzip)?).ok().and_then(|text| Index::from_text(&text)));
+    let index = work::with(bytes, INDEX_FACTOR, read).await?;
     index.map(Some).ok_or_else(|| Error::Broken(format!("the index of version {} is none", version.version)))
 }
 

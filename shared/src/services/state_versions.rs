@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::caller::Caller;
 use super::states::{self, Located, Place};
-use super::texts::in_background;
-use super::{Error, state_schemas, state_texts, store};
+use super::{Error, state_schemas, state_texts, store, work};
+use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
@@ -211,14 +211,17 @@ pub async fn compare(
     other: &Which,
 ) -> Result<Difference, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
-    let (one, other) = futures::try_join!(fetch(ctx, id, one), fetch(ctx, id, other))?;
-    in_background(move || difference(&one, &other)).await
+    let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
+    let bytes = usize::try_from(one.bytes.saturating_add(other.bytes)).unwrap_or(usize::MAX);
+    // All of it before anything of it: who holds one text and waits for the room of the other is in the way of others.
+    account::take(bytes.saturating_mul(READ_FACTOR)).await?;
+    let one = state_texts::fetch(ctx, id, &one).await?;
+    let other = state_texts::fetch(ctx, id, &other).await?;
+    work::on(bytes, move || difference(&one, &other)).await
 }
 
-async fn fetch(ctx: &Context, id: StateId, which: &Which) -> Result<Bytes, Error> {
-    let kept = kept(ctx, id, which).await?;
-    state_texts::fetch(ctx, id, &kept).await
-}
+/// What is read of a text takes this many times its bytes more at most.
+const READ_FACTOR: usize = 2;
 
 fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
     let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
@@ -276,8 +279,10 @@ pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Ou
         return Ok(Outputs { version, outputs: None, judged: Vec::new(), document: None });
     }
     let judged = state_schemas::current_outputs(ctx, id, &head.value);
+    let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
+    account::take(bytes.saturating_mul(READ_FACTOR)).await?;
     let (text, judged) = futures::try_join!(state_texts::fetch(ctx, id, kept), judged)?;
-    in_background(move || {
+    work::on(bytes, move || {
         let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
         let document = Document::read(&text).map_err(broken)?;
         let outputs = outputs_of(&text).map_err(broken)?;

@@ -9,6 +9,7 @@ use super::state_schemas::Origin;
 use super::state_texts::{self, SealedText, SentText};
 use super::states::{self, Place, WithLock};
 use super::{Error, RACES_MAX, state_locks, state_schemas, state_versions, store};
+use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
@@ -21,6 +22,9 @@ use crate::layout::records::{
     StateSource, StateVersion, WrittenUnder,
 };
 use crate::ports::{Expect, Timestamp, Write};
+
+/// What a restore holds beside a text that was fetched, in times of that.
+const RESTORE_FACTOR: usize = 2;
 
 /// Texts of one run that are remembered: it saves one each 20 seconds at most.
 const TEXTS_REMEMBERED_MAX: usize = 180;
@@ -180,6 +184,8 @@ async fn prepare_restore(
     which: &state_versions::Which,
 ) -> Result<Attempt, Error> {
     let (kept, began) = state_versions::found(ctx, id, which).await?;
+    // The text is changed, and what comes of it is read as one that is sent.
+    account::take(usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR)).await?;
     let text = state_texts::fetch(ctx, id, &kept).await?;
     let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
         Error::Invalid("the state's serial cannot rise any more: push the state with the client".to_owned())

@@ -1,6 +1,7 @@
 //! Reading and committing records, with lost answers recognised.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tracing::{Instrument as _, trace_span};
 
 use super::Error;
+use crate::account::{self, Full};
 use crate::context::Context;
 use crate::layout::record::{Record, Stored};
 use crate::layout::records::Payload;
@@ -22,6 +24,9 @@ use crate::ports::{
 const ATTEMPTS_MAX: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 
+/// Items of fewer bytes are not counted: a request holds a few of them, and most requests no others.
+const COUNTED_FROM: usize = 16 << 10;
+
 /// A record, if it is there.
 pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Option<Stored<T>>, Error> {
     get(ctx, key).await?.map(|item| Stored::read(&item).map_err(Error::from)).transpose()
@@ -29,7 +34,12 @@ pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Opti
 
 /// An item, if it is there. Reads have no effect, so every failure is tried again.
 pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
-    retry(ctx, || ctx.ledger.get(key)).instrument(trace_span!(target: "store", "ledger get")).await
+    let item =
+        retry(ctx, || ctx.ledger.get(key)).instrument(trace_span!(target: "store", "ledger get")).await?;
+    if let Some(long) = item.as_ref().filter(|item| item.value.len() > COUNTED_FROM) {
+        account::take(long.value.len()).await?;
+    }
+    Ok(item)
 }
 
 /// All items of a query, page by page, up to `limit`.
@@ -80,7 +90,16 @@ pub(crate) async fn inventory_blobs(
 
 /// One page of a query.
 pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
-    retry(ctx, || ctx.ledger.query(query)).instrument(trace_span!(target: "store", "ledger query")).await
+    let page = retry(ctx, || ctx.ledger.query(query))
+        .instrument(trace_span!(target: "store", "ledger query"))
+        .await?;
+    let bytes: usize = page.items.iter().map(|item| item.value.len()).sum();
+    if bytes > COUNTED_FROM {
+        // Once as they were read, and once as what is made of them. How long a page is, is known only when it is there; a
+        // ledger has pages of a megabyte.
+        account::take(bytes * 2).await?;
+    }
+    Ok(page)
 }
 
 async fn retry<T, F: Future<Output = Result<T, PortError>>>(
@@ -275,14 +294,17 @@ pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<Signed
 
 /// The bytes of a blob as they are, if it is there.
 pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Bytes>, Error> {
-    retry(ctx, || async move {
-        match ctx.blobs.get(key).await? {
-            Some(blob) => blob.into_bytes().await.map(Some),
-            None => Ok(None),
+    let bytes_reserved = AtomicUsize::new(0);
+    let read = || async {
+        let Some(blob) = ctx.blobs.get(key).await? else { return Ok(Ok(None)) };
+        let bytes = usize::try_from(blob.bytes_total).unwrap_or(usize::MAX);
+        let before = bytes_reserved.fetch_max(bytes, Ordering::Relaxed);
+        if let Err(full) = account::take(bytes.saturating_sub(before)).await {
+            return Ok::<_, PortError>(Err::<_, Full>(full));
         }
-    })
-    .instrument(trace_span!(target: "store", "blob get"))
-    .await
+        blob.into_bytes().await.map(|bytes| Ok(Some(bytes)))
+    };
+    Ok(retry(ctx, read).instrument(trace_span!(target: "store", "blob get")).await??)
 }
 
 /// The lower-case hex SHA-256 of a blob as it is, if it is there. It is never in memory as a whole.

@@ -1,4 +1,4 @@
-//! The texts of states and batches: compressed and not, and judged away from the threads that serve.
+//! The texts of states and batches: compressed and not.
 
 use std::io::{Read, Write};
 
@@ -41,23 +41,34 @@ fn compress(bytes: &[u8], level: Compression) -> Bytes {
     encoder.finish().expect("writing to memory does not fail").into()
 }
 
+/// How long a gzip says that its text is, at its end: that of its last member. What this server stores has one, and says the truth.
+pub(crate) fn length_said(gzip: &[u8]) -> usize {
+    let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
+    said.min(gzip.len().saturating_mul(INFLATES_MAX))
+}
+
+/// Deflate makes no more bytes of one than this.
+const INFLATES_MAX: usize = 1032;
+
 /// Inflates what this server stored.
 ///
 /// # Errors
 /// [`Error::Broken`] for what is no gzip: the stored bytes are damaged.
 pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut text = Vec::with_capacity(gzip.len() * 4);
-    MultiGzDecoder::new(gzip)
-        .read_to_end(&mut text)
-        .map_err(|error| Error::Broken(format!("stored bytes do not inflate: {error}")))?;
+    // One more, so that the end is found without growing.
+    let mut text = Vec::with_capacity(length_said(gzip) + 1);
+    MultiGzDecoder::new(gzip).read_to_end(&mut text).map_err(not_inflating)?;
     Ok(text)
 }
 
-/// Folding is arithmetic over what may be many megabytes: it must not hold up the requests of others.
-pub(super) async fn in_background<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::Broken(format!("folding was interrupted: {error}")))?
+/// The same, unless the text is longer than this.
+pub(crate) fn gunzip_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, Error> {
+    let mut text = Vec::with_capacity(length_said(gzip).min(bytes_max) + 1);
+    let decoder = MultiGzDecoder::new(gzip);
+    decoder.take(bytes_max as u64 + 1).read_to_end(&mut text).map_err(not_inflating)?;
+    Ok((text.len() <= bytes_max).then_some(text))
+}
+
+fn not_inflating(error: std::io::Error) -> Error {
+    Error::Broken(format!("stored bytes do not inflate: {error}"))
 }

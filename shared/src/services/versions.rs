@@ -6,8 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::at_once::{self, Made};
 use super::caller::Caller;
 use super::lookup::{self, Located};
-use super::texts::in_background;
-use super::{Error, RACES_MAX, fold, secrets, takeover};
+use super::{Error, RACES_MAX, fold, secrets, takeover, work};
 use crate::context::Context;
 use crate::domain::deployment::{Change, Diff, How};
 use crate::domain::ids::StackId;
@@ -53,7 +52,9 @@ pub async fn compare(
     };
     let (one, other) = futures::try_join!(read(one), read(other))?;
     let address = address.clone();
-    let mut diff = in_background(move || fold::differences(&one, &other, &address)).await?;
+    let bytes = fold::weight([&one, &other], &[]);
+    let differ = move || fold::differences(&one, &other, &address);
+    let mut diff = work::with(bytes, fold::FACTOR, differ).await?;
     for (_, changes) in &mut diff.changed {
         *changes = without_equal_secrets(ctx, id, std::mem::take(changes)).await?;
     }
@@ -82,7 +83,7 @@ async fn without_equal_secrets(
 
 async fn same_secret(ctx: &Context, stack: StackId, one: &str, other: &str) -> Result<bool, Error> {
     let (Ok(one), Ok(other)) = (STANDARD.decode(one), STANDARD.decode(other)) else { return Ok(false) };
-    match secrets::decrypt(ctx, stack, &[one, other]).await {
+    match secrets::decrypt(ctx, stack, vec![one, other]).await {
         Ok(opened) => Ok(opened.first() == opened.get(1)),
         // Not of this server.
         Err(Error::Invalid(_)) => Ok(false),

@@ -5,9 +5,12 @@
 //! with all its turns (`updateID` here, `updateId` there).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -23,17 +26,29 @@ pub struct Base64(pub Vec<u8>);
 
 impl Serialize for Base64 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0))
+        // In pieces: a value may be as long as memory allows once.
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
     }
 }
 
 impl<'de> Deserialize<'de> for Base64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        STANDARD
-            .decode(text.as_bytes())
-            .map(Self)
-            .map_err(|error| serde::de::Error::custom(format!("not standard base64: {error}")))
+        deserializer.deserialize_str(OfBase64)
+    }
+}
+
+struct OfBase64;
+
+impl Visitor<'_> for OfBase64 {
+    type Value = Base64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string of standard base64")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Base64, E> {
+        let decoded = STANDARD.decode(text.as_bytes());
+        decoded.map(Base64).map_err(|error| E::custom(format!("not standard base64: {error}")))
     }
 }
 

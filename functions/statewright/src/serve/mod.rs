@@ -75,7 +75,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let clock = Arc::clone(&ctx.clock);
     let limits = Limits {
         requests_per_token_max: args.requests_per_token.max(1),
-        bodies_bytes_max: args.body_memory.saturating_mul(1 << 20),
+        memory_bytes_max: args.body_memory.saturating_mul(1 << 20),
     };
     let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
     let mut beside = tokio::task::JoinSet::new();

@@ -70,13 +70,13 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::REQUESTS_PER_TOKEN_MAX,
     )]
     pub(crate) requests_per_token: usize,
-    /// The memory, in MiB, for the bodies of all requests that are received and parsed at once. Others wait; one request
-    /// may go over it.
+    /// The memory, in MiB, for all requests at once: for bodies, for what is fetched and made for them, and for answers that are
+    /// not sent yet. Requests that find no room wait, and are asked to try again after 20 seconds.
     #[arg(
         long,
         value_name = "MIB",
         env = "STATEWRIGHT_BODY_MEMORY",
-        default_value_t = statewright_shared::limits::BODIES_BYTES_MAX >> 20,
+        default_value_t = statewright_shared::limits::MEMORY_BYTES_MAX >> 20,
     )]
     pub(crate) body_memory: usize,
     /// The longest Terraform state that is taken, in MiB, up to 512. A longer one is refused after its client has changed the

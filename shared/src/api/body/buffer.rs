@@ -57,11 +57,11 @@ impl Buffer {
         Ok(())
     }
 
-    /// Appends what `from` has, up to its end or as far as there is room. Whether it came to its end.
+    /// Appends what `from` has, up to its end or as far as there is room. The byte that follows, where it did not come to its end.
     ///
     /// # Errors
     /// Those of `from`.
-    pub(super) fn fill(&mut self, mut from: impl Read) -> io::Result<bool> {
+    pub(super) fn fill(&mut self, mut from: impl Read) -> io::Result<Option<u8>> {
         match self {
             Self::Heap(heap) => {
                 let room = heap.capacity() - heap.len();
@@ -70,7 +70,7 @@ impl Buffer {
             Self::Own(Own { map, used }) => {
                 while let Some(room) = map.get_mut(*used..).filter(|room| !room.is_empty()) {
                     match from.read(room) {
-                        Ok(0) => return Ok(true),
+                        Ok(0) => return Ok(None),
                         Ok(read) => *used += read,
                         Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                         Err(error) => return Err(error),
@@ -78,7 +78,11 @@ impl Buffer {
                 }
             }
         }
-        Ok(from.read(&mut [0])? == 0)
+        let mut next = [0];
+        from.read_exact(&mut next).map(|()| Some(next[0])).or_else(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Ok(None),
+            _ => Err(error),
+        })
     }
 
     pub(super) fn freeze(self) -> Bytes {
@@ -103,7 +107,7 @@ mod tests {
             }
             assert_eq!(appended.freeze(), text);
             let mut filled = Buffer::with_capacity(room).unwrap();
-            assert!(filled.fill(text.as_slice()).unwrap(), "{room} bytes came to their end");
+            assert_eq!(filled.fill(text.as_slice()).unwrap(), None, "{room} bytes came to their end");
             assert_eq!(filled.freeze(), text);
         }
     }
@@ -111,10 +115,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told() {
         for room in [10, OWN_FROM] {
-            let text = vec![7; room + 1];
+            let mut text = vec![7; room + 1];
+            text[room] = 8;
             let mut filled = Buffer::with_capacity(room).unwrap();
-            assert!(!filled.fill(text.as_slice()).unwrap());
-            assert_eq!(filled.freeze(), text[1..]);
+            assert_eq!(filled.fill(text.as_slice()).unwrap(), Some(8));
+            assert_eq!(filled.freeze(), text[..room]);
         }
         let mut own = Buffer::with_capacity(OWN_FROM).unwrap();
         own.append(&[7; OWN_FROM]).unwrap();

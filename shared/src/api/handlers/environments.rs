@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::read::{Parameters, user_named};
 use super::secrets::{check_count, in_words};
-use super::{Answer, json, json_text, nothing};
+use super::{Answer, json, json_of, json_text, nothing};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
@@ -279,8 +279,9 @@ pub(crate) async fn encrypt_secrets(
 ) -> Answer {
     let plaintexts: Vec<Vec<u8>> = plaintexts.unwrap_or_default().into_iter().map(|it| it.0).collect();
     check_count(plaintexts.len())?;
-    let ciphertexts = environments::encrypt(&app, &caller, &address, &plaintexts).await?;
-    json(&EncryptedSecrets { ciphertexts })
+    let ciphertexts = environments::encrypt(&app, &caller, &address, plaintexts).await?;
+    let bytes = ciphertexts.iter().map(String::len).sum();
+    json_of(bytes, EncryptedSecrets { ciphertexts }).await
 }
 
 /// Opens values that were sealed for an environment.
@@ -295,7 +296,8 @@ pub(crate) async fn decrypt_secrets(
     check_count(ciphertexts.len())?;
     trail.detail(in_words(ciphertexts.len()));
     let plaintexts = environments::decrypt(&app, &caller, &address, &ciphertexts).await?;
-    json(&DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() })
+    let bytes = plaintexts.iter().map(Vec::len).sum();
+    json_of(bytes, DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() }).await
 }
 
 fn lasts(query: &HashMap<String, String>) -> Result<Duration, Error> {

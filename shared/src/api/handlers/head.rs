@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use bytes::{Bytes, BytesMut};
 
-use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing, takes_gzip};
+use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::door::Door;
@@ -22,7 +22,7 @@ use crate::layout::records::{Detail, StackConfig};
 use crate::services::caller::Caller;
 use crate::services::rename::NewAddress;
 use crate::services::stacks::{self, NewStack, StackView};
-use crate::services::texts::{gunzip, gzip};
+use crate::services::texts::gzip;
 use crate::services::updates::{self, Begun, NewUpdate, Started};
 use crate::services::{Error, at_once, rename as rename_service, stack_config};
 use crate::wire::Members;
@@ -376,19 +376,13 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
     let open = answer.strip_suffix('}').unwrap_or(&answer);
     match base {
         // A gzip may consist of members that follow each other, so the stored one is sent as it is.
-        Some(base) if takes_gzip(headers) => {
+        Some(base) => {
             let (before, after) = (gzip(format!("{open},\"deployment\":").as_bytes()), gzip(b"}"));
             let mut body = BytesMut::with_capacity(before.len() + base.len() + after.len());
             body.extend_from_slice(&before);
             body.extend_from_slice(&base);
             body.extend_from_slice(&after);
             json_gzip(headers, body.freeze())
-        }
-        Some(base) => {
-            let mut body = format!("{open},\"deployment\":").into_bytes();
-            body.extend_from_slice(&gunzip(&base)?);
-            body.push(b'}');
-            Ok(json_text(body.into()))
         }
         None if !has_base => Ok(json_text(format!("{open},\"deployment\":{EMPTY_DEPLOYMENT}}}").into())),
         // Too long for this answer: the client exports it.

@@ -11,21 +11,27 @@ use crate::domain::events::without_unchanged;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
 use crate::services::texts::{gzip, gzip_well, refuse_plaintext};
+use crate::services::work::{self, SMALL_BYTES_MAX};
 use crate::services::{Error, events as event_service, log, saves};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
 /// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
 /// that comes twice counts once.
 pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let entries = journal::parse_batch(&body.text).map_err(refused_batch)?;
-    if entries.is_empty() {
+    let bytes = body.text.len();
+    let judge = move || {
+        if journal::parse_batch(&body.text).map_err(refused_batch)?.is_empty() {
+            return Ok(None);
+        }
+        refuse_plaintext(&body.text)?;
+        Ok(Some(body.into_gzip()))
+    };
+    let judged = if bytes <= SMALL_BYTES_MAX { judge() } else { work::on(bytes, judge).await };
+    match judged? {
+        Some(gzip) => log::append_entries(&app, &claims, gzip).await?,
         // Even so a client whose update is over is told.
-        log::check_open(&app, &claims).await?;
-        return nothing();
+        None => log::check_open(&app, &claims).await?,
     }
-    drop(entries);
-    refuse_plaintext(&body.text)?;
-    log::append_entries(&app, &claims, body.into_gzip()).await?;
     nothing()
 }
 
@@ -38,8 +44,8 @@ fn refused_batch(error: BatchError) -> Error {
 
 /// A whole deployment, from clients that do not journal. The same one twice counts once.
 pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let checkpoint: Checkpoint<'_> = body.parse()?;
-    log::append_checkpoint(&app, &claims, untyped(&checkpoint)).await?;
+    let text = work::on(body.text.len(), move || Ok(untyped(&body.parse()?))).await?;
+    log::append_checkpoint(&app, &claims, text).await?;
     nothing()
 }
 
@@ -55,7 +61,8 @@ pub(crate) async fn checkpoint_delta(State(app): State<App>, claims: Claims, bod
 
 async fn save(app: &App, claims: &Claims, kind: saves::Kind, body: Body) -> Answer {
     let text = body.text.clone();
-    saves::save(app, claims, kind, text, body.into_gzip()).await?;
+    let gzip = work::on(text.len(), move || Ok(body.into_gzip())).await?;
+    saves::save(app, claims, kind, text, gzip).await?;
     nothing()
 }
 
@@ -70,16 +77,20 @@ fn untyped(checkpoint: &Checkpoint<'_>) -> String {
 
 /// Engine events, up to three batches at a time and in any order.
 pub(crate) async fn events(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let batch: EventBatch = body.parse()?;
-    let events = batch.events.unwrap_or_default();
-    let sequences = || events.iter().map(|event| event.sequence);
-    let batch = event_service::NewBatch {
-        first: sequences().min().unwrap_or(0),
-        last: sequences().max().unwrap_or(0),
-        count: events.len() as u64,
-        summary: summary(&events),
-        gzip: kept(body),
+    let bytes = body.text.len();
+    let read = move || {
+        let batch: EventBatch = body.parse()?;
+        let events = batch.events.unwrap_or_default();
+        let sequences = || events.iter().map(|event| event.sequence);
+        Ok(event_service::NewBatch {
+            first: sequences().min().unwrap_or(0),
+            last: sequences().max().unwrap_or(0),
+            count: events.len() as u64,
+            summary: summary(&events),
+            gzip: kept(body),
+        })
     };
+    let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
     event_service::append(&app, &claims, batch).await?;
     nothing()
 }
@@ -92,15 +103,19 @@ fn kept(body: Body) -> Bytes {
 
 /// One event, from clients of before there were batches.
 pub(crate) async fn event(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let event: EngineEvent = body.parse()?;
-    let batch = [br#"{"events":["#, body.text.trim_ascii(), b"]}"].concat();
-    let batch = event_service::NewBatch {
-        first: event.sequence,
-        last: event.sequence,
-        count: 1,
-        gzip: gzip(&batch),
-        summary: summary(&[event]),
+    let bytes = body.text.len();
+    let read = move || {
+        let event: EngineEvent = body.parse()?;
+        let batch = [br#"{"events":["#, body.text.trim_ascii(), b"]}"].concat();
+        Ok(event_service::NewBatch {
+            first: event.sequence,
+            last: event.sequence,
+            count: 1,
+            gzip: gzip(&batch),
+            summary: summary(&[event]),
+        })
     };
+    let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
     event_service::append(&app, &claims, batch).await?;
     nothing()
 }

@@ -14,14 +14,15 @@ pub(super) mod secrets;
 pub(super) mod states;
 pub(super) mod tfstate;
 
-use axum::Json;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::answer::{Pieces, inflating};
 use super::error::Failure;
-use crate::services::texts::gunzip;
+use crate::services::texts::gunzip_within;
+use crate::services::work::{self, SMALL_BYTES_MAX};
 
 type Answer = Result<Response, Failure>;
 
@@ -30,7 +31,21 @@ const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
 
 /// A JSON answer.
 fn json(value: &impl serde::Serialize) -> Answer {
-    Ok(Json(value).into_response())
+    Ok(json_body(Pieces::of(value)?.into_body()))
+}
+
+/// A JSON answer to a request of this many bytes, or of what is made of as many. A long one is written away from the threads that
+/// serve.
+async fn json_of(bytes: usize, value: impl serde::Serialize + Send + 'static) -> Answer {
+    if bytes <= SMALL_BYTES_MAX {
+        return json(&value);
+    }
+    let pieces = work::on(bytes, move || Pieces::of(&value)).await?;
+    Ok(json_body(pieces.into_body()))
+}
+
+fn json_body(body: impl IntoResponse) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
 /// The answer of calls whose client expects nothing.
@@ -40,13 +55,19 @@ fn nothing() -> Answer {
 
 /// JSON text that is there already.
 fn json_text(text: Bytes) -> Response {
-    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+    json_body(text)
 }
 
-/// JSON text whose gzip is there already: sent as it is to whoever takes it.
+/// JSON text whose gzip is there already: sent as it is to who takes it, and else inflated on its way.
 fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
     if !takes_gzip(headers) {
-        return Ok(json_text(gunzip(&gzip)?.into()));
+        if let Some(text) = gunzip_within(&gzip, SMALL_BYTES_MAX)? {
+            return Ok(json_text(text.into()));
+        }
+        let (body, holds) = inflating(gzip);
+        let mut response = json_body(body);
+        response.extensions_mut().insert(holds);
+        return Ok(response);
     }
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),

@@ -1,6 +1,7 @@
 //! What only reads.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -8,17 +9,22 @@ use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
-use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text};
+use super::{Answer, EMPTY_DEPLOYMENT, json, json_body, json_gzip, json_text};
 use crate::api::App;
+use crate::api::answer::Pieces;
 use crate::api::door::{Door, elsewhere};
 use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText, VersionPath};
 use crate::domain::names::Login;
 use crate::domain::role::Role;
 use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
+use crate::services::events::EventsPage;
 use crate::services::stacks::{self, Exported, ListFilter, ListPosition, StackView};
-use crate::services::texts::gunzip;
+use crate::services::work::{self, SMALL_BYTES_MAX};
 use crate::services::{Error, accounts, events as event_service, lookup, stack_config};
 use crate::wire::environments::Config;
 use crate::wire::pulumi::{
@@ -266,31 +272,39 @@ pub(crate) async fn events(
     UpdateText(update): UpdateText,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Answer {
-    let values = |wanted: &'static str| {
-        query.iter().filter(move |(name, _)| name == wanted).map(|(_, value)| value.as_str())
-    };
-    let is_filtered = values("type").chain(values("urn")).next().is_some();
-    if let Some(unknown) = values("type").find(|kind| *kind != POLICY_VIOLATIONS) {
-        let unknown: String = unknown.chars().take(20).collect();
-        let why =
-            format!("{POLICY_VIOLATIONS} (policy violations) is the only type of events, not {unknown:?}");
-        return Err(Error::Invalid(why).into());
+    let mut wanted = Wanted::default();
+    let mut from = String::new();
+    for (name, value) in query {
+        match name.as_str() {
+            "continuationToken" => from = value,
+            "type" if value == POLICY_VIOLATIONS => wanted.policy_violations = true,
+            "type" => {
+                let unknown: String = value.chars().take(20).collect();
+                let why = format!(
+                    "{POLICY_VIOLATIONS} (policy violations) is the only type of events, not {unknown:?}"
+                );
+                return Err(Error::Invalid(why).into());
+            }
+            "urn" => wanted.urns.push(value),
+            _ => {}
+        }
     }
-    let is_wanted = |event: &str| {
-        // What is nested too deeply to be read names no resource.
-        let event: serde_json::Value = serde_json::from_str(event).unwrap_or_default();
-        (values("type").next().is_none() || !event["policyEvent"].is_null())
-            && values("urn").all(|urn| names(&event, urn))
-    };
-    let from = values("continuationToken").next().unwrap_or_default();
-    let page = event_service::read(&app, &caller, &address, &update, from).await?;
-    let texts = page.batches.iter().map(|gzip| gunzip(gzip)).collect::<Result<Vec<_>, _>>()?;
-    let mut events = std::collections::BTreeMap::new();
-    for text in &texts {
+    let page = event_service::read(&app, &caller, &address, &update, &from).await?;
+    let bytes = page.bytes();
+    if bytes <= SMALL_BYTES_MAX {
+        return Ok(json_body(events_text(&page, &wanted)?.into_body()));
+    }
+    let pieces = work::on(bytes, move || events_text(&page, &wanted)).await?;
+    Ok(json_body(pieces.into_body()))
+}
+
+fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
+    let mut events = BTreeMap::new();
+    for text in &page.batches {
         let batch: RawEventBatch<'_> = serde_json::from_slice(text)
             .map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
         for event in batch.events.unwrap_or_default() {
-            if is_filtered && !is_wanted(event.get()) {
+            if !wanted.finds(event.get()) {
                 continue;
             }
             let place: EventPlace = serde_json::from_str(event.get())
@@ -298,15 +312,82 @@ pub(crate) async fn events(
             events.insert(place.sequence, event);
         }
     }
-    json(&Events { events: events.into_values().collect(), continuation_token: page.next })
+    Pieces::of(&Events { events: events.into_values().collect(), continuation_token: page.next.clone() })
 }
 
-/// Whether an event is about a resource.
-fn names(event: &serde_json::Value, urn: &str) -> bool {
-    let is_it = |payload: &serde_json::Value| {
-        [&payload["metadata"]["urn"], &payload["urn"], &payload["resourceUrn"]]
-            .iter()
-            .any(|named| **named == urn)
-    };
-    event.as_object().is_some_and(|members| members.values().any(is_it))
+/// Which events are asked for.
+#[derive(Debug, Default)]
+struct Wanted {
+    policy_violations: bool,
+    urns: Vec<String>,
+}
+
+impl Wanted {
+    /// Whether an event is one of them. No more of it is kept in memory than it takes to tell: an event may be as long as a
+    /// batch.
+    fn finds(&self, event: &str) -> bool {
+        if !self.policy_violations && self.urns.is_empty() {
+            return true;
+        }
+        // What is nested too deeply to be read names no resource.
+        let Ok(Found { is_violation, named }) =
+            serde_json::Deserializer::from_str(event).deserialize_map(Look(self))
+        else {
+            return false;
+        };
+        (!self.policy_violations || is_violation) && self.urns.iter().all(|urn| named.contains(urn.as_str()))
+    }
+}
+
+/// What an event says of what is asked for.
+#[derive(Default)]
+struct Found<'a> {
+    is_violation: bool,
+    named: HashSet<&'a str>,
+}
+
+struct Look<'a>(&'a Wanted);
+
+impl<'de, 'a> Visitor<'de> for Look<'a> {
+    type Value = Found<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Found<'a>, M::Error> {
+        let mut found = Found::default();
+        while let Some((name, payload)) = map.next_entry::<String, &RawValue>()? {
+            found.is_violation |= name == "policyEvent" && payload.get() != "null";
+            let Ok(Payload { metadata, urn, resource_urn }) = serde_json::from_str(payload.get()) else {
+                continue;
+            };
+            let metadata = metadata.and_then(|it| serde_json::from_str::<Metadata<'_>>(it.get()).ok());
+            let named = [metadata.and_then(|it| it.urn), urn, resource_urn];
+            let named =
+                named.into_iter().flatten().filter_map(|it| serde_json::from_str::<String>(it.get()).ok());
+            for named in named {
+                found.named.extend(self.0.urns.iter().find(|urn| **urn == named).map(String::as_str));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What an event tells, as far as it names a resource.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    urn: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resource_urn: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    urn: Option<&'a RawValue>,
 }

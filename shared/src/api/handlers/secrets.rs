@@ -4,13 +4,14 @@ use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Answer, json, nothing};
+use super::{Answer, json, json_of, nothing};
 use crate::api::App;
 use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
 use crate::api::trail::Trail;
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::caller::Caller;
+use crate::services::work::{self, SMALL_BYTES_MAX};
 use crate::services::{Error, lookup, secrets};
 use crate::wire::pulumi::{
     Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,
@@ -25,8 +26,8 @@ pub(crate) async fn encrypt(
     JsonBody(Plaintext { plaintext }): JsonBody<Plaintext>,
 ) -> Answer {
     let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let ciphertext = secrets::encrypt(&app, stack, &[plaintext.0]).await?.pop().unwrap_or_default();
-    json(&Ciphertext { ciphertext: Base64(ciphertext) })
+    let ciphertext = secrets::encrypt(&app, stack, vec![plaintext.0]).await?.pop().unwrap_or_default();
+    json_of(ciphertext.len(), Ciphertext { ciphertext: Base64(ciphertext) }).await
 }
 
 /// Opens one value.
@@ -39,8 +40,8 @@ pub(crate) async fn decrypt(
 ) -> Answer {
     trail.detail(in_words(1));
     let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let plaintext = secrets::decrypt(&app, stack, &[ciphertext.0]).await?.pop().unwrap_or_default();
-    json(&Plaintext { plaintext: Base64(plaintext) })
+    let plaintext = secrets::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
+    json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
 }
 
 /// Seals the secrets of a state, up to 1,000 at once, in order.
@@ -57,8 +58,9 @@ pub(crate) async fn batch_encrypt(
     if plaintexts.is_empty() {
         return json(&BatchEncrypted { ciphertexts: Vec::new() });
     }
-    let ciphertexts = secrets::encrypt(&app, stack, &plaintexts).await?;
-    json(&BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() })
+    let ciphertexts = secrets::encrypt(&app, stack, plaintexts).await?;
+    let bytes = ciphertexts.iter().map(Vec::len).sum();
+    json_of(bytes, BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() }).await
 }
 
 /// Opens the secrets of a state. The answer's keys are the ciphertexts exactly as sent; the CLI panics where one is
@@ -73,14 +75,22 @@ pub(crate) async fn batch_decrypt(
     let texts = ciphertexts.unwrap_or_default();
     trail.detail(in_words(texts.len()));
     check_count(texts.len())?;
-    let ciphertexts: Vec<Vec<u8>> = texts
-        .iter()
-        .map(|text| STANDARD.decode(text))
-        .collect::<Result<_, _>>()
-        .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
+    let bytes = texts.iter().map(String::len).sum();
+    let decode = move || {
+        let ciphertexts: Vec<Vec<u8>> = texts
+            .iter()
+            .map(|text| STANDARD.decode(text))
+            .collect::<Result<_, _>>()
+            .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
+        Ok((texts, ciphertexts))
+    };
+    let decoded: Result<_, Error> =
+        if bytes <= SMALL_BYTES_MAX { decode() } else { work::on(bytes, decode).await };
+    let (texts, ciphertexts) = decoded?;
     let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let plaintexts = secrets::decrypt(&app, stack, &ciphertexts).await?;
-    json(&BatchDecrypted { plaintexts: texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect() })
+    let plaintexts = secrets::decrypt(&app, stack, ciphertexts).await?;
+    let plaintexts = texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect();
+    json_of(bytes, BatchDecrypted { plaintexts }).await
 }
 
 pub(super) fn in_words(count: usize) -> String {

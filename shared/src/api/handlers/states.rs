@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::read::Parameters;
-use super::{Answer, json, json_gzip, nothing, tfstate};
+use super::{Answer, json, json_gzip, json_of, nothing, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
@@ -473,7 +473,8 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
     };
     let validity = judged.into_iter().filter_map(|output| Some((output.name, output.validity?))).collect();
     let encrypted = outputs.is_none();
-    json(&Outputs { version, encrypted, validity, outputs: outputs.map(parse).transpose()? })
+    let bytes = outputs.iter().flatten().map(|(_, text)| text.len()).sum();
+    json_of(bytes, Outputs { version, encrypted, validity, outputs: outputs.map(parse).transpose()? }).await
 }
 
 /// What the outputs may be.
@@ -528,6 +529,11 @@ fn with_outputs<T, U>(
     Ok(OutputsOf { kind, id, project: project.into(), name, version, outputs })
 }
 
+async fn with_values(found: With<Valued>) -> Answer {
+    let bytes = found.1.iter().flatten().map(|output| output.value.len()).sum();
+    json_of(bytes, with_outputs(found, valued)?).await
+}
+
 fn valued(Valued { named: Named { name, is_secret }, value }: Valued) -> Result<ValuedOutput, Error> {
     let value = RawValue::from_string(value)
         .map_err(|error| Error::Broken(format!("an output does not read back: {error}")))?;
@@ -540,7 +546,7 @@ pub(crate) async fn stack_outputs(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    json(&with_outputs(outputs::of_stack(&app, &caller, &address).await?, valued)?)
+    with_values(outputs::of_stack(&app, &caller, &address).await?).await
 }
 
 /// The outputs of a state with their values, in the same shape.
@@ -550,5 +556,5 @@ pub(crate) async fn state_outputs(
     StatePath(place): StatePath,
 ) -> Answer {
     let Place::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
-    json(&with_outputs(outputs::of_state(&app, &caller, &address).await?, valued)?)
+    with_values(outputs::of_state(&app, &caller, &address).await?).await
 }

@@ -239,15 +239,24 @@ pub fn outputs_of(text: &[u8]) -> Result<Option<Vec<(String, &str)>>, InvalidSta
 /// A state that holds these outputs and nothing else: for readers that need no more. A client reads it as any state.
 pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> String {
     let quoted = |text: Option<&str>| serde_json::Value::from(text.unwrap_or_default()).to_string();
-    let outputs: Vec<String> =
-        outputs.iter().map(|(name, output)| format!("{}:{output}", quoted(Some(name)))).collect();
-    format!(
-        r#"{{"version":4,"terraform_version":{},"serial":{},"lineage":{},"outputs":{{{}}},"resources":[],"check_results":null}}"#,
+    let mut text = format!(
+        r#"{{"version":4,"terraform_version":{},"serial":{},"lineage":{},"outputs":{{"#,
         quoted(document.terraform_version.as_deref()),
         document.serial.unwrap_or_default(),
         quoted(document.lineage.as_deref()),
-        outputs.join(",")
-    )
+    );
+    // At once, since outputs may be long.
+    text.reserve(outputs.iter().map(|(name, output)| name.len() * 2 + output.len() + 4).sum::<usize>() + 64);
+    for (at, (name, output)) in outputs.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&quoted(Some(name)));
+        text.push(':');
+        text.push_str(output);
+    }
+    text.push_str(r#"},"resources":[],"check_results":null}"#);
+    text
 }
 
 /// The same state under another serial: nothing else of its bytes changes.

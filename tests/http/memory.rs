@@ -1,0 +1,167 @@
+//! What requests hold in memory: answers that are long, events page by page, and that all of it is given back.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::api::Limits;
+use statewright_tests::app::TestApp;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::world::{Run, Stack};
+
+const MIB: usize = 1 << 20;
+
+/// Waits until nothing is reserved for anybody.
+async fn until_given_back(app: &TestApp) {
+    let waits = async {
+        while app.reserved() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("all of it is given back");
+}
+
+/// A deployment of this many bytes, and a few when it is compressed.
+fn long_state(bytes: usize) -> Value {
+    json!({ "version": 3, "deployment": {
+        "manifest": { "time": "2026-01-02T03:04:05Z", "magic": "", "version": "" },
+        "resources": [], "more": "a".repeat(bytes),
+    } })
+}
+
+#[tokio::test]
+async fn a_long_export_is_inflated_on_its_way() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let state = long_state(3 * MIB);
+    stack.post("/import", &state).gzip(state.to_string().as_bytes()).send().await.expect(200);
+    let path = format!("{}/export", stack.path);
+    let plain = app.get(&path).send().await;
+    assert!(plain.status.is_success() && !plain.headers.contains_key("content-encoding"));
+    assert_eq!(plain.headers.get("content-length"), None, "its length is not known when it begins");
+    assert_eq!(plain.value()["deployment"]["more"], state["deployment"]["more"]);
+    let packed = app.get(&path).header("Accept-Encoding", "gzip").send().await;
+    assert_eq!(packed.headers["content-encoding"], "gzip");
+    let mut text = String::new();
+    flate2::read::MultiGzDecoder::new(&packed.bytes[..]).read_to_string(&mut text).unwrap();
+    assert_eq!(text, plain.text());
+    until_given_back(&app).await;
+}
+
+#[tokio::test]
+async fn an_answer_is_counted_until_its_client_has_it() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let state = long_state(64 * MIB);
+    stack.post("/import", &state).gzip(state.to_string().as_bytes()).send().await.expect(200);
+    until_given_back(&app).await;
+    let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+    let head = format!(
+        "GET {}/export HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {}\r\nConnection: close\r\n\r\n",
+        stack.path, app.token
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    socket.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let held = app.reserved();
+    assert!((1..2 * MIB).contains(&held), "64 MiB are on their way, and {held} bytes are held");
+    drop(socket);
+    until_given_back(&app).await;
+}
+
+async fn batch(run: &Run<'_>, app: &TestApp, first: u64, count: u64, bytes: usize) {
+    let event = |sequence| {
+        let message = "m".repeat(bytes);
+        let urn = if sequence % 2 == 0 { "even" } else { "odd" };
+        json!({ "sequence": sequence, "timestamp": 1, "diagnosticEvent": { "urn": urn, "message": message } })
+    };
+    let events = json!({ "events": (first..first + count).map(event).collect::<Vec<_>>() });
+    let call = app.request(Method::POST, &format!("{}/events/batch", run.path)).update_token(&run.token);
+    call.gzip(events.to_string().as_bytes()).send().await.expect(204);
+}
+
+/// The sequence numbers on each page.
+async fn pages(run: &Run<'_>, app: &TestApp, filter: &str) -> Vec<Vec<u64>> {
+    let (mut found, mut from) = (Vec::new(), String::new());
+    loop {
+        let path = format!("{}/events?continuationToken={from}{filter}", run.path);
+        let page = app.get(&path).send().await.expect(200);
+        let events = page["events"].as_array().unwrap();
+        found.push(events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect());
+        match page["continuationToken"].as_str() {
+            Some(next) => from = next.to_owned(),
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_events_end_at_four_mebibytes() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    // Four of 1.5 MiB, one that is longer than a page, and two short ones.
+    for first in 0..4 {
+        batch(&run, &app, first, 1, MIB + MIB / 2).await;
+    }
+    batch(&run, &app, 4, 3, 2 * MIB).await;
+    batch(&run, &app, 7, 1, 10).await;
+    batch(&run, &app, 8, 1, 10).await;
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(pages(&run, &app, "").await, [vec![0, 1], vec![2, 3], vec![4, 5, 6], vec![7, 8]]);
+    assert_eq!(pages(&run, &app, "&urn=even").await, [vec![0], vec![2], vec![4, 6], vec![8]]);
+    assert_eq!(pages(&run, &app, "&type=9").await, [vec![0; 0], vec![], vec![], vec![]]);
+    until_given_back(&app).await;
+}
+
+#[tokio::test]
+async fn a_gzip_that_lies_about_its_length_is_taken_as_it_is() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let text = json!({ "events": [{ "sequence": 0, "timestamp": 1, "m": "m".repeat(5 * MIB) }] }).to_string();
+    let (one, other) = text.as_bytes().split_at(text.len() - 20);
+    let members = [one, other].map(|part| statewright_shared::services::texts::gzip(part)).concat();
+    let call = app.request(Method::POST, &format!("{}/events/batch", run.path)).update_token(&run.token);
+    call.raw(members).send().await.expect(204);
+    run.complete("succeeded").await.expect(204);
+    assert_eq!(pages(&run, &app, "").await, [vec![0]]);
+    until_given_back(&app).await;
+}
+
+#[tokio::test]
+async fn what_one_token_asks_for_leaves_room_for_others() {
+    let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };
+    let app = TestApp::memory_limited(limits).await;
+    let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);
+    let stack = Stack::new(&app).await;
+    let secrets = json!({ "plaintexts": ["YQ=="], "more": "a".repeat(4 * MIB) }).to_string();
+    let mut sockets = Vec::new();
+    for _ in 0..8 {
+        // The last byte does not come, so each holds what it has sent.
+        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+        let head = format!(
+            "POST {}/batch-encrypt HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {greedy}\r\nContent-Length: {}\r\n\r\n",
+            stack.path,
+            secrets.len() + 1
+        );
+        let body = secrets.clone();
+        sockets.push(tokio::spawn(async move {
+            let _ = socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await;
+            std::future::pending::<()>().await;
+        }));
+    }
+    while app.reserved() < 15 * MIB {
+        tokio::task::yield_now().await;
+    }
+    let call = app.request(Method::POST, &format!("{}/batch-encrypt", stack.path)).token(&other);
+    call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
+    assert!(app.most_reserved() <= 16 * MIB + 64 * 1024, "half of it, and what the other took");
+    sockets.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(sockets);
+    until_given_back(&app).await;
+}

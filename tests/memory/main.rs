@@ -1,0 +1,233 @@
+//! A request reserves at least what it allocates. Here all allocations of the process are counted, and those of bodies that have memory
+//! of their own are added.
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::{Method, Request};
+use peak_alloc::PeakAlloc;
+use serde_json::{Value, json};
+use statewright_shared::services::texts::gzip;
+use statewright_tests::app::{ORG, TestApp};
+use tower::ServiceExt as _;
+
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+const MIB: usize = 1 << 20;
+
+/// Bytes of a text that is sent or stored.
+const TEXT: usize = 24 * MIB;
+
+/// What every request takes beside its texts, and the server without any.
+const SLACK: usize = 3 * MIB;
+
+struct Measured<'a> {
+    app: &'a TestApp,
+    failures: Vec<String>,
+}
+
+impl Measured<'_> {
+    /// Sends a request to the handlers in this process, reads its answer frame by frame, and compares. The text that was sent lies in
+    /// memory of its own.
+    async fn send(
+        &mut self,
+        what: &str,
+        method: Method,
+        path: &str,
+        authorization: &str,
+        text: &str,
+    ) -> Vec<u8> {
+        let body = if text.is_empty() { Body::empty() } else { Body::from(gzip(text.as_bytes())) };
+        let request = Request::builder().method(method).uri(path).header("Authorization", authorization);
+        let request = request.body(body).unwrap();
+        let own = if text.len() >= MIB { text.len() } else { 0 };
+        let before = ALLOCATED.current_usage();
+        self.app.most_reserved();
+        ALLOCATED.reset_peak_usage();
+        let response = self.app.router().oneshot(request).await.unwrap();
+        let status = response.status();
+        let (mut first, mut read) = (Vec::new(), 0);
+        let mut body = Box::pin(response.into_body());
+        while let Some(frame) = futures::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+            let bytes = frame.unwrap().into_data().unwrap();
+            read += bytes.len();
+            if first.len() < 4096 {
+                first.extend_from_slice(&bytes[..bytes.len().min(4096)]);
+            }
+        }
+        drop(body);
+        let allocated = ALLOCATED.peak_usage().saturating_sub(before) + own;
+        let reserved = self.app.most_reserved();
+        let words = String::from_utf8_lossy(&first).into_owned();
+        assert!(status.is_success(), "{what}: {status} {words}");
+        let line = format!(
+            "{what}: {:.1} MiB allocated, {:.1} reserved; {:.2} and {:.2} of the text; {read} bytes answered",
+            allocated as f64 / MIB as f64,
+            reserved as f64 / MIB as f64,
+            allocated as f64 / TEXT as f64,
+            reserved as f64 / TEXT as f64,
+        );
+        println!("{line}");
+        if allocated > reserved + SLACK {
+            self.failures.push(line);
+        }
+        first
+    }
+}
+
+fn deployment(bytes: usize, seed: &str) -> String {
+    let outputs: Vec<String> = (0..10).map(|at| format!(r#""o{at}":"{}""#, "v".repeat(bytes / 20))).collect();
+    format!(
+        r#"{{"version":3,"deployment":{{"manifest":{{"time":"2026-01-02T03:04:05Z","magic":"","version":""}},"resources":[{{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","custom":false,"type":"pulumi:pulumi:Stack","outputs":{{{}}}}}],"more":"{seed}{}"}}}}"#,
+        outputs.join(","),
+        "m".repeat(bytes / 2)
+    )
+}
+
+fn small_resources(bytes: usize) -> String {
+    let mut text = String::from(
+        r#"{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":["#,
+    );
+    let mut at = 0;
+    while text.len() < bytes {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&format!(
+            r#"{{"urn":"urn:pulumi:dev::shop::a:b:C::r{at}","custom":false,"type":"a:b:C","outputs":{{"a":"{}"}}}}"#,
+            "v".repeat(600)
+        ));
+        at += 1;
+    }
+    text.push_str("]}}");
+    text
+}
+
+fn state(bytes: usize, serial: u64) -> String {
+    let outputs: Vec<String> = (0..10)
+        .map(|at| format!(r#""o{at}":{{"value":"{}","type":"string"}}"#, "v".repeat(bytes / 10)))
+        .collect();
+    format!(
+        r#"{{"version":4,"terraform_version":"1.5.7","serial":{serial},"lineage":"l","outputs":{{{}}},"resources":[]}}"#,
+        outputs.join(",")
+    )
+}
+
+fn word(answer: &[u8], name: &str) -> String {
+    let value: Value = serde_json::from_slice(answer).unwrap();
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_request_reserves_at_least_what_it_allocates() {
+    let app = TestApp::memory().await;
+    let mut measured = Measured { app: &app, failures: Vec::new() };
+    let token = format!("token {}", app.token);
+    let project = format!("/api/stacks/{ORG}/shop");
+    let stack = format!("{project}/dev");
+    app.post(&project, &json!({ "stackName": "dev" })).send().await.expect(200);
+
+    let (post, patch, get) = (Method::POST, Method::PATCH, Method::GET);
+    let one = format!(r#"{{"plaintexts":["{}"]}}"#, "YWFh".repeat(TEXT / 4));
+    let many = format!(
+        r#"{{"plaintexts":[{}]}}"#,
+        vec![format!(r#""{}""#, "YWFh".repeat(TEXT / 4000)); 1000].join(",")
+    );
+    for (what, text) in [("a secret", &one), ("a thousand secrets", &many)] {
+        measured.send(what, post.clone(), &format!("{stack}/batch-encrypt"), &token, text).await;
+    }
+    drop((one, many));
+
+    let text = deployment(TEXT, "");
+    measured.send("an import", post.clone(), &format!("{stack}/import"), &token, &text).await;
+    measured
+        .send("another import", post.clone(), &format!("{stack}/import"), &token, &deployment(TEXT, "x"))
+        .await;
+    measured.send("an export", get.clone(), &format!("{stack}/export"), &token, "").await;
+    measured.send("outputs", get.clone(), &format!("{stack}/outputs"), &token, "").await;
+    let of_org = format!("/api/orgs/{ORG}/outputs");
+    measured.send("outputs by name", get.clone(), &of_org, &token, "").await;
+    measured.send("outputs with values", get.clone(), &format!("{of_org}/stack/shop/dev"), &token, "").await;
+
+    let begin = |journal: u64, dry_run: bool| {
+        json!({ "updateKind": "update", "journalVersion": journal, "program": {
+            "name": "shop", "runtime": "yaml", "main": "", "description": "", "config": {},
+            "options": { "dryRun": dry_run }, "metadata": { "message": "", "environment": {} } } })
+        .to_string()
+    };
+    let begun = app.post(&format!("{stack}/begin-update"), &serde_json::from_str(&begin(2, false)).unwrap());
+    let begun = begun.send().await.bytes;
+    let (update, of_update) = (
+        format!("{stack}/update/{}", word(&begun, "updateID")),
+        format!("update-token {}", word(&begun, "token")),
+    );
+    let event = json!({ "events": [{ "sequence": 1, "timestamp": 1, "diagnosticEvent": { "message": "m".repeat(TEXT) } }] });
+    measured
+        .send("events", post.clone(), &format!("{update}/events/batch"), &of_update, &event.to_string())
+        .await;
+    drop(event);
+    measured.send("events, read", get.clone(), &format!("{update}/events"), &token, "").await;
+    let entry = json!({ "entries": [{ "version": 1, "kind": 1, "sequenceID": 1, "operationID": 1, "state": {
+        "urn": "urn:pulumi:dev::shop::a:b:C::r", "custom": false, "type": "a:b:C", "outputs": { "a": "v".repeat(TEXT) } } }] });
+    measured
+        .send(
+            "journal entries",
+            patch.clone(),
+            &format!("{update}/journalentries"),
+            &of_update,
+            &entry.to_string(),
+        )
+        .await;
+    drop(entry);
+    let end = json!({ "status": "succeeded" }).to_string();
+    measured.send("a publish", post.clone(), &format!("{update}/complete"), &of_update, &end).await;
+
+    let text = small_resources(TEXT);
+    measured
+        .send("an import of small resources", post.clone(), &format!("{stack}/import"), &token, &text)
+        .await;
+    let begun = app.post(&format!("{stack}/begin-update"), &serde_json::from_str(&begin(0, false)).unwrap());
+    let begun = begun.send().await.bytes;
+    let (update, of_update) = (
+        format!("{stack}/update/{}", word(&begun, "updateID")),
+        format!("update-token {}", word(&begun, "token")),
+    );
+    measured
+        .send(
+            "a checkpoint",
+            patch.clone(),
+            &format!("{update}/checkpoint"),
+            &of_update,
+            &deployment(TEXT, "y"),
+        )
+        .await;
+    measured.send("a publish of it", post.clone(), &format!("{update}/complete"), &of_update, &end).await;
+
+    let path = format!("/tfstate/{ORG}/shop");
+    measured.send("a state", post.clone(), &path, &token, &state(TEXT, 1)).await;
+    measured.send("the next state", post.clone(), &path, &token, &state(TEXT, 2)).await;
+    measured.send("a state, read", get.clone(), &path, &token, "").await;
+    measured.send("outputs of a state", get.clone(), &format!("{path}/outputs"), &token, "").await;
+    let found = app.get(&format!("/api/orgs/{ORG}/tfstates/shop/default")).send().await.expect(200);
+    let id = found["id"].as_str().unwrap();
+    let versions = format!("/api/tfstates/{id}/versions/1");
+    measured.send("a difference", get.clone(), &format!("{versions}/diff/2"), &token, "").await;
+    measured.send("a restored state", post.clone(), &format!("{versions}/restore"), &token, "").await;
+    let with_values = format!("{of_org}/tfstate/shop/default");
+    measured.send("outputs of a state with values", get.clone(), &with_values, &token, "").await;
+
+    let mut bomb = format!("values:\n  a0: {}", "x".repeat(1000));
+    for at in 1..24 {
+        bomb.push_str(&format!("\n  a{at}: ${{a{0}}}${{a{0}}}", at - 1));
+    }
+    let check = format!("/api/esc/environments/{ORG}/yaml/check");
+    let request = Request::post(&check).header("Authorization", &token).body(Body::from(bomb)).unwrap();
+    let before = ALLOCATED.current_usage();
+    app.most_reserved();
+    ALLOCATED.reset_peak_usage();
+    let response = app.router().oneshot(request).await.unwrap();
+    let allocated = ALLOCATED.peak_usage().saturating_sub(before);
+    let reserved = app.most_reserved();
+    println!("an environment: {} {allocated} allocated, {reserved} reserved", response.status());
+    assert!(allocated <= reserved + SLACK, "an environment: {allocated} allocated, {reserved} reserved");
+    assert!(measured.failures.is_empty(), "{:#?}", measured.failures);
+}
