@@ -22,7 +22,7 @@ use super::head::{OfHead, taken_from_the_head};
 use super::path::UpdatePath;
 use super::routes::{Auth, Route};
 use super::trail::Trail;
-use super::{App, ClientCertificate};
+use super::{App, ClientCertificate, ShowedToken};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
@@ -61,9 +61,13 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     };
     parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: costs::of_body(route) });
     let (door, takes_gzip) = (Door::of(&parts), takes_gzip(&parts.headers));
+    let showed = parts.extensions.remove::<ShowedToken>();
     let Some(pass) = pass else {
         return door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
     };
+    if let Some(ShowedToken(tell)) = &showed {
+        tell();
+    }
     let reservation = app.account().open(pass.who());
     let work = async { door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
     let response = reservation.during(work).await;

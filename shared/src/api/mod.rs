@@ -59,6 +59,10 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
+/// What who serves connections does when a request shows valid credentials: put into its extensions.
+#[derive(Clone)]
+pub struct ShowedToken(pub Arc<dyn Fn() + Send + Sync>);
+
 /// The certificate of a connection's client, as DER, once the client has shown that it has the private key: put into a request's
 /// extensions by whoever serves connections. No header is trusted for it.
 #[derive(Clone)]

@@ -82,11 +82,20 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     beside.spawn(sweep_for_ever(app.clone()));
     if let Some(listener) = metrics {
         let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
-        let server = Server { listener, tls: None, router, clock, connections_max: METRICS_CONNECTIONS_MAX };
+        let server = Server {
+            listener,
+            tls: None,
+            router,
+            clock,
+            connections_max: METRICS_CONNECTIONS_MAX,
+            per_address_max: None,
+        };
         beside.spawn(server.run(std::future::pending()));
     }
     let router = traces.of(api::router::<Everything>(app));
-    Server { listener, tls, router, clock, connections_max: connections_max() }.run(asked_to_stop).await;
+    let connections_max = connections_max();
+    let per_address_max = per_address_max(args.connections_per_address, connections_max);
+    Server { listener, tls, router, clock, connections_max, per_address_max }.run(asked_to_stop).await;
     // At any moment: what a sweep leaves half done, the next one finishes.
     beside.shutdown().await;
     traces.finish().await;
@@ -136,6 +145,11 @@ fn connections_max() -> usize {
         files = wanted;
     }
     usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX).clamp(16, CONNECTIONS_MAX)
+}
+
+/// How many connections without a valid token one address may have: never so many that there is none left for others.
+fn per_address_max(asked: usize, connections_max: usize) -> Option<usize> {
+    (asked > 0).then(|| asked.min((connections_max / 8 * 3).max(1)))
 }
 
 /// Between two sweeps, unless there is more to do.

@@ -15,6 +15,9 @@ use crate::args::{Data, duration, login, organization};
 /// above that does it pay to compare two texts on one side and to put them together on the other.
 const DELTA_CUTOFF_BYTES: &str = "1048576";
 
+/// More than a client opens for one command, and than those behind one address begin at once.
+const CONNECTIONS_PER_ADDRESS: usize = 256;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -79,6 +82,15 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::MEMORY_BYTES_MAX >> 20,
     )]
     pub(crate) body_memory: usize,
+    /// Connections of one address that have not shown a valid token; more are closed at once. 0 for any number: behind a proxy, all
+    /// clients have its address.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "STATEWRIGHT_CONNECTIONS_PER_ADDRESS",
+        default_value_t = CONNECTIONS_PER_ADDRESS,
+    )]
+    pub(crate) connections_per_address: usize,
     /// The longest Terraform state that is taken, in MiB, up to 512. A longer one is refused after its client has changed the
     /// infrastructure, so keep this high.
     #[arg(

@@ -29,12 +29,21 @@ struct Running {
 }
 
 async fn start(router: Router, tls: Option<Arc<Tls>>, connections_max: usize) -> Running {
+    start_with(router, tls, connections_max, None).await
+}
+
+async fn start_with(
+    router: Router,
+    tls: Option<Arc<Tls>>,
+    connections_max: usize,
+    per_address_max: Option<usize>,
+) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let clock = ManualClock::default();
     let (stop, stopped) = oneshot::channel();
     let port: Arc<dyn Clock> = Arc::new(clock.clone());
-    let server = Server { listener, tls, router, clock: port, connections_max };
+    let server = Server { listener, tls, router, clock: port, connections_max, per_address_max };
     let server = tokio::spawn(server.run(async {
         // Dropping the sender asks for the same.
         let _ = stopped.await;
@@ -133,7 +142,7 @@ struct Endless(#[expect(dead_code, reason = "held to be dropped")] Told);
 
 impl HttpBody for Endless {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = Infallible;
 
     fn poll_frame(
         self: Pin<&mut Self>,
@@ -146,7 +155,7 @@ impl HttpBody for Endless {
 #[tokio::test]
 async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
     let (sender, dropped) = oneshot::channel();
-    let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+    let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
         let sender = sender.lock().unwrap().take();
         async move { Body::new(Endless(Told(sender))) }
@@ -159,11 +168,122 @@ async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
     assert!(seconds >= 30, "{seconds}");
 }
 
+#[tokio::test]
+async fn a_client_that_takes_a_little_at_a_time_is_let_go() {
+    let (sender, dropped) = oneshot::channel();
+    let sender = Arc::new(Mutex::new(Some(sender)));
+    let endless = move || {
+        let sender = sender.lock().unwrap().take();
+        async move { Body::new(Endless(Told(sender))) }
+    };
+    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /endless HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+    let (mut dropped, mut seconds) = (pin!(dropped), 0);
+    let trickle = async {
+        let mut little = [0; 512];
+        loop {
+            tokio::select! {
+                biased;
+                dropped = dropped.as_mut() => return dropped.unwrap(),
+                read = stream.read(&mut little) => {
+                    read.unwrap();
+                    server.clock.advance(Duration::from_millis(500));
+                    seconds += 1;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), trickle).await.expect("it is let go in time");
+    assert!(seconds >= 60, "{seconds} halves of a second");
+}
+
+#[tokio::test]
+async fn a_client_that_takes_enough_is_waited_for() {
+    let long = || async { vec![b' '; 4 << 20] };
+    let server = start(Router::new().route("/long", get(long)), None, 10).await;
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /long HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").await.unwrap();
+    let (mut read, mut piece) = (0, vec![0; PROGRESS_BYTES_MIN]);
+    loop {
+        let bytes = stream.read(&mut piece).await.unwrap();
+        if bytes == 0 {
+            break;
+        }
+        read += bytes;
+        server.clock.advance(Duration::from_millis(100));
+        tokio::task::yield_now().await;
+    }
+    assert!(read > 4 << 20, "{read}");
+}
+
+#[tokio::test]
+async fn an_answer_of_http_2_that_is_held_back_ends_its_connection() {
+    let (sender, dropped) = oneshot::channel();
+    let sender = Arc::new(Mutex::new(Some(sender)));
+    let endless = move || {
+        let sender = sender.lock().unwrap().take();
+        async move { Body::new(Endless(Told(sender))) }
+    };
+    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    let stream = TokioIo::new(server.connect().await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    let asked = Request::get("http://test/endless").body(Body::empty()).unwrap();
+    // Its body is never read.
+    let answer = sender.send_request(asked).await.unwrap();
+    let (dropped, seconds) = server.pass_time_until(dropped).await;
+    dropped.unwrap();
+    assert!((30..=100).contains(&seconds), "{seconds}");
+    drop(answer);
+}
+
+#[tokio::test]
+async fn connections_of_one_address_are_bounded_until_a_token_is_shown() {
+    let shows = |Extension(ShowedToken(tell)): Extension<ShowedToken>| async move {
+        tell();
+        Json("127.0.0.1")
+    };
+    let router = echo().route("/token", get(shows));
+    let server = start_with(router, None, 20, Some(2)).await;
+    let ask = async |stream: &mut TcpStream, path: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"\"127.0.0.1\"") {
+            if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
+                return false;
+            }
+        }
+        true
+    };
+    let (mut one, mut two) = (server.connect().await, server.connect().await);
+    assert!(ask(&mut one, "/peer").await && ask(&mut two, "/peer").await);
+    assert!(!ask(&mut server.connect().await, "/peer").await, "a third is closed");
+    assert!(ask(&mut one, "/token").await);
+    let mut three = server.connect().await;
+    assert!(ask(&mut three, "/peer").await, "one has a place of its own now");
+    assert!(!ask(&mut server.connect().await, "/peer").await);
+    assert!(ask(&mut one, "/token").await && ask(&mut two, "/peer").await);
+    drop(three);
+    let again = async { while !ask(&mut server.connect().await, "/peer").await {} };
+    tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is free again");
+}
+
+#[test]
+fn an_address_is_a_network_where_it_is_of_version_6() {
+    let one: IpAddr = "2001:db8:1:2:3:4:5:6".parse().unwrap();
+    assert_eq!(network(one), "2001:db8:1:2::".parse::<IpAddr>().unwrap());
+    assert_eq!(network("::ffff:10.1.2.3".parse().unwrap()), "10.1.2.3".parse::<IpAddr>().unwrap());
+}
+
 /// A route that answers when it is told to, and tells when it was asked.
 fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
     let (asked, was_asked) = oneshot::channel();
     let (go, gone) = oneshot::channel::<()>();
-    let once = Arc::new(std::sync::Mutex::new(Some((asked, gone))));
+    let once = Arc::new(Mutex::new(Some((asked, gone))));
     let wait = move || {
         let once = once.lock().unwrap().take();
         async move {
