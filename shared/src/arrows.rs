@@ -56,7 +56,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("prometheus_client", &["api"]),
     ("async_trait", &["adapters", "ports"]),
     ("aes_gcm", &["adapters", "services"]),
-    ("argon2", &["services"]),
+    ("argon2", &["context", "services"]),
     ("ed25519_dalek", &["services"]),
 ];
 

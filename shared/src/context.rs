@@ -7,7 +7,8 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use argon2::Block;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
@@ -231,7 +232,31 @@ pub(crate) struct Passwords {
     /// What hashes of right ones are made with, so that they tell nothing to whoever sees them.
     key: OnceLock<[u8; 32]>,
     slots: Arc<Semaphore>,
+    /// The memory of each slot, while nobody uses it. Made once, when it is first needed, and kept: to make and to free it each time
+    /// leaves an allocator with many times as much.
+    memory: Arc<Mutex<Vec<Vec<Block>>>>,
     failures: Mutex<HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>>,
+}
+
+/// A turn to look at a password, with the memory for it.
+pub(crate) struct PasswordSlot {
+    memory: Vec<Block>,
+    back: Arc<Mutex<Vec<Vec<Block>>>>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl PasswordSlot {
+    /// Its memory.
+    pub(crate) fn memory(&mut self) -> &mut Vec<Block> {
+        &mut self.memory
+    }
+}
+
+impl Drop for PasswordSlot {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.memory);
+        self.back.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+    }
 }
 
 /// Wrong passwords for one user.
@@ -252,7 +277,7 @@ impl Default for Failures {
 impl Default for Passwords {
     fn default() -> Self {
         let slots = Arc::new(Semaphore::new(PASSWORDS_AT_ONCE_MAX));
-        Self { key: OnceLock::new(), slots, failures: Mutex::default() }
+        Self { key: OnceLock::new(), slots, memory: Arc::default(), failures: Mutex::default() }
     }
 }
 
@@ -266,9 +291,12 @@ impl Passwords {
         })
     }
 
-    /// A permit of these is held while a password is looked at.
-    pub(crate) fn slots(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.slots)
+    /// A turn to look at a password.
+    pub(crate) async fn slot(&self) -> PasswordSlot {
+        // Nobody closes it.
+        let permit = Arc::clone(&self.slots).acquire_owned().await.ok();
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        PasswordSlot { memory, back: Arc::clone(&self.memory), _permit: permit }
     }
 
     /// The failures of a login, whether there is such a user or not. Whoever holds the lock is the only one to try.

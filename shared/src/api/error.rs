@@ -117,7 +117,9 @@ impl Failure {
     fn counted_as(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Error::Held(_) | Error::StateLocked(_)) => Some("locked"),
-            Self::Refused(Error::Unauthenticated(_) | Error::TooManyFailures(_)) => Some("credentials"),
+            Self::Refused(
+                Error::Unauthenticated(_) | Error::TooManyFailures(_) | Error::TooManyPasswords,
+            ) => Some("credentials"),
             Self::Refused(Error::Fenced(_)) => Some("fenced"),
             Self::Refused(Error::NoRoom(_)) => Some("memory"),
             Self::Refused(_) | Self::NotReady(_) => None,
@@ -144,7 +146,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
         Error::TooManyFailures(_) => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
-        Error::TooManyPasswords => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
+        Error::TooManyPasswords => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
         Error::NoRoom(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
         Error::NoOrg(_) | Error::NoUser(_)
         | Error::NoStack(_)
@@ -225,4 +227,19 @@ fn chain(error: &Error) -> String {
         source = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_no_turn_for_a_password_comes_again_and_is_no_failure() {
+        let response = Failure::from(Error::TooManyPasswords).into_response();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()[RETRY_AFTER]),
+            (429, &HeaderValue::from(1))
+        );
+        assert!(response.extensions().get::<OperatorNote>().is_none());
+    }
 }

@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _, password_hash};
+use argon2::password_hash::{self, phc::Output};
+use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, PasswordHasher as _, Version};
 use futures::StreamExt as _;
 
 use super::caller::{Caller, PASSWORD};
@@ -75,14 +76,13 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     if let Some(wait) = wait(&failures, ctx.now()) {
         return Err(Error::TooManyFailures(wait));
     }
-    let slot = in_time(ctx, ctx.memory.passwords.slots().acquire_owned()).await?;
+    let mut slot = in_time(ctx, ctx.memory.passwords.slot()).await?;
     let stored = stored(ctx, &login).await?;
     let hash = stored.as_ref().map_or_else(|| NOBODYS.to_owned(), |stored| stored.value.hash.clone());
     let password = password.to_owned();
     let is_right = in_background(move || {
-        // Held to the end, also when whoever asked has gone.
-        let _slot = slot;
-        is_of(&password, &hash)
+        // Held to the end, also when who asked has gone.
+        is_of(&password, &hash, slot.memory())
     });
     let (true, Some(stored)) = (is_right.await?, stored) else {
         count(&mut failures, ctx.now());
@@ -241,12 +241,29 @@ fn hash(password: &str, salt: &[u8]) -> Result<String, Error> {
 }
 
 /// Whether this is the hash of that password, with whatever it was made.
-fn is_of(password: &str, hash: &str) -> Result<bool, Error> {
-    match Argon2::default().verify_password(password.as_bytes(), hash) {
-        Ok(()) => Ok(true),
-        Err(password_hash::Error::PasswordInvalid) => Ok(false),
-        Err(error) => Err(Error::Broken(format!("the hash of a password cannot be used: {error}"))),
+fn is_of(password: &str, hash: &str, memory: &mut Vec<Block>) -> Result<bool, Error> {
+    computed(password, hash, memory)
+        .map_err(|error| Error::Broken(format!("the hash of a password cannot be used: {error}")))
+}
+
+fn computed(password: &str, hash: &str, memory: &mut Vec<Block>) -> Result<bool, password_hash::Error> {
+    let hash = PasswordHash::new(hash)?;
+    let (Some(salt), Some(expected)) = (&hash.salt, &hash.hash) else {
+        return Err(password_hash::Error::EncodingInvalid);
+    };
+    let params = Params::try_from(&hash)?;
+    let version = hash.version.map_or(Ok(Version::default()), Version::try_from)?;
+    let blocks = params.block_count();
+    let argon = Argon2::new(Algorithm::try_from(hash.algorithm.as_str())?, version, params);
+    // The first time, and where a hash says that it takes more: the memory stays.
+    if memory.len() < blocks {
+        memory.resize(blocks, Block::default());
     }
+    let mut out = vec![0; expected.len()];
+    let memory = memory.get_mut(..blocks).unwrap_or_default();
+    argon.hash_password_into_with_memory(password.as_bytes(), salt, &mut out, memory)?;
+    // In constant time.
+    Ok(Output::new(&out)? == *expected)
 }
 
 #[cfg(test)]
@@ -259,13 +276,18 @@ mod tests {
         assert!(made.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{made}");
         let work = |hash: &str| hash.split('$').take(4).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!((work(&made), made.len()), (work(NOBODYS), NOBODYS.len()), "nobody's takes as long");
+        let mut memory = Vec::new();
+        let mut is_of = |password, hash| is_of(password, hash, &mut memory);
         assert!(is_of("correct horse battery", &made).unwrap());
         assert!(!is_of("correct horse batterz", &made).unwrap());
         assert!(!is_of("correct horse battery", NOBODYS).unwrap());
         assert!(is_of("", "$argon2id$nonsense").is_err());
+        assert!(is_of("", "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ").is_err(), "no hash");
         // One that was made with less work, as an earlier or a later version may.
         let other = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$tW0pYDZcSxs0SCUMVH4g9r0JbsT8C1kTdUDSyVfoHIA";
         assert!(is_of("password", other).is_ok());
+        assert!(is_of("correct horse battery", &made).unwrap(), "after what another left in the memory");
+        assert_eq!(memory.len(), 19_456, "made once");
     }
 
     #[test]
