@@ -214,8 +214,8 @@ pub(crate) struct Memory {
     pub(crate) newest_keys: Remembered<KeyOwner, u32>,
     /// Public halves of signing keys, and when another key took their place.
     pub(crate) verifying_keys: Remembered<String, ([u8; 32], Option<Timestamp>)>,
-    /// Update tokens whose signature was good.
-    pub(crate) claims: Remembered<String, Claims>,
+    /// The update tokens that were shown last, each with what it says: their signatures were good.
+    pub(crate) claims: Remembered<UpdateId, (String, Claims)>,
     /// The signing key.
     pub(crate) signer: Remembered<(), (String, DataKey)>,
     /// Hosts under which it was asked for a stack whose state names another one: the log says so once.
@@ -302,7 +302,7 @@ impl Passwords {
     /// The failures of a login, whether there is such a user or not. Whoever holds the lock is the only one to try.
     pub(crate) fn failures(&self, login: &Login) -> Arc<tokio::sync::Mutex<Failures>> {
         let mut map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if map.len() >= REMEMBERED_ENTRIES_MAX && !map.contains_key(login) {
+        if map.len() >= FAILURES_MAX && !map.contains_key(login) {
             forget_fewest(&mut map);
         }
         Arc::clone(map.entry(login.clone()).or_default())
@@ -318,22 +318,43 @@ fn forget_fewest(map: &mut HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>) {
     };
     let mut counts: Vec<_> = map.iter().filter_map(count).collect();
     counts.sort();
-    for (_, _, login) in counts.into_iter().take(REMEMBERED_ENTRIES_MAX / 4) {
+    for (_, _, login) in counts.into_iter().take(FAILURES_MAX / 4) {
         map.remove(&login);
     }
 }
 
 /// A bounded map from keys to values with the time at which they were learned.
-pub(crate) struct Remembered<K, V>(Mutex<HashMap<K, (Timestamp, V)>>);
+pub(crate) struct Remembered<K, V>(Mutex<Generations<K, V>>);
+
+/// What was learned or asked for lately, and what was before that. An entry that is used moves to the first; when that is full, it
+/// takes the place of the other one. So what is forgotten was not used for as many others as there may be.
+struct Generations<K, V> {
+    new: HashMap<K, (Timestamp, V)>,
+    old: HashMap<K, (Timestamp, V)>,
+}
 
 impl<K, V> Default for Remembered<K, V> {
     fn default() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(Mutex::new(Generations { new: HashMap::new(), old: HashMap::new() }))
     }
 }
 
-/// More than this is forgotten all at once; a process that serves so much at a time relearns quickly.
-const REMEMBERED_ENTRIES_MAX: usize = 10_000;
+/// Logins whose wrong passwords are counted at once.
+const FAILURES_MAX: usize = 10_000;
+
+/// Entries of a generation. A process that serves more at a time learns again what it forgot.
+const GENERATION_MAX: usize = 2_000;
+
+impl<K: Eq + Hash, V> Generations<K, V> {
+    fn put(&mut self, key: K, entry: (Timestamp, V)) {
+        if self.new.len() >= GENERATION_MAX && !self.new.contains_key(&key) {
+            // The room of the older ones goes with them.
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.old.remove(&key);
+        self.new.insert(key, entry);
+    }
+}
 
 impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     /// What is remembered, if it was learned within the last `within`.
@@ -341,22 +362,32 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     where
         K: Borrow<Q>,
     {
-        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (learned, value) = map.get(key)?;
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((key, entry)) = map.old.remove_entry(key) {
+            map.put(key, entry);
+        }
+        let (learned, value) = map.new.get(key)?;
         // A clock that jumped back makes an entry look as if it came from the future: it is not believed.
         (*learned <= now && now.since(*learned) <= within).then(|| value.clone())
     }
 
     pub(crate) fn put(&self, key: K, now: Timestamp, value: V) {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if map.len() >= REMEMBERED_ENTRIES_MAX {
-            map.clear();
-        }
-        map.insert(key, (now, value));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (now, value));
     }
 
     pub(crate) fn forget(&self, key: &K) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        map.new.remove(key);
+        map.old.remove(key);
+    }
+}
+
+impl Memory {
+    /// Forgets what only an update that runs is asked for.
+    pub(crate) fn forget_update(&self, id: UpdateId) {
+        self.tails.forget(&id);
+        self.claims.forget(&id);
+        drop(self.texts.take(id));
     }
 }
 
@@ -423,18 +454,35 @@ mod tests {
             failures.in_a_row
         };
         fails("bob", 11);
-        for number in 0..3 * REMEMBERED_ENTRIES_MAX {
+        for number in 0..3 * FAILURES_MAX {
             fails(&format!("other-{number}"), 1);
         }
         assert_eq!(fails("bob", 0), 11);
-        assert!(passwords.failures.lock().unwrap().len() <= REMEMBERED_ENTRIES_MAX, "it is bounded");
+        assert!(passwords.failures.lock().unwrap().len() <= FAILURES_MAX, "it is bounded");
         // One that is being looked at counts when that is done.
         let looked_at = passwords.failures(&Login::parse("carol").unwrap());
-        for number in 0..2 * REMEMBERED_ENTRIES_MAX {
+        for number in 0..2 * FAILURES_MAX {
             fails(&format!("more-{number}"), 1);
         }
         looked_at.try_lock().unwrap().in_a_row += 1;
         assert_eq!(fails("carol", 0), 1);
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_is_forgotten_first() {
+        let (remembered, now) = (Remembered::<u64, u64>::default(), Timestamp::from_seconds(1));
+        let get = |key: u64| remembered.get(&key, now, Duration::MAX);
+        remembered.put(0, now, 0);
+        for key in 1..5 * GENERATION_MAX as u64 {
+            remembered.put(key, now, key);
+            assert_eq!(get(0), Some(0), "it is used");
+        }
+        assert_eq!((get(1), get(5 * GENERATION_MAX as u64 - 1)), (None, Some(5 * GENERATION_MAX as u64 - 1)));
+        let map = remembered.0.lock().unwrap();
+        assert!(map.new.len() + map.old.len() <= 2 * GENERATION_MAX);
+        drop(map);
+        remembered.forget(&0);
+        assert_eq!(get(0), None);
     }
 
     #[test]

@@ -92,7 +92,10 @@ pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
         };
         publish_alone(ctx, id, known).await
     };
-    // Whoever waits holds the turn itself; whoever comes later finds the update ended.
+    if result.is_ok() {
+        ctx.memory.forget_update(id);
+    }
+    // Who waits holds the turn itself; who comes later finds the update ended.
     ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     result
 }

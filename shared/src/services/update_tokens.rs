@@ -70,16 +70,19 @@ pub async fn verify(
 ) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
     // Checking a signature is a good part of an append.
-    let remembered = ctx.memory.claims.get(token, ctx.now(), REMEMBERED_FOR);
+    let id = UpdateId::parse(update).ok_or_else(refused)?;
+    let remembered = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR);
     let claims = match remembered {
-        Some(claims) => claims,
-        None => {
+        Some((shown, claims)) if shown == token => claims,
+        Some(_) | None => {
             let claims = read(ctx, token).await?.ok_or_else(refused)?;
-            ctx.memory.claims.put(token.to_owned(), ctx.now(), claims.clone());
+            if claims.update == id {
+                ctx.memory.claims.put(id, ctx.now(), (token.to_owned(), claims.clone()));
+            }
             claims
         }
     };
-    if claims.update.to_string() != update || claims.address != sha256_hex(address.to_string().as_bytes()) {
+    if claims.update != id || claims.address != sha256_hex(address.to_string().as_bytes()) {
         return Err(refused());
     }
     Ok(claims)
