@@ -68,6 +68,10 @@ const INLINE_BYTES_MAX: usize = 256 * 1024;
 /// A page ends after this many bytes of values, so that the memory for a query is bounded whatever its limit.
 const PAGE_BYTES_MAX: usize = 1_000_000;
 
+/// The file of the log is cut to nothing when more of it than this was carried over; what is shorter is written again from its
+/// beginning.
+const LOG_KEPT_BYTES: i64 = 16 << 20;
+
 /// Commits that may wait at a time; more callers wait to be let in. With at most 4 MB each, this bounds the memory.
 const COMMITS_WAITING_MAX: usize = 256;
 
@@ -713,9 +717,23 @@ fn bytes_of(job: &Job) -> usize {
 /// Carries the log over to the database, as far as no reader needs the older pages. The log is complete either way, so
 /// an error (a full disk) is only told; the next time tries again.
 fn checkpoint(connection: &Connection) {
-    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+    if let Err(error) = try_checkpoint(connection) {
         tracing::warn!(%error, "the ledger's log could not be carried over to its database");
     }
+}
+
+fn try_checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    let pages = |row: &Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    let (in_log, carried) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages)?;
+    let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    if in_log == carried && in_log * page_bytes > LOG_KEPT_BYTES {
+        // Not where somebody reads just now: nobody who writes waits for it, and it is done another time.
+        connection.busy_timeout(Duration::ZERO)?;
+        let cut = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        cut?;
+    }
+    Ok(())
 }
 
 /// Applies the commits of a group in one transaction and then answers all of them.
@@ -1088,6 +1106,32 @@ mod tests {
         }
         let log = std::fs::metadata(folder.path().join("ledger.sqlite-wal")).unwrap().len();
         assert!(log < 20_000_000, "30 MB were written, and the log has {log} bytes");
+    }
+
+    #[test]
+    fn the_log_of_a_peak_becomes_short_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        drop(SqliteLedger::open_or_create(&path).unwrap());
+        let bytes = || std::fs::metadata(folder.path().join("ledger.sqlite-wal")).unwrap().len();
+        let writer = Connection::open(&path).unwrap();
+        writer.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM items").unwrap();
+        writer
+            .execute_batch("CREATE TABLE peak (value); INSERT INTO peak VALUES (zeroblob(20000000))")
+            .unwrap();
+        let long = bytes();
+        assert!(long > LOG_KEPT_BYTES as u64, "{long}");
+        try_checkpoint(&writer).unwrap();
+        assert_eq!(bytes(), long, "somebody reads what was before it");
+        reader.execute_batch("COMMIT").unwrap();
+        try_checkpoint(&writer).unwrap();
+        assert_eq!(bytes(), 0);
+        writer.execute_batch("INSERT INTO peak VALUES (1)").unwrap();
+        let short = bytes();
+        try_checkpoint(&writer).unwrap();
+        assert_eq!(bytes(), short, "a short one is written again");
     }
 
     #[tokio::test]
