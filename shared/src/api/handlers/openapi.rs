@@ -1,9 +1,12 @@
 //! The routes as an OpenAPI document, made of the one table.
 
+use std::sync::OnceLock;
+
 use axum::http::Method;
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, json};
+use super::{Answer, json_text};
 use crate::api::answered::{Answered, answer};
 use crate::api::operations::{self, Operation};
 use crate::api::routes::{Auth, ROUTES, Route};
@@ -22,7 +25,10 @@ use crate::wire::{Members, edges, schema};
 
 /// The document, also at the path where Pulumi's own service has its own.
 pub(crate) async fn document() -> Answer {
-    json(&all(ROUTES))
+    // Anybody may ask, so it is made once.
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    let document = DOCUMENT.get_or_init(|| all(ROUTES).to_string().into());
+    Ok(json_text(document.clone()))
 }
 
 fn all(routes: &[Route]) -> Value {
