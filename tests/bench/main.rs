@@ -4,6 +4,7 @@ mod bill;
 mod client;
 mod fold;
 mod functions;
+mod hostile;
 mod idle;
 mod large;
 mod lists;
@@ -50,6 +51,8 @@ enum Command {
     Bill(bill::Arguments),
     /// The functions' sizes and starts, and their answers cold and warm, behind the local gateway
     Functions(functions::Arguments),
+    /// Asks for as much as one token may, and without any, beside another user's `up`
+    Hostile(hostile::Arguments),
     /// Measures what the log, the metrics and the limits cost each request, in this process
     Watch,
     /// Serves a backend that answers every call at once and stores nothing
@@ -73,6 +76,7 @@ async fn main() -> ExitCode {
         Command::Idle(arguments) => idle::run(arguments).await,
         Command::Bill(arguments) => bill::run(arguments).await,
         Command::Functions(arguments) => Box::pin(functions::run(arguments)).await,
+        Command::Hostile(arguments) => Box::pin(hostile::run(arguments)).await,
         Command::Watch => watch::run().await,
         Command::Stub { listen } => stub::serve(listen).await,
     };
