@@ -495,10 +495,10 @@ async fn after_updates(arguments: &Arguments, program: &Path) -> io::Result<bool
     futures::future::try_join_all((0..16).map(each)).await?;
     let took = watch.elapsed().as_secs_f64();
     let at_once = served.server.usage().resident_mib;
-    sleep(Duration::from_secs(30)).await;
+    sleep(Duration::from_secs(60)).await;
     let (after, log) = (served.server.usage().resident_mib, log_mib(&served));
     say(&format!(
-        "{} updates in {took:.0} s: {before:.0} MiB before, {at_once:.0} at their end, {after:.1} after 30 s; the ledger's log has {log:.1} MiB",
+        "{} updates in {took:.0} s: {before:.0} MiB before, {at_once:.0} at their end, {after:.1} a minute later; the ledger's log has {log:.1} MiB",
         arguments.updates
     ));
     served.server.stop().await?;

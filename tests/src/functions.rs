@@ -105,7 +105,7 @@ const PROCESSES_MAX: usize = 6;
 impl Functions {
     /// Functions as most tests need them.
     pub async fn start() -> Self {
-        Self::start_as(Setting::default()).await
+        Box::pin(Self::start_as(Setting::default())).await
     }
 
     /// Functions in another setting. Their store gets its first user, as by an operator's command.
