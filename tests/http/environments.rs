@@ -194,9 +194,14 @@ async fn what_cannot_be_taken_is_refused_with_words_and_changes_nothing() {
     this.write(&long, None).await.refused(413);
     for (text, words) in [
         ("values: {a: ${b}", "the YAML cannot be read"),
-        ("values:\n  a: ${b}\n", "web/a:2:8: there is no value \"b\" here"),
-        ("- 1\n", "an environment is an object"),
-        ("imports: {a: b}\n", "`imports` is a list"),
+        ("values:\n  a: ${b}\n", "web/a:2:8: unknown property \"b\""),
+        ("- 1\n", "environment must be an object"),
+        ("imports: {a: b}\n", "imports must be a list"),
+        (
+            "values:\n  a: {fn::secret: x}\n  b:\n    fn::secret: 'x ${a}'\n",
+            "web/a:4:17: fn::secret takes a string",
+        ),
+        ("values: {a: x}\n# \u{2028}\n", "web/a:2:3: "),
         ("values:\n  a:\n    ? fn::secret\n    : |\n      x\n", "could not be encrypted where it stands"),
         ("\u{0}", "the YAML cannot be read"),
     ] {
@@ -235,6 +240,47 @@ async fn what_cannot_be_taken_is_refused_with_words_and_changes_nothing() {
         let status = this.get(&format!("/versions/{version}")).await.status.as_u16();
         assert!(matches!(status, 400 | 404), "{version}: {status}");
     }
+}
+
+#[tokio::test]
+async fn a_secret_opens_as_it_was_written() {
+    let app = TestApp::memory().await;
+    let this = Environment::new(&app, "a", "values: {}\n").await;
+    for secret in ["pa$$word", "$5", "x\u{a0}", "\u{3000}", "x\ty", "a: b"] {
+        let block = format!("values:\n  n: 1\n  s:\n    fn::secret: |-\n      {secret}\n");
+        for text in [block, json!({ "values": { "s": { "fn::secret": secret } } }).to_string()] {
+            this.write(&text, None).await.expect(200);
+            assert_eq!(value(&app, &this.open().await, "s").await, secret, "{text}");
+            let shown = this.get("/decrypt").await.text();
+            this.write(&shown, None).await.expect(200);
+            assert_eq!(value(&app, &this.open().await, "s").await, secret, "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_needs_a_missing_provider_is_kept_and_not_opened() {
+    let app = TestApp::memory().await;
+    let text = "# of the team\nvalues:\n  aws:\n    fn::open::aws-login: {oidc: {roleArn: a}}\n  key: {fn::rotate::aws-iam: {inputs: {}, state: {current: {a: b}}}}\n";
+    let this = Environment::new(&app, "a", text).await;
+    assert_eq!(this.get("").await.text(), text);
+    let changed = this.write(&format!("{text}  n: 1\n"), None).await.expect(200);
+    assert_eq!(changed["diagnostics"], json!([]));
+    let open = |path: &str| app.request(Method::POST, &format!("{path}/open")).send();
+    let refused = open(&this.path).await.refused(400);
+    for words in
+        ["web/a:4:5: this server has no provider \"aws-login\"", "this server has no rotator \"aws-iam\""]
+    {
+        assert!(refused.contains(words), "{refused}");
+    }
+    let clone = json!({ "project": "web", "name": "copy", "preserveHistory": true });
+    app.post(&format!("{}/clone", this.path), &clone).send().await.expect(204);
+    let copy = Environment { app: &app, path: format!("/api/esc/environments/{ORG}/web/copy") };
+    assert_eq!(copy.get("/versions/2").await.text(), text);
+    // Who imports it needs it too; who does not is as before.
+    let other = Environment::new(&app, "b", "imports: [web/a]\n").await;
+    open(&other.path).await.refused(400);
+    other.write("imports: [{web/a: {merge: false}}]\nvalues: {n: 1}\n", None).await.expect(200);
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn an_environment_is_made_changed_opened_and_removed() {
     // What is wrong is told with its place, and changes nothing.
     assert_says(
         &cli.run(["env", "set", "acme/web/base", "bad", "${nope}"]).await,
-        &["no value \"nope\" here"],
+        &["unknown property \"nope\""],
     );
     assert_says(&run(&cli, "env get acme/web/base --definition").await, &["files:"]);
     assert!(!run(&cli, "env get acme/web/base --definition").await.stdout.contains("nope"));
@@ -159,7 +159,7 @@ async fn environments_import_each_other_and_secrets_stay_secret() {
         ("imports: [shared/none]\n", "environment acme/shared/none not found"),
         ("imports: [shared/base@9]\n", "environment acme/shared/base has no revision 9"),
         ("imports: [shared/top]\n", "lead back to it"),
-        ("values: {a: {fn::open::aws-login: {}}}\n", "no provider \"aws-login\""),
+        ("values: {a: {fn::secret: 'x ${b}'}, b: 1}\n", "fn::secret takes a string without references"),
         (
             "values: {a: {fn::secret: {ciphertext: AQAA}}}\n",
             "not encrypted by this server for this environment",

@@ -19,7 +19,9 @@ use super::{Error, outputs, secrets, store, work};
 use crate::context::Context;
 use crate::domain::environment::access::Step;
 use crate::domain::environment::definition::{self, Definition};
-use crate::domain::environment::evaluate::{ANONYMOUS, Answer, Asked, Evaluated, Given, Question, evaluate};
+use crate::domain::environment::evaluate::{
+    ANONYMOUS, Answer, Asked, Evaluated, Given, Question, STACKS_PROVIDER, evaluate, no_provider,
+};
 use crate::domain::environment::{Diagnostic, has_errors};
 use crate::domain::ids::{EnvironmentId, KeyOwner, SessionId, StackId};
 use crate::domain::names::{EnvironmentAddress, OrgName, StackAddress};
@@ -296,9 +298,6 @@ async fn run(
     let Root { name, text, owner } = root;
     let read_as = name.clone();
     let (definition, diagnostics) = in_background(move || Ok(read(&read_as, &text))).await?;
-    if has_errors(&diagnostics) {
-        return Ok((Evaluated { diagnostics, ..Evaluated::default() }, Revisions::new()));
-    }
     let (others, revisions) = load(ctx, org, &definition, from, wanted.secrets).await?;
     let secrets = match (wanted.secrets, owner) {
         (true, Some(owner)) => secrets_of(ctx, owner, &definition).await?,
@@ -310,11 +309,14 @@ async fn run(
         }
         (_, None) | (false, _) => BTreeMap::new(),
     };
-    let root = Arc::new(Given { name, definition, secrets });
+    let root = Arc::new(Given { name, definition, diagnostics, secrets });
     let others = Arc::new(others);
     let context = Arc::new(
         serde_json::json!({
-            "pulumi": {"user": {"login": caller.user.login.as_str()}, "organization": {"login": org.as_str()}}
+            "pulumi": {
+                "user": {"id": caller.user.login.as_str(), "login": caller.user.login.as_str()},
+                "organization": {"id": org.as_str(), "login": org.as_str()},
+            }
         })
         .to_string(),
     );
@@ -326,14 +328,13 @@ async fn run(
             (Arc::clone(&root), Arc::clone(&others), Arc::clone(&context), Arc::clone(&path));
         let given = answers.clone();
         let is_opened = wanted.is_opened;
-        let mut evaluated = work::with(EVALUATED_BYTES_MAX, 1, move || {
+        let evaluated = work::with(EVALUATED_BYTES_MAX, 1, move || {
             let question =
                 Question { root: &root, others: &others, is_opened, context: &context, answers: &given };
             Ok(evaluate(&question, path.as_deref()))
         })
         .await?;
         if evaluated.asked.is_empty() {
-            evaluated.diagnostics.splice(0..0, diagnostics);
             return Ok((evaluated, revisions));
         }
         if round == ROUNDS_MAX {
@@ -435,14 +436,11 @@ async fn load_one(
     let text = text_of(ctx, &opened).await?;
     let read_as = opened.name.clone();
     let (definition, diagnostics) = in_background(move || Ok(read(&read_as, &text))).await?;
-    if has_errors(&diagnostics) {
-        return Ok(Err(Error::Definition(diagnostics).to_string()));
-    }
     let secrets = match with_secrets {
         true => secrets_of(ctx, opened.id, &definition).await?,
         false => BTreeMap::new(),
     };
-    Ok(Ok((Given { name: opened.name.clone(), definition, secrets }, opened)))
+    Ok(Ok((Given { name: opened.name.clone(), definition, diagnostics, secrets }, opened)))
 }
 
 /// The revision that a name leads to within an organization: `project/environment`, or `environment` of the default project, with
@@ -461,6 +459,9 @@ async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<OpenedRevision
 fn stacks_of(org: &OrgName, asked: &Asked) -> Result<BTreeMap<String, StackAddress>, String> {
     const SHAPE: &str =
         "pulumi-stacks takes an object `stacks` of names, each with an object of `stack: project/stack`";
+    if asked.provider != STACKS_PROVIDER {
+        return Err(no_provider(&asked.provider));
+    }
     let inputs: Value = serde_json::from_str(&asked.inputs).unwrap_or_default();
     let mut stacks = BTreeMap::new();
     for (name, of) in inputs["stacks"].as_object().ok_or(SHAPE)? {
@@ -546,9 +547,14 @@ impl StackOutputs {
             if self.bytes > OUTPUTS_BYTES_MAX {
                 return Err(too_long());
             }
-            properties.insert(name, outputs.clone());
+            let value = |(json, is_secret): &(String, bool)| Answer::Value {
+                json: json.clone(),
+                is_secret: *is_secret,
+            };
+            let outputs = outputs.iter().map(|(name, output)| (name.clone(), value(output)));
+            properties.insert(name, Answer::Object(outputs.collect()));
         }
-        Ok(Ok(Answer { properties }))
+        Ok(Ok(Answer::Object(properties)))
     }
 }
 

@@ -121,14 +121,15 @@ async fn accepted(
     if sealed.len() > ENVIRONMENT_BYTES_MAX {
         return Err(too_long(sealed.len()));
     }
-    if sealed::holds_plaintext(&sealed) {
+    // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
+    let mut diagnostics = environment_opening::look_at(ctx, caller, address, id, text).await?;
+    if has_errors(&diagnostics) {
+        return Err(Error::Definition(diagnostics));
+    }
+    if sealed::holds_plaintext(&sealed) || !sealed::is_same(text, &sealed) {
         let words =
             "a secret could not be encrypted where it stands: write it as `fn::secret: …` on one line";
         return Err(Error::Invalid(words.to_owned()));
-    }
-    let mut diagnostics = environment_opening::look_at(ctx, caller, address, id, &sealed).await?;
-    if has_errors(&diagnostics) {
-        return Err(Error::Definition(diagnostics));
     }
     let name = address.within_org();
     diagnostics.extend(comments::secrets(text).into_iter().map(|span| {

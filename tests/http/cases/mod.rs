@@ -29,6 +29,10 @@ cases! {
     created_never_started
     delta_offsets_are_bytes
     delta_wrong_hash
+    esc_block_without_last_newline
+    esc_foreign_ciphertext
+    esc_numbers_as_text
+    esc_secret_outside_values
     gzip_broken_body
     history_pages
     import_is_an_update

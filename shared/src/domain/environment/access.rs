@@ -184,8 +184,8 @@ impl Reader<'_> {
             }
             let digits = self.text.get(digits_at..self.at).unwrap_or_default();
             match digits.parse() {
-                Ok(index) if digits.bytes().all(|b| b.is_ascii_digit()) => Step::Index(index),
-                _ => {
+                Ok(index) => Step::Index(index),
+                Err(_) => {
                     let key = digits.to_owned();
                     self.wrong(
                         digits_at,

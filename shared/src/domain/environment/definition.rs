@@ -1,7 +1,7 @@
 //! What a text says, before it is evaluated.
 
 use super::access::{self, Accessor, Part};
-use super::yaml::{self, Key, Kind, Node};
+use super::yaml::{self, Key, Kind, Node, Style};
 use super::{Diagnostic, Span};
 
 /// A definition, as far as it could be read.
@@ -89,10 +89,14 @@ pub enum Function {
         /// What it is asked with.
         inputs: Expr,
     },
-    /// `fn::rotate`, `fn::rotate::…`.
+    /// `fn::rotate`, `fn::rotate::…`: what a provider answers that also changes the secrets it speaks of.
     Rotate {
         /// The rotator.
         provider: String,
+        /// What it is asked with.
+        inputs: Expr,
+        /// What it wrote last.
+        state: Expr,
     },
     /// `fn::secret` of a text that is not sealed yet.
     Plaintext(String),
@@ -122,14 +126,20 @@ pub enum Function {
 /// What functions begin with.
 const PREFIX: &str = "fn::";
 
-/// Reads the text of an environment. What is wrong with it goes to `diagnostics`.
+/// Reads the text of an environment: as much of it as can be read, and nothing of what is not YAML. What is wrong with it goes to
+/// `diagnostics`.
 pub fn read(environment: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Definition {
     let mut reader = Reader { environment, diagnostics };
-    match yaml::parse(text) {
-        Ok(None) => Definition::default(),
-        Ok(Some(root)) => reader.definition(root),
-        Err(unreadable) => {
-            reader.wrong(unreadable.span, format!("the YAML cannot be read: {}", unreadable.why));
+    match yaml::read(text) {
+        Ok(None) if text.is_empty() => Definition::default(),
+        Ok(root) => {
+            let nothing = Node { span: Span::default(), kind: Kind::Null, style: Style::Plain };
+            reader.definition(root.unwrap_or(nothing))
+        }
+        Err(faults) => {
+            for fault in faults {
+                reader.wrong(fault.span, format!("the YAML cannot be read: {}", fault.why));
+            }
             Definition::default()
         }
     }
@@ -153,45 +163,47 @@ impl Reader<'_> {
         let mut definition = Definition::default();
         let members = match root.kind {
             Kind::Object(members) => members,
-            Kind::Null => return definition,
             other => {
-                self.wrong(root.span, format!("an environment is an object, and this is {}", other.name()));
+                self.wrong(root.span, format!("environment must be an object, and this is {}", other.name()));
                 return definition;
             }
         };
         let mut seen: Vec<String> = Vec::new();
         for (key, value) in members {
-            let field = key.text.to_ascii_lowercase();
-            if seen.contains(&field) {
-                self.wrong(key.span, format!("{:?} stands there twice", key.text));
-                continue;
+            if seen.contains(&key.text) {
+                self.odd(key.span, format!("duplicate key {:?}", key.text));
             }
-            match field.as_str() {
+            // As Unicode folds it: the long s is an s.
+            match key.text.to_lowercase().replace('ſ', "s").as_str() {
                 "imports" => definition.imports = self.imports(value),
                 "values" => definition.values = self.values(value),
-                "description" if matches!(value.kind, Kind::String(_) | Kind::Null) => {}
-                "description" => self.wrong(value.span, "the description is a string"),
+                "description" => self.description(&value),
                 _ => self.odd(
                     key.span,
                     format!(
-                        "an environment has `imports`, `values` and a `description`, and no {:?}",
+                        "an environment has `imports`, `values` and a `description`: {:?} has no meaning here",
                         key.text
                     ),
                 ),
             }
-            seen.push(field);
+            seen.push(key.text);
         }
         definition
     }
 
+    fn description(&mut self, node: &Node) {
+        if let Kind::String(text) = &node.kind
+            && matches!(self.text(node, text), ExprKind::String(_))
+        {
+            return;
+        }
+        self.wrong(node.span, "the description is a string, without references");
+    }
+
     fn imports(&mut self, node: Node) -> Vec<Import> {
-        let items = match node.kind {
-            Kind::Array(items) => items,
-            Kind::Null => return Vec::new(),
-            other => {
-                self.wrong(node.span, format!("`imports` is a list, and this is {}", other.name()));
-                return Vec::new();
-            }
+        let Kind::Array(items) = node.kind else {
+            self.wrong(node.span, "imports must be a list");
+            return Vec::new();
         };
         items.into_iter().filter_map(|item| self.import(item)).collect()
     }
@@ -202,7 +214,7 @@ impl Reader<'_> {
             Kind::String(name) => return Some(Import { name, span, merge: true }),
             Kind::Object(members) => {
                 if let Ok([(key, options)]) = <[_; 1]>::try_from(members) {
-                    let merge = self.import_options(options)?;
+                    let merge = self.import_options(options);
                     return Some(Import { name: key.text, span: key.span, merge });
                 }
             }
@@ -216,24 +228,27 @@ impl Reader<'_> {
     }
 
     /// Whether what is imported is merged.
-    fn import_options(&mut self, node: Node) -> Option<bool> {
-        if let Kind::Object(members) = &node.kind
-            && members.iter().all(|(key, value)| key.text == "merge" && matches!(value.kind, Kind::Bool(_)))
-        {
-            return Some(!members.iter().any(|(_, value)| value.kind == Kind::Bool(false)));
+    fn import_options(&mut self, node: Node) -> bool {
+        const SHAPE: &str = "below an import there may be `merge: true` or `merge: false`";
+        let Kind::Object(members) = node.kind else {
+            self.wrong(node.span, SHAPE);
+            return true;
+        };
+        let mut merge = true;
+        for (key, value) in members {
+            match (key.text.to_lowercase().as_str(), &value.kind) {
+                ("merge", Kind::Bool(is_merged)) => merge = *is_merged,
+                ("merge", _) => self.wrong(value.span, SHAPE),
+                _ => self.odd(key.span, format!("{SHAPE}: {:?} has no meaning here", key.text)),
+            }
         }
-        self.wrong(node.span, "below an import there may be `merge: true` or `merge: false`");
-        None
+        merge
     }
 
     fn values(&mut self, node: Node) -> Vec<(Key, Expr)> {
-        let members = match node.kind {
-            Kind::Object(members) => members,
-            Kind::Null => return Vec::new(),
-            other => {
-                self.wrong(node.span, format!("`values` is an object, and this is {}", other.name()));
-                return Vec::new();
-            }
+        let Kind::Object(members) = node.kind else {
+            self.wrong(node.span, "values must be an object");
+            return Vec::new();
         };
         for (key, _) in &members {
             if key.text.starts_with(PREFIX) {
@@ -283,27 +298,55 @@ impl Reader<'_> {
     fn object(&mut self, span: Span, members: Vec<(Key, Node)>) -> ExprKind {
         let members = match <[_; 1]>::try_from(members) {
             Ok([(name, argument)]) if is_call(&name.text) => return self.call(name, argument),
-            Ok(one) => Vec::from(one),
-            Err(members) => members,
+            Ok(one) => {
+                for (key, _) in &one {
+                    if key.text.to_lowercase().starts_with(PREFIX) {
+                        self.wrong(
+                            key.span,
+                            format!("there is no function {}, and no other key begins with fn::", key.text),
+                        );
+                    }
+                }
+                Vec::from(one)
+            }
+            Err(members) => {
+                for (key, _) in &members {
+                    if key.text.starts_with(PREFIX) {
+                        self.wrong(
+                            span,
+                            format!("{} is called in an object that holds nothing else", key.text),
+                        );
+                    }
+                }
+                members
+            }
         };
-        for (key, _) in &members {
-            if is_call(&key.text) {
-                self.wrong(span, format!("{} is called in an object that holds nothing else", key.text));
-            } else if key.text.to_ascii_lowercase().starts_with(PREFIX) {
-                self.wrong(
-                    key.span,
-                    format!("there is no function {}, and no other key begins with fn::", key.text),
-                );
+        let members = members.into_iter().filter_map(|(key, value)| {
+            let key = self.key(key);
+            let value = self.expr(value);
+            Some((key?, value))
+        });
+        ExprKind::Object(members.collect())
+    }
+
+    /// The key of a value, which holds no references: `$$` stands for `$`, as in any text.
+    fn key(&mut self, key: Key) -> Option<Key> {
+        let span = key.span;
+        let node = Node { span, kind: Kind::Null, style: key.style };
+        match self.text(&node, &key.text) {
+            ExprKind::String(text) => Some(Key { text, ..key }),
+            _ => {
+                self.wrong(span, "the keys of an object hold no references: write $${ for a ${ in a name");
+                None
             }
         }
-        ExprKind::Object(members.into_iter().map(|(key, value)| (key, self.expr(value))).collect())
     }
 
     fn call(&mut self, name: Key, argument: Node) -> ExprKind {
         let span = argument.span;
         let function = match name.text.strip_prefix(PREFIX).unwrap_or_default() {
             "secret" => self.secret(argument),
-            "concat" => Function::Concat(self.expr(argument)),
+            "concat" => self.concat(argument),
             "final" => Function::Final(self.expr(argument)),
             "fromBase64" => Function::FromBase64(self.expr(argument)),
             "fromJSON" => Function::FromJson(self.expr(argument)),
@@ -323,24 +366,34 @@ impl Reader<'_> {
             ),
             "validate" => self.validate(argument),
             "open" => self.open(argument),
-            "rotate" => self.rotate(&argument),
+            "rotate" => self.rotate(argument, None),
             short => match (short.strip_prefix("open::"), short.strip_prefix("rotate::")) {
                 (Some(provider), _) => {
                     Function::Open { provider: provider.to_owned(), inputs: self.expr(argument) }
                 }
-                (None, Some(provider)) => Function::Rotate { provider: provider.to_owned() },
+                (None, Some(provider)) => self.rotate(argument, Some(provider)),
                 (None, None) => Function::Unreadable,
             },
         };
         ExprKind::Call(Box::new(Call { name, argument: span, function }))
     }
 
+    fn concat(&mut self, argument: Node) -> Function {
+        if matches!(argument.kind, Kind::Array(_)) {
+            return Function::Concat(self.expr(argument));
+        }
+        let list = self.expr(argument);
+        self.wrong(list.span, "fn::concat takes a list of lists");
+        Function::Unreadable
+    }
+
     fn two(&mut self, argument: Node, of: fn(Expr, Expr) -> Function, words: &str) -> Function {
         let span = argument.span;
-        if let Kind::Array(items) = argument.kind
+        let argument = self.expr(argument);
+        if let ExprKind::Array(items) = argument.kind
             && let Ok([first, second]) = <[_; 2]>::try_from(items)
         {
-            return of(self.expr(first), self.expr(second));
+            return of(first, second);
         }
         self.wrong(span, words);
         Function::Unreadable
@@ -348,74 +401,145 @@ impl Reader<'_> {
 
     fn secret(&mut self, argument: Node) -> Function {
         let span = argument.span;
-        match sealed(&argument) {
-            Some(Sealed::Plaintext(text)) => return Function::Plaintext(text.to_owned()),
-            Some(Sealed::Ciphertext(text)) => return Function::Ciphertext(text.to_owned()),
-            None => {}
-        }
-        self.wrong(
-            span,
-            "fn::secret takes a string; make one of other values with fn::toJSON around the secret, or quote it",
-        );
-        Function::Unreadable
+        let mut plain = |node: &Node, text: &str| match self.text(node, text) {
+            ExprKind::String(text) => Some(text),
+            _ => None,
+        };
+        let function = match &argument.kind {
+            Kind::String(text) => plain(&argument, text).map(Function::Plaintext),
+            Kind::Object(members) => match members.as_slice() {
+                [(key, node @ Node { kind: Kind::String(text), .. })] if key.text == CIPHERTEXT => {
+                    plain(node, text).map(Function::Ciphertext)
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        function.unwrap_or_else(|| {
+            // What else is wrong with it is told first.
+            if !matches!(argument.kind, Kind::String(_)) {
+                self.expr(argument);
+            }
+            self.wrong(
+                span,
+                "fn::secret takes a string without references. Put other values in quotes, with fn::fromJSON around the \
+                 secret to have them back. For a text with ${ in it write fn::fromBase64 with its base64 as the secret",
+            );
+            Function::Unreadable
+        })
     }
 
+    /// The members of these names, and what else there is in the argument of a function, which has no meaning.
     fn members<const N: usize>(
         &mut self,
         argument: Node,
         names: [&str; N],
         words: &str,
-    ) -> Option<[Node; N]> {
+    ) -> Option<[Option<Node>; N]> {
         let span = argument.span;
-        let found = match argument.kind {
-            Kind::Object(members) => {
-                let mut members: Vec<_> = members.into_iter().map(|(key, value)| (key.text, value)).collect();
-                let mut take = |name: &str| {
-                    let at = members.iter().position(|(found, _)| found == name)?;
-                    Some(members.swap_remove(at).1)
-                };
-                names.iter().map(|name| take(name)).collect::<Option<Vec<_>>>()
+        let members = match argument.kind {
+            Kind::Object(members) if !matches!(members.as_slice(), [(key, _)] if is_call(&key.text)) => {
+                members
             }
-            _ => None,
+            kind => {
+                self.expr(Node { kind, ..argument });
+                self.wrong(span, words);
+                return None;
+            }
         };
-        let found = found.and_then(|found| <[Node; N]>::try_from(found).ok());
-        if found.is_none() {
-            self.wrong(span, words);
+        let mut found = [const { None }; N];
+        for (key, value) in members {
+            let Some(key) = self.key(key) else { continue };
+            match names.iter().position(|name| *name == key.text).and_then(|at| found.get_mut(at)) {
+                Some(place) => *place = Some(value),
+                None => {
+                    self.expr(value);
+                }
+            }
         }
-        found
+        Some(found)
+    }
+
+    /// A member, or what is wrong without it.
+    fn needed(&mut self, member: Option<Node>, span: Span, words: &str) -> Expr {
+        match member {
+            Some(node) => self.expr(node),
+            None => {
+                self.wrong(span, words);
+                Expr { span, kind: ExprKind::Missing }
+            }
+        }
     }
 
     fn validate(&mut self, argument: Node) -> Function {
-        let words = "fn::validate takes an object of `schema` and `value`";
-        let Some([schema, value]) = self.members(argument, ["schema", "value"], words) else {
+        const SHAPE: &str = "fn::validate takes an object of `schema` and `value`";
+        let span = argument.span;
+        let Some([schema, value]) = self.members(argument, ["schema", "value"], SHAPE) else {
             return Function::Unreadable;
         };
-        Function::Validate { schema: self.expr(schema), value: self.expr(value) }
+        let schema = self.needed(schema, span, SHAPE);
+        Function::Validate { schema, value: self.needed(value, span, SHAPE) }
     }
 
     fn open(&mut self, argument: Node) -> Function {
-        let words = "fn::open takes an object of `provider` and `inputs`";
-        let Some([provider, inputs]) = self.members(argument, ["provider", "inputs"], words) else {
+        const SHAPE: &str = "fn::open takes an object of `provider` and `inputs`";
+        let span = argument.span;
+        let Some([provider, inputs]) = self.members(argument, ["provider", "inputs"], SHAPE) else {
             return Function::Unreadable;
         };
-        let Kind::String(provider) = provider.kind else {
-            self.wrong(provider.span, "the provider is a string, without references");
-            return Function::Unreadable;
-        };
-        Function::Open { provider, inputs: self.expr(inputs) }
+        let provider = self.provider(provider, span, SHAPE);
+        let inputs = self.needed(inputs, span, SHAPE);
+        provider.map_or(Function::Unreadable, |provider| Function::Open { provider, inputs })
     }
 
-    fn rotate(&mut self, argument: &Node) -> Function {
-        if let Kind::Object(members) = &argument.kind
-            && let Some(Kind::String(provider)) =
-                members.iter().find(|(key, _)| key.text == "provider").map(|(_, value)| &value.kind)
-        {
-            return Function::Rotate { provider: provider.clone() };
+    fn provider(&mut self, node: Option<Node>, span: Span, words: &str) -> Option<String> {
+        let provider = self.needed(node, span, words);
+        match provider.kind {
+            ExprKind::String(name) => Some(name),
+            ExprKind::Missing => None,
+            _ => {
+                self.wrong(provider.span, "the provider is a string, without references");
+                None
+            }
         }
-        self.wrong(argument.span, "fn::rotate takes an object of `provider`, `inputs` and `state`");
-        Function::Unreadable
+    }
+
+    /// A call of a rotator, which the function's name names or its argument.
+    fn rotate(&mut self, argument: Node, named: Option<&str>) -> Function {
+        let words = match named {
+            Some(_) => "fn::rotate::… takes an object of `inputs` and `state`",
+            None => "fn::rotate takes an object of `provider`, `inputs` and `state`",
+        };
+        let span = argument.span;
+        let Some([provider, inputs, state]) = self.members(argument, ["provider", "inputs", "state"], words)
+        else {
+            return Function::Unreadable;
+        };
+        let provider = match (named, provider) {
+            (None, provider) => self.provider(provider, span, words),
+            (Some(name), None) => Some(name.to_owned()),
+            (Some(name), Some(other)) => {
+                self.expr(other);
+                Some(name.to_owned())
+            }
+        };
+        let inputs = self.needed(inputs, span, words);
+        let state = match state {
+            None => Expr { span, kind: ExprKind::Null },
+            Some(node) => {
+                let state = self.expr(node);
+                if !matches!(state.kind, ExprKind::Object(_)) {
+                    self.wrong(state.span, "the state of a rotator is an object");
+                }
+                state
+            }
+        };
+        provider.map_or(Function::Unreadable, |provider| Function::Rotate { provider, inputs, state })
     }
 }
+
+/// The one key of the argument of `fn::secret` once it is sealed.
+const CIPHERTEXT: &str = "ciphertext";
 
 /// Whether a key is that of a call.
 fn is_call(key: &str) -> bool {
@@ -452,7 +576,7 @@ pub(super) fn sealed(argument: &Node) -> Option<Sealed<'_>> {
     match &argument.kind {
         Kind::String(text) => Some(Sealed::Plaintext(text)),
         Kind::Object(members) => match members.as_slice() {
-            [(key, Node { kind: Kind::String(text), .. })] if key.text == "ciphertext" => {
+            [(key, Node { kind: Kind::String(text), .. })] if key.text == CIPHERTEXT => {
                 Some(Sealed::Ciphertext(text))
             }
             _ => None,
@@ -541,7 +665,8 @@ impl Function {
             Self::Join(first, second)
             | Self::Split(first, second)
             | Self::Validate { schema: first, value: second } => vec![first, second],
-            Self::Rotate { .. } | Self::Plaintext(_) | Self::Ciphertext(_) | Self::Unreadable => Vec::new(),
+            Self::Rotate { inputs, state, .. } => vec![inputs, state],
+            Self::Plaintext(_) | Self::Ciphertext(_) | Self::Unreadable => Vec::new(),
         }
     }
 }

@@ -12,9 +12,9 @@ use serde_json::Value as Json;
 
 use super::access::{Accessor, Part, Step};
 use super::definition::{Call, Definition, Expr, ExprKind, Function, Import, inline};
-use super::value::{Kind, Value, json_string, list, merge, read_json};
-use super::yaml::Key;
-use super::{Diagnostic, Range, Span};
+use super::value::{Kind, Text, Value, json_string, list, merge, read_json};
+use super::yaml::{self, Key};
+use super::{Diagnostic, Range, Severity, Span, has_errors};
 use crate::domain::tfstate::{Checked, Schema, Steps};
 
 /// What a text is called that is no environment of its own (`esc.AnonymousEnvironmentName`, pulumi v3.274.1).
@@ -42,8 +42,10 @@ const DIAGNOSTICS_MAX: usize = 100;
 pub struct Given {
     /// What ranges call it: `project/environment`.
     pub name: String,
-    /// What its text says.
+    /// What its text says, as far as it can be read.
     pub definition: Definition,
+    /// What is wrong with its text.
+    pub diagnostics: Vec<Diagnostic>,
     /// Its secrets, by their ciphertexts: opened, or why they could not be. Those that are not here are not known.
     pub secrets: BTreeMap<String, Result<String, String>>,
 }
@@ -72,17 +74,24 @@ pub struct Asked {
     pub inputs: String,
 }
 
-/// What a provider answers: a property for each.
+/// What a provider answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The properties, in names and JSON texts; and whether they are secrets.
-    pub properties: BTreeMap<String, BTreeMap<String, (String, bool)>>,
+pub enum Answer {
+    /// A value, as JSON text.
+    Value {
+        /// The text.
+        json: String,
+        /// Whether it is a secret.
+        is_secret: bool,
+    },
+    /// An object of answers.
+    Object(BTreeMap<String, Answer>),
 }
 
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Evaluated {
-    /// What is wrong.
+    /// What is wrong: with the text first, and then with its values.
     pub diagnostics: Vec<Diagnostic>,
     /// What has to be asked of providers first. With these answers, evaluate again.
     pub asked: Vec<Asked>,
@@ -97,7 +106,7 @@ pub fn evaluate(question: &Question<'_>, path: Option<&[Step]>) -> Evaluated {
     let mut shared = Shared {
         question,
         done: HashMap::new(),
-        diagnostics: Vec::new(),
+        diagnostics: question.root.diagnostics.clone(),
         asked: Vec::new(),
         depth: 0,
         steps: STEPS_MAX,
@@ -238,7 +247,7 @@ impl<'s, 'a> Environment<'s, 'a> {
                     format!("{:?} is reserved, and cannot be the name of a value", key.text),
                 );
             } else if declared.contains_key(key.text.as_str()) {
-                self.wrong(key.span, format!("{:?} stands there twice", key.text));
+                self.wrong(key.span, format!("duplicate key {:?}", key.text));
             } else {
                 let base = self.base.as_ref().and_then(|base| base.property(&key.text));
                 let id = self.declare(value, key.text.clone(), base);
@@ -273,6 +282,7 @@ impl<'s, 'a> Environment<'s, 'a> {
         for import in imports {
             let Some(value) = self.import(&import.name, import.span) else { continue };
             if import.merge {
+                let value = self.reopened(&value, import.span);
                 let merged = merge(&value, self.base.as_ref(), &mut self.shared.steps);
                 self.base = Some(self.bounded(merged, import.span));
             }
@@ -303,6 +313,12 @@ impl<'s, 'a> Environment<'s, 'a> {
         };
         if given.name == self.shared.question.root.name {
             self.wrong(span, format!("the imports of {name} lead back to it"));
+            return None;
+        }
+        for diagnostic in &given.diagnostics {
+            self.tell(diagnostic.clone());
+        }
+        if has_errors(&given.diagnostics) {
             return None;
         }
         if !self.enter(span) {
@@ -358,7 +374,7 @@ impl<'s, 'a> Environment<'s, 'a> {
         let mut declared = BTreeMap::new();
         for (key, value) in members {
             if declared.contains_key(key.text.as_str()) {
-                self.wrong(key.span, format!("{:?} stands there twice", key.text));
+                self.wrong(key.span, format!("duplicate key {:?}", key.text));
                 continue;
             }
             let base = base.and_then(|base| base.property(&key.text));
@@ -410,7 +426,10 @@ impl<'s, 'a> Environment<'s, 'a> {
             ExprKind::Number(text) => Value::new(Kind::Number(text.as_str().into()), &from),
             ExprKind::String(text) => Value::string(text, &from),
             ExprKind::Interpolate(parts) => self.interpolate(syntax, parts, &from),
-            ExprKind::Symbol(accessors) => self.reference(syntax, accessors).found_at(&from),
+            ExprKind::Symbol(accessors) => {
+                let value = self.reference(syntax, accessors);
+                self.reopened(&value, syntax.span).found_at(&from)
+            }
             ExprKind::Array(_) | ExprKind::Object(_) => self.collection(id, &from),
             ExprKind::Call(call) => self.call(id, syntax, call, &from),
         }
@@ -431,31 +450,32 @@ impl<'s, 'a> Environment<'s, 'a> {
     }
 
     fn interpolate(&mut self, syntax: &Expr, parts: &'a [Part], from: &Rc<Range>) -> Value {
-        let mut text = String::new();
-        let (mut is_unknown, mut is_secret) = (false, false);
+        let mut text = Text::default();
         for part in parts {
-            text.push_str(&part.text);
+            text.bytes.extend_from_slice(part.text.as_bytes());
             let Some(access) = &part.access else { continue };
             let value = self.reference(syntax, access);
-            is_secret |= value.has_secret();
-            if value.has_unknown() {
-                is_unknown = true;
-                continue;
-            }
-            let added = if self.takes(value.size()) { value.text() } else { None };
-            match added {
-                Some(added) => text.push_str(&added),
-                None => {
-                    self.shared.made = 0;
-                    self.wrong(syntax.span, "the text becomes too long");
-                    return Value::unknown(from).secret_if(is_secret);
-                }
+            let is_taken = self.takes(value.size()) && value.write_text(&mut text).is_ok();
+            if !is_taken {
+                self.shared.made = 0;
+                self.wrong(syntax.span, "the text becomes too long");
+                return Value::unknown(from).secret_if(text.is_secret);
             }
         }
-        if is_unknown {
-            return Value::unknown(from).secret_if(is_secret);
+        let value = Value::text(text, from);
+        self.made(syntax, value)
+    }
+
+    /// A value with nothing hidden, which is a copy where anything is.
+    fn reopened(&mut self, value: &Rc<Value>, span: Span) -> Rc<Value> {
+        if !value.has_closed() {
+            return Rc::clone(value);
         }
-        self.made(syntax, Value::string(&text, from).secret_if(is_secret))
+        if self.takes(value.size()) {
+            return value.reopened();
+        }
+        self.wrong(span, "the values of the environment become too long");
+        Rc::new(Value::unknown(&value.from))
     }
 
     /// Whether so much may still be looked at and made. What was, is paid for.
@@ -497,13 +517,13 @@ impl<'s, 'a> Environment<'s, 'a> {
                     None => Rc::new(Value::unknown(&self.range(syntax.span))),
                 }
             }
-            _ => self.own_value(accessors),
+            _ => self.own_value(syntax, accessors),
         }
     }
 
     /// What a reference to a value of this environment leads to. Objects and lists on the way are not evaluated, so that what is
     /// within them may refer to each other.
-    fn own_value(&mut self, accessors: &'a [Accessor]) -> Rc<Value> {
+    fn own_value(&mut self, syntax: &Expr, accessors: &'a [Accessor]) -> Rc<Value> {
         enum Next {
             Expr(Id),
             Base(Option<Rc<Value>>),
@@ -537,6 +557,10 @@ impl<'s, 'a> Environment<'s, 'a> {
                 Next::Expr(id) => at = Some(id),
                 Next::Base(Some(base)) => return self.walk(base, rest),
                 Next::Base(None) => return self.missing(accessor),
+                Next::Value(id) if self.is_sealed(id) => {
+                    self.wrong(syntax.span, "the value is a secret text: there is nothing within it");
+                    return Rc::new(Value::unknown(&self.range(syntax.span)));
+                }
                 Next::Value(id) => {
                     let value = self.expr(id);
                     return self.walk(value, rest);
@@ -547,6 +571,11 @@ impl<'s, 'a> Environment<'s, 'a> {
             Some(id) => self.expr(id),
             None => Rc::new(Value::unknown(&self.nowhere)),
         }
+    }
+
+    fn is_sealed(&self, id: Id) -> bool {
+        let syntax = self.exprs.get(id).map(|node| &node.syntax.kind);
+        matches!(syntax, Some(ExprKind::Call(call)) if matches!(call.function, Function::Ciphertext(_)))
     }
 
     /// What a reference leads to from a value on.
@@ -570,7 +599,7 @@ impl<'s, 'a> Environment<'s, 'a> {
 
     fn missing(&mut self, accessor: &Accessor) -> Rc<Value> {
         let what = match &accessor.step {
-            Step::Key(key) => format!("there is no value {key:?} here"),
+            Step::Key(key) => format!("unknown property {key:?}"),
             Step::Index(index) => format!("there is no element {index} here"),
         };
         self.wrong(accessor.span, what);
@@ -587,29 +616,25 @@ impl<'s, 'a> Environment<'s, 'a> {
 
     fn call(&mut self, id: Id, syntax: &'a Expr, call: &'a Call, from: &Rc<Range>) -> Value {
         match &call.function {
-            Function::Plaintext(text) => return Value::string(text, from).secret_if(true),
+            Function::Plaintext(text) => {
+                return Value::string(text, &self.range(call.argument)).secret_if(true);
+            }
             Function::Ciphertext(text) => return self.opened(syntax, text, from),
             Function::Unreadable => return Value::unknown(from),
-            Function::Rotate { provider } => {
-                self.wrong(
-                    call.name.span,
-                    format!("this server rotates no secrets: there is no rotator {provider:?}"),
-                );
-                return Value::unknown(from);
-            }
             _ => {}
         }
         let arguments = self.arguments(id);
+        // What it is made of is shared.
+        let is_free = matches!(call.function, Function::Final(_) | Function::Validate { .. });
         let is_secret = arguments.iter().any(|argument| argument.has_secret());
-        let is_free = matches!(call.function, Function::Final(_));
         if !is_free && !self.takes(arguments.iter().map(|argument| argument.size()).sum()) {
             self.wrong(syntax.span, "the values of the environment become too long");
             return Value::unknown(from).secret_if(is_secret);
         }
         let computed = match arguments.as_slice() {
-            [only] => self.call_with_one(syntax, call, only, is_secret, from),
-            [first, second] => self.call_with_two(call, first, second, is_secret, from),
-            _ => Ok(Some(Value::unknown(from))),
+            [only] => self.call_with_one(syntax, call, only, from),
+            [first, second] => self.call_with_two(call, first, second, from),
+            _ => Ok(None),
         };
         match computed {
             Ok(Some(value)) if is_free => value,
@@ -628,41 +653,48 @@ impl<'s, 'a> Environment<'s, 'a> {
         syntax: &Expr,
         call: &Call,
         value: &Rc<Value>,
-        is_secret: bool,
         from: &Rc<Range>,
     ) -> Result<Option<Value>, String> {
-        let string = |text: &str| Ok(Some(Value::string(text, from).secret_if(is_secret)));
-        if let Function::Final(_) = call.function {
-            return Ok(Some(value.found_at(from).into_final()));
-        }
-        if let Function::Open { provider, .. } = &call.function {
-            return self.open(syntax, provider, value, from);
-        }
-        if value.has_unknown() {
-            return Ok(None);
-        }
+        let is_secret = value.has_secret();
+        let string = |text: &[u8]| Ok(Some(Value::string(text, from).secret_if(is_secret)));
         match &call.function {
-            Function::FromBase64(_) => {
-                let bytes =
-                    STANDARD.decode(text(value)?).map_err(|error| format!("it is no base64: {error}"))?;
-                string(&String::from_utf8(bytes).map_err(|_| "it is base64, but not of a text in UTF-8")?)
+            Function::Final(_) => return Ok(Some(value.whole_at(from).into_final())),
+            Function::Open { provider, .. } => return self.open(syntax, provider, value, from),
+            Function::ToString(_) => {
+                let mut text = Text::default();
+                value.write_text(&mut text).map_err(|_| TOO_LONG)?;
+                return Ok(Some(Value::text(text, from)));
             }
-            Function::FromJson(_) => {
-                let read = read_json(text(value)?, is_secret, from);
-                read.map(Some).map_err(|error| format!("it is no JSON: {error}"))
-            }
-            Function::ToBase64(_) => string(&STANDARD.encode(text(value)?)),
-            Function::ToJson(_) => string(&value.json()),
-            Function::ToString(_) => string(&value.text().ok_or(TOO_LONG)?),
-            Function::ToYaml(_) => string(&value.yaml()),
             Function::Concat(_) => {
-                let lists = items(value)?.iter().map(|list| items(list)).collect::<Result<Vec<_>, _>>()?;
+                let lists: Vec<_> = self.items(value).iter().map(|item| self.items(item)).collect();
+                if value.has_unknown() {
+                    return Ok(None);
+                }
                 if lists.iter().map(|list| list.len()).sum::<usize>() > PIECES_MAX {
                     return Err(TOO_LONG.to_owned());
                 }
-                let all = Kind::Array(lists.into_iter().flatten().cloned().collect());
-                Ok(Some(Value::new(all, from).secret_if(value.is_secret)))
+                let all = Kind::Array(lists.iter().flat_map(|list| list.iter().cloned()).collect());
+                return Ok(Some(Value::new(all, from).secret_if(is_secret)));
             }
+            _ => {}
+        }
+        if let Function::ToJson(_) | Function::ToYaml(_) = &call.function {
+            return match (value.has_unknown(), &call.function) {
+                (true, _) => Ok(None),
+                (false, Function::ToJson(_)) => string(value.json().as_bytes()),
+                (false, _) => string(value.yaml()?.as_bytes()),
+            };
+        }
+        let Some(text) = self.text(value) else { return Ok(None) };
+        match &call.function {
+            Function::FromBase64(_) => string(&yaml::base64(&text).ok_or("this is not base64")?),
+            Function::FromJson(_) => {
+                let text =
+                    std::str::from_utf8(&text).map_err(|_| "this is not JSON: it is not a text in UTF-8")?;
+                let read = read_json(text, is_secret, from);
+                read.map(Some).map_err(|error| format!("this is not JSON: {error}"))
+            }
+            Function::ToBase64(_) => string(STANDARD.encode(&text).as_bytes()),
             _ => Ok(None),
         }
     }
@@ -672,58 +704,103 @@ impl<'s, 'a> Environment<'s, 'a> {
         call: &Call,
         first: &Rc<Value>,
         second: &Rc<Value>,
-        is_secret: bool,
         from: &Rc<Range>,
     ) -> Result<Option<Value>, String> {
-        if let Function::Validate { value, .. } = &call.function {
-            let what =
-                if first.has_unknown() || second.has_unknown() { None } else { self.misfit(first, second) };
-            if let Some(what) = what {
-                self.wrong(value.span, what);
+        match &call.function {
+            Function::Validate { schema, value } => {
+                if !first.has_unknown() {
+                    match read_schema(first) {
+                        Err(what) => self.wrong(schema.span, what),
+                        Ok(_) if second.has_unknown() => {}
+                        Ok(schema) => {
+                            if let Some(what) = self.misfit(&schema, second) {
+                                self.wrong(value.span, what);
+                            }
+                        }
+                    }
+                }
+                return Ok(Some(second.whole_at(from)));
             }
-            return Ok(Some(second.found_at(from)));
+            Function::Rotate { .. } if !self.shared.question.is_opened => return Ok(None),
+            Function::Rotate { provider, .. } => {
+                return Err(format!("this server has no rotator {provider:?}"));
+            }
+            _ => {}
         }
-        if first.has_unknown() || second.has_unknown() {
-            return Ok(None);
-        }
-        let delimiter = text(first)?;
+        let is_secret = first.has_secret() || second.has_secret();
+        let delimiter = self.text(first);
         match &call.function {
             Function::Join(..) => {
-                let texts = items(second)?.iter().map(|item| text(item)).collect::<Result<Vec<_>, _>>()?;
+                let texts: Option<Vec<_>> = {
+                    let items = self.items(second);
+                    let texts: Vec<_> = items.iter().map(|item| self.text(item)).collect();
+                    texts.into_iter().collect()
+                };
+                let (Some(delimiter), Some(texts), false) = (delimiter, texts, second.has_unknown()) else {
+                    return Ok(None);
+                };
+                if !matches!(second.kind, Kind::Array(_)) {
+                    return Ok(None);
+                }
                 let bytes: usize = texts.iter().map(|text| text.len() + delimiter.len()).sum();
                 if bytes > self.shared.made {
                     return Err(TOO_LONG.to_owned());
                 }
-                Ok(Some(Value::string(&texts.join(delimiter), from).secret_if(is_secret)))
+                Ok(Some(Value::string(texts.join(&*delimiter), from).secret_if(is_secret)))
             }
             Function::Split(..) => {
-                let whole = text(second)?;
+                let (Some(delimiter), Some(whole)) = (delimiter, self.text(second)) else { return Ok(None) };
                 // A piece takes many times as much as its text.
                 if whole.len() > PIECES_MAX {
                     return Err(TOO_LONG.to_owned());
                 }
-                let pieces: Vec<String> = if delimiter.is_empty() {
-                    whole.chars().map(String::from).collect()
-                } else {
-                    whole.split(delimiter).map(str::to_owned).collect()
-                };
-                let pieces =
-                    pieces.iter().map(|piece| Rc::new(Value::string(piece, from).secret_if(is_secret)));
+                let pieces = split(&whole, &delimiter)
+                    .into_iter()
+                    .map(|piece| Rc::new(Value::string(piece, from).secret_if(is_secret)));
                 Ok(Some(Value::new(Kind::Array(pieces.collect()), from).secret_if(is_secret)))
             }
             _ => Ok(None),
         }
     }
 
+    /// What a function is called with, where that is a text. If it is something else, that is told where it comes from.
+    fn text(&mut self, value: &Value) -> Option<Rc<[u8]>> {
+        match &value.kind {
+            _ if value.is_unknown => None,
+            Kind::String(text) => Some(Rc::clone(text)),
+            other => {
+                let what = format!("a string is needed here, and this is {}", other.name());
+                self.tell(Diagnostic {
+                    range: (*value.from).clone(),
+                    summary: what,
+                    severity: Severity::Error,
+                });
+                None
+            }
+        }
+    }
+
+    /// The same for a list.
+    fn items(&mut self, value: &Value) -> Rc<[Rc<Value>]> {
+        match &value.kind {
+            Kind::Array(items) => Rc::clone(items),
+            _ if value.is_unknown => Rc::default(),
+            other => {
+                let what = format!("a list is needed here, and this is {}", other.name());
+                self.tell(Diagnostic {
+                    range: (*value.from).clone(),
+                    summary: what,
+                    severity: Severity::Error,
+                });
+                Rc::default()
+            }
+        }
+    }
+
     /// In what a value is not as its schema has it.
-    fn misfit(&mut self, schema: &Value, value: &Value) -> Option<String> {
-        let read = |value: &Value| serde_json::from_str::<Json>(&value.json());
-        let (Ok(schema), Ok(json)) = (read(schema), read(value)) else {
+    fn misfit(&mut self, schema: &Schema, value: &Value) -> Option<String> {
+        let Ok(json) = serde_json::from_str::<Json>(&value.json()) else {
             return Some("it is nested too deep to be validated".to_owned());
-        };
-        let schema = match Schema::read(&schema) {
-            Ok(schema) => schema,
-            Err(error) => return Some(error.to_string()),
         };
         match schema.check(&json, value.has_secret(), &mut self.shared.checks) {
             Checked::Valid => None,
@@ -752,53 +829,132 @@ impl<'s, 'a> Environment<'s, 'a> {
         inputs: &Rc<Value>,
         from: &Rc<Range>,
     ) -> Result<Option<Value>, String> {
-        if provider != STACKS_PROVIDER {
-            return Err(format!(
-                "this server has no provider {provider:?}; it has {STACKS_PROVIDER:?} alone, for outputs of stacks"
-            ));
-        }
         if inputs.has_unknown() || !self.shared.question.is_opened {
             return Ok(None);
         }
         let asked = Asked { provider: provider.to_owned(), inputs: inputs.json() };
-        let answer = match self.shared.question.answers.get(&asked) {
-            Some(answer) => answer.as_ref().map_err(Clone::clone)?,
+        match self.shared.question.answers.get(&asked) {
+            Some(Ok(answer)) => {
+                let value = self.answered(syntax, answer, from)?;
+                Ok(Some(value))
+            }
+            Some(Err(why)) => Err(why.clone()),
             None => {
                 if !self.shared.asked.contains(&asked) {
                     self.shared.asked.push(asked);
                 }
-                return Ok(None);
+                Ok(None)
             }
-        };
-        let mut whole = BTreeMap::new();
-        for (name, properties) in &answer.properties {
-            let mut of = BTreeMap::new();
-            for (key, (json, is_secret)) in properties {
-                let value = read_json(json, *is_secret, from)?;
-                of.insert(Rc::from(key.as_str()), Rc::new(value));
-            }
-            let of = self.bounded(Rc::new(Value::new(Kind::Object(Rc::new(of)), from)), syntax.span);
-            whole.insert(Rc::from(name.as_str()), of);
         }
-        Ok(Some(Value::new(Kind::Object(Rc::new(whole)), from)))
+    }
+
+    fn answered(&mut self, syntax: &Expr, answer: &Answer, from: &Rc<Range>) -> Result<Value, String> {
+        let members = match answer {
+            Answer::Value { json, is_secret } => return read_json(json, *is_secret, from),
+            Answer::Object(members) => members,
+        };
+        let mut object = BTreeMap::new();
+        for (name, answer) in members {
+            let value = Rc::new(self.answered(syntax, answer, from)?);
+            object.insert(Rc::from(name.as_str()), self.bounded(value, syntax.span));
+        }
+        Ok(Value::new(Kind::Object(Rc::new(object)), from))
     }
 }
 
 /// The one provider that this server has: outputs of its own stacks.
 pub const STACKS_PROVIDER: &str = "pulumi-stacks";
 
-fn text(value: &Value) -> Result<&str, String> {
-    match &value.kind {
-        Kind::String(text) => Ok(text),
-        other => Err(format!("a string is needed here, and this is {}", other.name())),
-    }
+/// That there is no such provider.
+pub fn no_provider(provider: &str) -> String {
+    format!(
+        "this server has no provider {provider:?}; it has {STACKS_PROVIDER:?} alone, for outputs of stacks"
+    )
 }
 
-fn items(value: &Value) -> Result<&[Rc<Value>], String> {
-    match &value.kind {
-        Kind::Array(items) => Ok(items),
-        other => Err(format!("a list is needed here, and this is {}", other.name())),
+/// The schema of `fn::validate`. Its form is that of Pulumi ESC, which knows fewer keywords than JSON Schema, and no lists of types.
+fn read_schema(schema: &Value) -> Result<Schema, String> {
+    let json: Json = serde_json::from_str(&schema.json())
+        .map_err(|_| "the schema is nested too deep to be read".to_owned())?;
+    if let Some(what) = malformed(&json) {
+        return Err(what);
     }
+    Schema::read(&json).map_err(|error| error.to_string())
+}
+
+/// What is wrong with the form of a schema.
+fn malformed(schema: &Json) -> Option<String> {
+    const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "null"];
+    let members = match schema {
+        Json::Object(members) => members,
+        Json::Bool(_) => return None,
+        _ => return Some("a schema is an object, or true or false".to_owned()),
+    };
+    let is_texts = |value: &Json| value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
+    for (keyword, value) in members {
+        let within: Vec<&Json> = match (keyword.as_str(), value) {
+            ("items" | "additionalProperties", schema) => vec![schema],
+            ("anyOf" | "oneOf" | "prefixItems", Json::Array(schemas)) => schemas.iter().collect(),
+            ("$defs" | "properties", Json::Object(schemas)) => schemas.values().collect(),
+            _ => Vec::new(),
+        };
+        if let Some(what) = within.into_iter().find_map(malformed) {
+            return Some(what);
+        }
+        let needed = match keyword.as_str() {
+            "type" if value.as_str().is_none_or(|name| !TYPES.contains(&name)) => {
+                return Some(format!("the type of a schema is one of {}", TYPES.join(", ")));
+            }
+            "anyOf" | "oneOf" | "prefixItems" | "enum" | "examples" if !value.is_array() => "a list",
+            "$defs" | "properties" if !value.is_object() => "an object",
+            "$ref" | "pattern" | "title" | "description" if !value.is_string() => "a string",
+            "uniqueItems" | "deprecated" if !value.is_boolean() => "true or false",
+            "multipleOf" | "maximum" | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" | "maxLength"
+            | "minLength" | "maxItems" | "minItems" | "maxProperties" | "minProperties"
+                if !value.is_number() =>
+            {
+                "a number"
+            }
+            "required" if !is_texts(value) => "a list of strings",
+            "dependentRequired"
+                if value.as_object().is_none_or(|members| !members.values().all(is_texts)) =>
+            {
+                "an object of lists of strings"
+            }
+            _ => continue,
+        };
+        return Some(format!("{keyword:?} in a schema takes {needed}"));
+    }
+    None
+}
+
+/// A text cut at each delimiter: between its characters where that is empty.
+fn split<'t>(text: &'t [u8], delimiter: &[u8]) -> Vec<&'t [u8]> {
+    let mut pieces = Vec::new();
+    if delimiter.is_empty() {
+        for chunk in text.utf8_chunks() {
+            pieces.extend(
+                chunk
+                    .valid()
+                    .char_indices()
+                    .map(|(at, c)| chunk.valid().as_bytes().get(at..at + c.len_utf8()).unwrap_or_default()),
+            );
+            pieces.extend(chunk.invalid().chunks(1));
+        }
+        return pieces;
+    }
+    let (mut from, mut at) = (0, 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with(delimiter) {
+            pieces.push(text.get(from..at).unwrap_or_default());
+            at += delimiter.len();
+            from = at;
+        } else {
+            at += 1;
+        }
+    }
+    pieces.push(text.get(from..).unwrap_or_default());
+    pieces
 }
 
 /// An expression as the client reads it (`esc.Expr`, pulumi v3.274.1): where it stands and what it is made of.
@@ -830,9 +986,13 @@ fn export_expr(exprs: &[Node<'_>], id: Id, environment: &str, out: &mut String) 
         (ExprKind::Interpolate(texts), _) => {
             out.push_str(",\"interpolate\":");
             list(out, '[', texts, ']', |out, part| {
-                out.push_str(&format!("{{\"text\":{}", json_string(&part.text)));
+                out.push('{');
+                if !part.text.is_empty() {
+                    out.push_str(&format!("\"text\":{}", json_string(&part.text)));
+                }
                 if let Some(access) = &part.access {
-                    out.push_str(",\"value\":");
+                    let comma = if part.text.is_empty() { "" } else { "," };
+                    out.push_str(&format!("{comma}\"value\":"));
                     export_accessors(access, environment, out);
                 }
                 out.push('}');
@@ -947,13 +1107,12 @@ mod tests {
     fn given(name: &str, text: &str) -> Given {
         let mut diagnostics = Vec::new();
         let definition = definition::read(name, text, &mut diagnostics);
-        assert!(!has_errors(&diagnostics), "{text}: {diagnostics:?}");
         let open = |sealed: String| {
             let opened = sealed.strip_prefix("sealed-").map(str::to_owned);
             (sealed, opened.ok_or_else(|| "the ciphertext is of another environment".to_owned()))
         };
         let secrets = definition.ciphertexts().into_iter().map(open).collect();
-        Given { name: name.to_owned(), definition, secrets }
+        Given { name: name.to_owned(), definition, diagnostics, secrets }
     }
 
     /// A client's value without what is said about it; secrets in brackets.
@@ -1009,9 +1168,9 @@ mod tests {
         assert_eq!(values["json"], r#"{"a":[1,1.5,true,null],"b":"x"}"#);
         assert_eq!(values["back"], serde_json::json!({"a": [1, 1.5, true, null], "b": "x"}));
         assert_eq!(values["exact"].to_string(), "[1.5,12345678901234567890]");
-        let yaml = "a:\n  - 1\n  - x: \"true\"\n    y:\n      - - 1\n      - []\nb: \"x: y\"\nc: {}\nd: null\ne:\n  f: g\n";
+        let yaml = "a:\n    - \"1\"\n    - x: \"true\"\n      \"y\":\n        - - \"1\"\n        - []\nb: 'x: y'\nc: {}\nd: null\ne:\n    f: g\n";
         assert_eq!(values["yaml"], yaml);
-        super::super::yaml::parse(yaml).unwrap();
+        yaml::parse(yaml).unwrap();
         assert_eq!((&values["base"], &values["text"]), (&"aMOp".into(), &"hé".into()));
         assert_eq!(values["joined"], "a-b-aMOp");
         assert_eq!(values["split"], serde_json::json!(["a", "b", ""]));
@@ -1070,6 +1229,8 @@ mod tests {
         let names =
             [&trace["def"], &trace["base"]["trace"]["def"], &trace["base"]["trace"]["base"]["trace"]["def"]];
         assert_eq!(names.map(|range| range["environment"].as_str().unwrap()), [TOP, "acme/b", "acme/a"]);
+        let bases = [&trace["base"]["value"], &trace["base"]["trace"]["base"]["value"]];
+        assert_eq!(bases, [2, 1], "what was overridden is told");
         assert_eq!(names[0]["begin"], serde_json::json!({"line": 4, "column": 8, "byte": 38}));
     }
 
@@ -1095,35 +1256,124 @@ mod tests {
             (TOP, "values: {}\n"),
         ]);
         for (text, error) in [
-            ("values:\n  a: ${b}\n", "2:8 there is no value \"b\" here"),
-            ("values:\n  a: x ${b.c} ${context}\n", "2:10 there is no value \"b\" here"),
-            ("values: {a: {b: 1}, c: '${a.x}'}\n", "1:24 there is no value \"x\" here"),
+            ("values:\n  a: ${b}\n", "2:8 unknown property \"b\""),
+            ("values:\n  a: x ${b.c} ${context}\n", "2:10 unknown property \"b\""),
+            ("values: {a: {b: 1}, c: '${a.x}'}\n", "1:24 unknown property \"x\""),
             ("values: {a: [1], c: '${a[1]}'}\n", "1:21 there is no element 1 here"),
-            ("values: {a: [1], c: '${a.x}'}\n", "1:21 there is no value \"x\" here"),
+            ("values: {a: [1], c: '${a.x}'}\n", "1:21 unknown property \"x\""),
             ("values:\n  a: ${b}\n  b: ${a}\n", "2:6 a needs itself"),
             ("values:\n  a: {b: '${a}'}\n", "2:6 a needs itself"),
-            ("values: {a: 1, a: 2}\n", "1:16 \"a\" stands there twice"),
+            ("values: {a: 1, a: 2}\n", "1:16 duplicate key \"a\""),
             ("values: {imports: 1}\n", "1:10 \"imports\" is reserved, and cannot be the name of a value"),
             ("imports: [acme/none]\n", "1:11 acme/none cannot be imported"),
             ("imports: [acme/loop]\n", "1:11 the imports of acme/loop lead back to it"),
             ("imports: [acme/back]\n", "1:11 the imports of acme/top lead back to it"),
-            ("values: {a: {fn::join: [',', x]}}\n", "1:13 a list is needed here, and this is a string"),
-            ("values: {a: {fn::toBase64: 1}}\n", "1:13 a string is needed here, and this is a number"),
-            ("values: {a: {fn::fromBase64: '!'}}\n", "1:13 it is no base64: Invalid symbol 33, offset 0."),
+            ("values: {a: {fn::join: [',', x]}}\n", "1:30 a list is needed here, and this is a string"),
             (
-                "values: {a: {fn::open::aws-login: {}}}\n",
-                "1:13 this server has no provider \"aws-login\"; it has \"pulumi-stacks\" alone, for outputs of stacks",
+                "values: {a: {fn::join: [',', '${b}']}, b: x}\n",
+                "1:30 a list is needed here, and this is a string",
+            ),
+            ("values: {a: {fn::toBase64: 1}}\n", "1:28 a string is needed here, and this is a number"),
+            ("values: {a: {fn::fromBase64: '!'}}\n", "1:13 this is not base64"),
+            ("values: {a: {fn::concat: '${b}'}, b: []}\n", "1:26 fn::concat takes a list of lists"),
+            (
+                "values: {a: {fn::secret: 'x ${b}'}, b: 1}\n",
+                "1:26 fn::secret takes a string without references.",
+            ),
+            ("values: {a: {fn::secret: {ciphertext: '${b}'}}, b: 1}\n", "1:26 fn::secret takes a string"),
+            ("values: {a: {'${b}': 1}, b: 1}\n", "1:14 the keys of an object hold no references"),
+            (
+                "values: {a: {fn::validate: {schema: {type: integer}, value: 1}}}\n",
+                "1:37 the type of a schema is one of",
             ),
             (
-                "values: {a: {fn::rotate::x: {}}}\n",
-                "1:14 this server rotates no secrets: there is no rotator \"x\"",
+                "values: {a: '${s.x}', s: {fn::secret: {ciphertext: sealed-x}}}\n",
+                "1:13 the value is a secret text",
             ),
+            ("values:\n", "1:8 values must be an object"),
+            ("imports:\nvalues: {}\n", "1:9 imports must be a list"),
+            ("# nothing\n", "0:0 environment must be an object"),
+            ("values: {a: {fn::rotate::x: {inputs: {}}}}\n", "1:13 this server has no rotator \"x\""),
             ("values: {a: {fn::validate: {schema: {type: string}, value: 1}}}\n", "1:60 $: "),
         ] {
             let errors = case.errors(text);
             assert_eq!(errors.len(), 1, "{text}: {errors:?}");
             assert!(errors[0].starts_with(error), "{text}: {errors:?}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_all_at_once() {
+        let errors = Case::new(&[]).errors("values:\n  a: ${b..c}\n  d: ${e}\n  f: {fn::toBase64: [1]}\n");
+        let places: Vec<&str> = errors.iter().filter_map(|error| error.split(' ').next()).collect();
+        assert_eq!(places, ["2:9", "2:8", "3:8", "4:21"], "{errors:?}");
+    }
+
+    #[test]
+    fn numbers_in_texts_are_written_as_go_writes_them() {
+        let values = alone(
+            "values:\n  v: 1.0\n  w: 1e3\n  x: 1_000.5\n  y: 1e6\n  t: \"v${v} ${w} ${x} ${y}\"\n  s: {fn::toString: \"${w}\"}\n  \
+             j: {fn::toJSON: [1.0, 2.50, 1e-7]}\n",
+        );
+        assert_eq!(values["t"], "v1 1000 1000.5 1e+06");
+        assert_eq!((&values["s"], &values["j"]), (&"1000".into(), &"[1,2.5,1e-07]".into()));
+    }
+
+    #[test]
+    fn base64_may_be_wrapped_and_stand_for_any_bytes() {
+        let values = alone(
+            "values:\n  a:\n    fn::fromBase64: |\n      aGVs\n      bG8=\n  b: {fn::fromBase64: /////w==}\n  c: {fn::toBase64: \"${b}\"}\n  \
+             d: {fn::toYAML: [\"${b}\"]}\n  e: {fn::toString: [\"${b}\"]}\n  f: {fn::split: ['', \"${b}\"]}\n",
+        );
+        assert_eq!((&values["a"], &values["c"]), (&"hello".into(), &"/////w==".into()));
+        assert_eq!(values["b"], "\u{fffd}".repeat(4), "each byte is told");
+        assert_eq!(
+            (&values["d"], &values["e"]),
+            (&"- !!binary /////w==\n".into(), &r#""\xff\xff\xff\xff""#.into())
+        );
+        assert_eq!(values["f"].as_array().map(Vec::len), Some(4));
+    }
+
+    #[test]
+    fn texts_are_escaped_as_go_escapes_them() {
+        let values = alone(
+            "values:\n  t: \"<&>\\u2028\\x01\\x7f\"\n  j: {fn::toJSON: \"${t}\"}\n  s: {fn::toString: [\"${t}\"]}\n",
+        );
+        assert_eq!(values["j"], r#""\u003c\u0026\u003e\u2028\u0001\u007f""#.replace(r"\u007f", "\u{7f}"));
+        assert_eq!(values["s"], r#""<&>\u2028\x01\x7f""#);
+    }
+
+    #[test]
+    fn the_text_of_an_object_is_what_it_has_of_its_own() {
+        let case = Case::new(&[("acme/a", "values: {o: {a: 1, s: {fn::secret: x}}}\n")]);
+        let text = "imports: [acme/a]\nvalues:\n  o: {b: 2}\n  t: o is ${o}\n  u: {fn::toString: \"${o}\"}\n  j: {fn::toJSON: \"${o}\"}\n";
+        let values = case.values(text);
+        assert_eq!((&values["t"], &values["u"]), (&r#"o is "b"="2""#.into(), &r#""b"="2""#.into()));
+        assert_eq!(values["j"], r#"<{"a":1,"b":2,"s":"x"}>"#);
+    }
+
+    #[test]
+    fn a_list_with_a_secret_in_it_is_one_once_it_is_joined() {
+        let values = alone(
+            "values:\n  l: {fn::concat: [[1], [{fn::secret: x}]]}\n  o: {fn::final: {a: 1, b: {fn::secret: x}}}\n",
+        );
+        assert_eq!(values["l"], serde_json::json!({"secret": [1, "<x>"]}));
+        assert_eq!(values["o"], serde_json::json!({"secret": {"a": 1, "b": "<x>"}}));
+    }
+
+    #[test]
+    fn a_missing_provider_is_named_when_it_is_needed() {
+        let mut case = Case::new(&[]);
+        let text = "values:\n  a: {fn::open::aws-login: {oidc: {}}}\n  b: {fn::rotate::x: {inputs: {}, state: {y: 1}}}\n";
+        case.is_opened = false;
+        let checked = case.evaluated(text, None);
+        assert_eq!(case.values(text), serde_json::json!({"a": "unknown", "b": "unknown"}));
+        assert_eq!(checked.diagnostics, [], "it can be kept");
+        case.is_opened = true;
+        let asked = case.evaluated(text, None).asked;
+        assert_eq!(asked[0].provider, "aws-login");
+        case.answers = BTreeMap::from([(asked[0].clone(), Err(no_provider("aws-login")))]);
+        assert_eq!(case.errors(text).len(), 2);
     }
 
     #[test]
@@ -1139,11 +1389,12 @@ mod tests {
         let asked = case.evaluated(text, None).asked;
         let inputs = r#"{"stacks":{"net":{"stack":"net/dev"}}}"#.to_owned();
         assert_eq!(asked, [Asked { provider: STACKS_PROVIDER.to_owned(), inputs }]);
+        let value = |json: &str, is_secret| Answer::Value { json: json.to_owned(), is_secret };
         let outputs = BTreeMap::from([
-            ("id".to_owned(), ("\"vpc-1\"".to_owned(), false)),
-            ("key".to_owned(), ("{\"a\":1}".to_owned(), true)),
+            ("id".to_owned(), value("\"vpc-1\"", false)),
+            ("key".to_owned(), value("{\"a\":1}", true)),
         ]);
-        let answer = Answer { properties: BTreeMap::from([("net".to_owned(), outputs)]) };
+        let answer = Answer::Object(BTreeMap::from([("net".to_owned(), Answer::Object(outputs))]));
         case.answers = BTreeMap::from([(asked[0].clone(), Ok(answer))]);
         let values = case.values(text);
         assert_eq!(values["id"], "v-vpc-1");

@@ -11,6 +11,7 @@
 pub mod access;
 pub mod comments;
 pub mod definition;
+mod emitter;
 pub mod evaluate;
 pub mod sealed;
 pub mod value;

@@ -7,6 +7,9 @@ use super::Span;
 use super::definition::{Sealed, sealed};
 use super::yaml::{self, Key, Kind, Node, Style};
 
+/// The function whose argument is a secret.
+const SECRET: &str = "fn::secret";
+
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
@@ -47,7 +50,7 @@ fn look(text: &str, node: &Node, in_flow: bool, found: &mut Vec<Secret>) {
         Kind::Array(items) => items.iter().for_each(|item| look(text, item, in_flow, found)),
         Kind::Object(members) => {
             if let [(key, argument)] = members.as_slice()
-                && key.text == "fn::secret"
+                && key.text == SECRET
             {
                 found.extend(secret(text, key, argument, in_flow));
                 return;
@@ -68,7 +71,7 @@ fn secret(text: &str, key: &Key, argument: &Node, in_flow: bool) -> Option<Secre
     if argument.style == Style::Block {
         // It ends where the next thing begins: what stands before that on its line is not of it.
         let whole = text.get(..end)?;
-        end = whole.trim_end().len().max(start);
+        end = whole.trim_end_matches([' ', '\t', '\r', '\n']).len().max(start);
     }
     // With `? key` the colon is on a line of its own, and there may be a comment before it.
     let is_followed = text.get(start..)?.trim_start_matches([' ', '\t']).starts_with(':');
@@ -88,13 +91,37 @@ pub fn holds_plaintext(text: &str) -> bool {
         match &node.kind {
             Kind::Array(items) => items.iter().any(within),
             Kind::Object(members) => members.iter().any(|(key, value)| {
-                key.text == "fn::secret" && matches!(sealed(value), Some(Sealed::Plaintext(_)))
-                    || within(value)
+                key.text == SECRET && matches!(sealed(value), Some(Sealed::Plaintext(_))) || within(value)
             }),
             _ => false,
         }
     }
     matches!(yaml::parse(text), Ok(Some(root)) if within(&root))
+}
+
+/// Whether two texts are the same but for their secrets.
+pub fn is_same(text: &str, other: &str) -> bool {
+    fn same(one: &Node, other: &Node) -> bool {
+        match (&one.kind, &other.kind) {
+            (Kind::Array(one), Kind::Array(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            }
+            (Kind::Object(one), Kind::Object(other)) => {
+                one.len() == other.len()
+                    && one.iter().zip(other).all(|((key, one), (name, other))| {
+                        let is_secret =
+                            key.text == SECRET && sealed(one).is_some() && sealed(other).is_some();
+                        key.text == name.text && (is_secret || same(one, other))
+                    })
+            }
+            (one, other) => one == other,
+        }
+    }
+    match (yaml::parse(text), yaml::parse(other)) {
+        (Ok(Some(one)), Ok(Some(other))) => same(&one, &other),
+        (Ok(None), Ok(None)) => true,
+        _ => false,
+    }
 }
 
 /// The text with these secrets, which were found in it, replaced by ciphertexts or by plain texts.
@@ -136,7 +163,9 @@ pub enum Replacement {
 /// A text as a scalar that stands for exactly that text.
 pub fn quoted(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'+' | b'='))
         && matches!(yaml::parse(text), Ok(Some(Node { kind: Kind::String(_), .. })));
     if is_plain {
         return text.to_owned();

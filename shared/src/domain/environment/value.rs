@@ -1,16 +1,16 @@
 //! Values that an environment has.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::Range;
 use super::access::Step;
-use super::sealed::quoted;
+use super::emitter;
 
 /// A value. It never changes; where it overrides another one, that one is its base.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct Value {
     pub from: Rc<Range>,
     /// What it overrides.
     pub base: Option<Rc<Self>>,
+    /// The names of its properties, where those of what it overrides are not among them.
+    closed: Option<Rc<BTreeSet<Rc<str>>>>,
     totals: OnceCell<Totals>,
 }
 
@@ -39,8 +41,9 @@ pub enum Kind {
     Bool(bool),
     /// A number, as JSON writes it.
     Number(Rc<str>),
-    /// A text.
-    String(Rc<str>),
+    /// A text: of bytes, since base64 may stand for any. Where one that is not UTF-8 is written as JSON, each byte that does not fit is
+    /// written as U+FFFD.
+    String(Rc<[u8]>),
     /// A sequence.
     Array(Rc<[Rc<Value>]>),
     /// An object.
@@ -66,11 +69,12 @@ impl Kind {
 struct Totals {
     has_unknown: bool,
     has_secret: bool,
+    has_closed: bool,
     /// Values, and bytes of texts, that are written when it is: shared ones as often as they are.
     size: usize,
     /// How deep values lie in it.
     depth: usize,
-    /// What it overrides, and what that does.
+    /// How long it is to tell what it overrides, and what that does.
     bases: usize,
 }
 
@@ -96,13 +100,20 @@ impl Value {
             is_final: false,
             from: Rc::clone(from),
             base: None,
+            closed: None,
             totals: OnceCell::new(),
         }
     }
 
     /// A text.
-    pub fn string(text: &str, from: &Rc<Range>) -> Self {
-        Self::new(Kind::String(text.into()), from)
+    pub fn string(text: impl AsRef<[u8]>, from: &Rc<Range>) -> Self {
+        Self::new(Kind::String(text.as_ref().into()), from)
+    }
+
+    /// A text that was made of values.
+    pub fn text(text: Text, from: &Rc<Range>) -> Self {
+        let value = if text.is_unknown { Self::unknown(from) } else { Self::string(text.bytes, from) };
+        value.secret_if(text.is_secret)
     }
 
     /// A value that is not known.
@@ -131,8 +142,57 @@ impl Value {
             is_final: self.is_final,
             from: Rc::clone(from),
             base: self.base.clone(),
-            totals: self.totals.clone(),
+            closed: None,
+            // A copy has all properties, and with them what is true of them.
+            totals: if self.closed.is_none() { self.totals.clone() } else { OnceCell::new() },
         }
+    }
+
+    /// The same value as what a function makes of it: without what it overrides, also when it is merged later, and as a whole not known
+    /// or a secret where a part of it is.
+    #[must_use]
+    pub fn whole_at(&self, from: &Rc<Range>) -> Self {
+        if self.has_unknown() {
+            return Self::unknown(from).secret_if(self.has_secret());
+        }
+        let value = Self::new(self.kind.clone(), from).secret_if(self.has_secret());
+        let keys = value.keys();
+        Self { closed: (!keys.is_empty()).then(|| Rc::new(keys)), ..value }
+    }
+
+    /// The same value, with the properties that it has now.
+    fn closed(self: &Rc<Self>) -> Rc<Self> {
+        let keys = self.keys();
+        if self.closed.is_some() || keys.is_empty() {
+            return Rc::clone(self);
+        }
+        Rc::new(Self { closed: Some(Rc::new(keys)), ..self.found_at(&self.from) })
+    }
+
+    /// Whether it or anything in it hides properties that it overrides.
+    pub fn has_closed(&self) -> bool {
+        self.totals().has_closed
+    }
+
+    /// The same value with nothing hidden: what is taken from elsewhere has all properties again.
+    pub fn reopened(self: &Rc<Self>) -> Rc<Self> {
+        if !self.has_closed() {
+            return Rc::clone(self);
+        }
+        let kind = match &self.kind {
+            Kind::Array(items) => Kind::Array(items.iter().map(Self::reopened).collect()),
+            Kind::Object(own) => {
+                let own = own.iter().map(|(key, value)| (Rc::clone(key), value.reopened()));
+                Kind::Object(Rc::new(own.collect()))
+            }
+            other => other.clone(),
+        };
+        Rc::new(Self {
+            kind,
+            base: self.base.as_ref().map(Self::reopened),
+            totals: OnceCell::new(),
+            ..self.found_at(&self.from)
+        })
     }
 
     /// Whether it is an object, or may be one.
@@ -142,10 +202,17 @@ impl Value {
 
     /// The names of its properties.
     pub fn keys(&self) -> BTreeSet<Rc<str>> {
+        if let Some(closed) = &self.closed {
+            return BTreeSet::clone(closed);
+        }
         let mut keys = BTreeSet::new();
         let mut next = Some(self);
         // A base that is no object is replaced as a whole, and so is what that overrides.
-        while let Some(Self { kind: Kind::Object(own), base, .. }) = next {
+        while let Some(Self { kind: Kind::Object(own), base, closed, .. }) = next {
+            if let Some(closed) = closed {
+                keys.extend(closed.iter().cloned());
+                break;
+            }
             keys.extend(own.keys().cloned());
             next = base.as_deref();
         }
@@ -199,6 +266,7 @@ impl Value {
             let mut totals = Totals {
                 has_unknown: self.is_unknown,
                 has_secret: self.is_secret,
+                has_closed: self.closed.is_some(),
                 size: VALUE_SIZE,
                 ..Totals::default()
             };
@@ -206,6 +274,7 @@ impl Value {
                 let of = value.totals();
                 totals.has_unknown |= of.has_unknown;
                 totals.has_secret |= of.has_secret;
+                totals.has_closed |= of.has_closed;
                 totals.size = totals.size.saturating_add(of.size).saturating_add(name);
                 totals.depth = totals.depth.max(of.depth + 1);
             };
@@ -218,36 +287,69 @@ impl Value {
                         }
                     }
                 }
-                Kind::String(text) | Kind::Number(text) => totals.size += text.len(),
+                Kind::String(text) => totals.size += text.len(),
+                Kind::Number(text) => totals.size += text.len(),
                 Kind::Null | Kind::Bool(_) => {}
             }
             // Each is told where the value is.
-            totals.bases = self.base.as_ref().map_or(0, |base| base.totals().bases + 1);
-            totals.size = totals.size.saturating_add(totals.bases * VALUE_SIZE);
+            totals.bases = self.base.as_ref().map_or(0, |base| {
+                let text = match &base.kind {
+                    Kind::String(text) => text.len(),
+                    Kind::Number(text) => text.len(),
+                    _ => 0,
+                };
+                base.totals().bases.saturating_add(VALUE_SIZE + text)
+            });
+            totals.has_closed |= self.base.as_ref().is_some_and(|base| base.totals().has_closed);
+            totals.size = totals.size.saturating_add(totals.bases);
             totals
         })
     }
 
-    /// It as a text, as an interpolation has it; `None` where that is too long.
-    pub fn text(&self) -> Option<String> {
-        let quoted = |value: &Self| value.text().map(|text| json_string(&text));
-        let text = match &self.kind {
-            Kind::Null => String::new(),
-            Kind::Bool(value) => value.to_string(),
-            Kind::Number(text) | Kind::String(text) => text.to_string(),
-            Kind::Array(items) => {
-                items.iter().map(|item| quoted(item)).collect::<Option<Vec<_>>>()?.join(",")
-            }
-            Kind::Object(_) => {
-                let keys = self.keys();
-                let member = |key: &Rc<str>| {
-                    Some(format!("{}={}", json_string(key), quoted(self.property(key)?.as_ref())?))
-                };
-                keys.iter().map(member).collect::<Option<Vec<_>>>()?.join(",")
-            }
+    /// Adds it to a text, as an interpolation has it. Of an object that is what it has of its own, without what it overrides.
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn write_text(&self, text: &mut Text) -> Result<(), TooLong> {
+        text.is_secret |= self.is_secret;
+        if self.is_unknown {
+            text.is_unknown = true;
+            return Ok(());
+        }
+        let quoted = |text: &mut Text, value: &Self| {
+            let mut inner = Text::default();
+            value.write_text(&mut inner)?;
+            text.is_secret |= inner.is_secret;
+            text.is_unknown |= inner.is_unknown;
+            go_quoted(&inner.bytes, &mut text.bytes);
+            Ok(())
         };
+        match &self.kind {
+            Kind::Null => {}
+            Kind::Bool(value) => text.bytes.extend_from_slice(value.to_string().as_bytes()),
+            Kind::Number(number) => text.bytes.extend_from_slice(number.as_bytes()),
+            Kind::String(bytes) => text.bytes.extend_from_slice(bytes),
+            Kind::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        text.bytes.push(b',');
+                    }
+                    quoted(text, item)?;
+                }
+            }
+            Kind::Object(own) => {
+                for (index, (key, value)) in own.iter().enumerate() {
+                    if index > 0 {
+                        text.bytes.push(b',');
+                    }
+                    go_quoted(key.as_bytes(), &mut text.bytes);
+                    text.bytes.push(b'=');
+                    quoted(text, value)?;
+                }
+            }
+        }
         // Each level quotes the quotes of the one within it.
-        (text.len() <= VALUE_BYTES_MAX).then_some(text)
+        if text.bytes.len() > VALUE_BYTES_MAX { Err(TooLong) } else { Ok(()) }
     }
 
     /// It as plain JSON text.
@@ -268,7 +370,7 @@ impl Value {
                 list(out, '[', items.iter(), ']', |out, item| item.write_json(out));
             }
             Kind::Object(_) => list(out, '{', self.keys(), '}', |out, key| {
-                out.push_str(&json_string(&key));
+                out.push_str(&json_string(key.as_bytes()));
                 out.push(':');
                 match self.property(&key) {
                     Some(value) => value.write_json(out),
@@ -278,73 +380,24 @@ impl Value {
         }
     }
 
-    /// It as plain YAML text, a line for each value.
-    pub fn yaml(&self) -> String {
-        let mut out = String::new();
-        self.write_yaml(&mut out, 0, true);
-        out.trim_start_matches(' ').to_owned() + "\n"
-    }
-
-    /// Behind a key or a dash: a scalar and an empty collection on the same line, and behind a dash the first of any other.
-    fn write_yaml(&self, out: &mut String, indent: usize, is_behind_dash: bool) {
-        let line = |out: &mut String, index: usize| {
-            if index == 0 && is_behind_dash {
-                out.push(' ');
-            } else {
-                out.push('\n');
-                out.push_str(&" ".repeat(indent));
-            }
-        };
-        match &self.kind {
-            Kind::String(text) => {
-                out.push(' ');
-                out.push_str(&quoted(text));
-            }
-            Kind::Array(items) if !items.is_empty() => {
-                for (index, item) in items.iter().enumerate() {
-                    line(out, index);
-                    out.push('-');
-                    item.write_yaml(out, indent + 2, true);
-                }
-            }
-            Kind::Object(_) if !self.keys().is_empty() => {
-                for (index, key) in self.keys().iter().enumerate() {
-                    line(out, index);
-                    out.push_str(&quoted(key));
-                    out.push(':');
-                    if let Some(value) = self.property(key) {
-                        value.write_yaml(out, indent + 2, false);
-                    }
-                }
-            }
-            _ => {
-                out.push(' ');
-                self.write_json(out);
-            }
-        }
+    /// It as plain YAML text, as yaml.v3 writes it.
+    ///
+    /// # Errors
+    /// That it is too long.
+    pub fn yaml(&self) -> Result<String, String> {
+        emitter::yaml(self)
     }
 
     /// It as the client reads it (`esc.Value`, pulumi v3.274.1): `{"value":…,"secret"?,"unknown"?,"trace":{"def":…,"base"?}}`.
-    /// A base is told by where it comes from alone, since what it was is in nobody's view any more.
+    /// A base is told by where it comes from, and by its value where that is no object or list: those grow with each level of imports.
     pub fn export(&self, out: &mut String) {
         out.push_str("{\"value\":");
         match &self.kind {
             Kind::Array(items) => list(out, '[', items.iter(), ']', |out, item| item.export(out)),
             Kind::Object(_) => self.export_properties(out),
-            Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => {
-                if self.is_unknown {
-                    out.push_str("null")
-                } else {
-                    self.write_json(out)
-                }
-            }
+            _ => self.export_scalar(out),
         }
-        if self.is_secret {
-            out.push_str(",\"secret\":true");
-        }
-        if self.is_unknown {
-            out.push_str(",\"unknown\":true");
-        }
+        self.export_marks(out);
         out.push_str(",\"trace\":");
         self.export_trace(out);
         out.push('}');
@@ -353,7 +406,7 @@ impl Value {
     /// The properties of an object as the client reads them.
     pub fn export_properties(&self, out: &mut String) {
         list(out, '{', self.keys(), '}', |out, key| {
-            out.push_str(&json_string(&key));
+            out.push_str(&json_string(key.as_bytes()));
             out.push(':');
             match self.property(&key) {
                 Some(value) => value.export(out),
@@ -362,12 +415,33 @@ impl Value {
         });
     }
 
+    /// What is not made of other values; `null` for what is.
+    fn export_scalar(&self, out: &mut String) {
+        match &self.kind {
+            Kind::Array(_) | Kind::Object(_) => out.push_str("null"),
+            _ if self.is_unknown => out.push_str("null"),
+            _ => self.write_json(out),
+        }
+    }
+
+    fn export_marks(&self, out: &mut String) {
+        if self.is_secret {
+            out.push_str(",\"secret\":true");
+        }
+        if self.is_unknown {
+            out.push_str(",\"unknown\":true");
+        }
+    }
+
     fn export_trace(&self, out: &mut String) {
         let mut depth = 0;
         let mut next = Some(self);
         while let Some(value) = next {
             if depth > 0 {
-                out.push_str(",\"base\":{\"value\":null,\"trace\":");
+                out.push_str(",\"base\":{\"value\":");
+                value.export_scalar(out);
+                value.export_marks(out);
+                out.push_str(",\"trace\":");
             }
             let range = serde_json::to_string(value.from.as_ref()).unwrap_or_default();
             let _ = write!(out, "{{\"def\":{range}");
@@ -381,9 +455,87 @@ impl Value {
     }
 }
 
-/// A text in quotes, as JSON has it.
-pub(super) fn json_string(text: &str) -> String {
-    Json::from(text).to_string()
+/// A text on its way, made of values.
+#[derive(Debug, Default)]
+pub struct Text {
+    /// It.
+    pub bytes: Vec<u8>,
+    /// Whether a secret is in it.
+    pub is_secret: bool,
+    /// Whether something in it is not known.
+    pub is_unknown: bool,
+}
+
+/// A text becomes longer than is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+/// A text in quotes, as Go writes JSON: also what HTML or JavaScript could take for a part of itself is escaped.
+pub(super) fn json_string(text: impl AsRef<[u8]>) -> String {
+    let text = text.as_ref();
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                '\u{8}' => out.push_str("\\b"),
+                '\u{c}' => out.push_str("\\f"),
+                '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                    let _ = write!(out, "\\u{:04x}", u32::from(c));
+                }
+                c => out.push(c),
+            }
+        }
+        for _ in chunk.invalid() {
+            out.push_str("\\ufffd");
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A text in quotes, as Go writes it in its own source (`strconv.Quote`).
+fn go_quoted(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let escaped = match c {
+                '"' => "\\\"".to_owned(),
+                '\\' => "\\\\".to_owned(),
+                '\u{7}' => "\\a".to_owned(),
+                '\u{8}' => "\\b".to_owned(),
+                '\u{c}' => "\\f".to_owned(),
+                '\n' => "\\n".to_owned(),
+                '\r' => "\\r".to_owned(),
+                '\t' => "\\t".to_owned(),
+                '\u{b}' => "\\v".to_owned(),
+                '\0'..='\u{1f}' | '\u{7f}' => format!("\\x{:02x}", u32::from(c)),
+                c if is_printable(c) => c.to_string(),
+                c if u32::from(c) < 0x1_0000 => format!("\\u{:04x}", u32::from(c)),
+                c => format!("\\U{:08x}", u32::from(c)),
+            };
+            out.extend_from_slice(escaped.as_bytes());
+        }
+        for byte in chunk.invalid() {
+            out.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+        }
+    }
+    out.push(b'"');
+}
+
+/// Whether a character is shown as something: a letter, a mark, a number, punctuation, a symbol or a blank.
+fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return c == ' ' || c.is_ascii_graphic();
+    }
+    // The library escapes a mark only where nothing is before it.
+    let text = String::from_iter(['x', c]);
+    !text.escape_debug().any(|c| c == '\\')
 }
 
 /// A list, whatever is in it.
@@ -428,7 +580,10 @@ pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value,
                 let items = items.iter().map(|item| read(item, is_secret, from, depth + 1).map(Rc::new));
                 Kind::Array(items.collect::<Result<_, _>>()?)
             }
-            Some(b'"') => Kind::String(serde_json::from_str::<String>(text).map_err(failed)?.into()),
+            Some(b'"') => {
+                let text = serde_json::from_str::<String>(text);
+                Kind::String(text.map_err(failed)?.into_bytes().into())
+            }
             Some(b't') => Kind::Bool(true),
             Some(b'f') => Kind::Bool(false),
             Some(b'n') => Kind::Null,
@@ -439,8 +594,36 @@ pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value,
     if text.len() > JSON_BYTES_MAX {
         return Err(format!("it is longer than {JSON_BYTES_MAX} bytes, too long to be read"));
     }
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let text = whole_characters(text);
+    // What follows the value counts for nothing, as in Go.
+    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<&RawValue>();
+    let raw = values.next().unwrap_or_else(|| serde_json::from_str("")).map_err(|error| error.to_string())?;
     read(raw, is_secret, from, 0)
+}
+
+/// A JSON text in which each half of a character that has no other half is U+FFFD, as Go reads it.
+fn whole_characters(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return Cow::Borrowed(text);
+    }
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut whole = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        let (part, length) = match (c, unit(at), unit(at + 6)) {
+            ('\\', Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (text.get(at..at + 12), 12),
+            ('\\', Some(0xd800..=0xdfff), _) => (Some("\\ufffd"), 6),
+            // What is escaped begins no escape.
+            ('\\', _, _) => (text.get(at..at + 2), 2),
+            _ => (text.get(at..at + c.len_utf8()), c.len_utf8()),
+        };
+        whole.push_str(part.unwrap_or_default());
+        at += length;
+    }
+    Cow::Owned(whole)
 }
 
 /// This value over that one, as JSON Merge Patch has it; `steps` counts down, and nothing is merged any more when it is zero.
@@ -460,11 +643,13 @@ pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> 
         Some(own) => merge(own, Some(base), steps),
         None => Rc::clone(base),
     };
+    let is_closed = value.closed.is_some();
     let kind = match &value.kind {
         Kind::Object(own) => {
             let merged = own.iter().map(|(key, value)| {
                 let below = base.property(key);
-                (Rc::clone(key), merge(value, below.as_ref(), steps))
+                let value = if is_closed { value.closed() } else { Rc::clone(value) };
+                (Rc::clone(key), merge(&value, below.as_ref(), steps))
             });
             Kind::Object(Rc::new(merged.collect()))
         }
@@ -477,6 +662,7 @@ pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> 
         is_final: value.is_final,
         from: Rc::clone(&value.from),
         base: Some(base),
+        closed: value.closed.clone(),
         totals: OnceCell::new(),
     })
 }

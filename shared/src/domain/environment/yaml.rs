@@ -1,7 +1,8 @@
 //! YAML as a tree that knows where each part of it stands.
 //!
-//! Scalars are read as the client reads them, with yaml.v3: the words of YAML 1.2 for `null` and booleans, and integers in any
-//! base that Go writes them in. Aliases are refused, as there.
+//! Scalars are read as the client reads them, with yaml.v3: the words of YAML 1.2 for `null` and booleans, and numbers in any
+//! way that Go writes them in. Aliases are refused, as there. What yaml.v3 cannot read, or reads as another text, is refused too:
+//! the client edits what it gets, and has to find what it wrote.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, Tag};
 
@@ -16,7 +17,7 @@ const NODES_MAX: usize = 50_000;
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it stands, without the indicator of a block scalar.
+    /// Where it stands: a block scalar from its indicator on.
     pub span: Span,
     /// What it is.
     pub kind: Kind,
@@ -75,6 +76,8 @@ pub struct Key {
     pub text: String,
     /// Where it stands.
     pub span: Span,
+    /// How it is written.
+    pub style: Style,
 }
 
 /// Why a text is none that can be read, and where.
@@ -89,21 +92,82 @@ pub struct Unreadable {
 /// Reads a text; `None` for one that holds nothing.
 ///
 /// # Errors
-/// [`Unreadable`].
+/// The first thing that cannot be read.
 pub fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
+    read(text).map_err(|mut faults| faults.swap_remove(0))
+}
+
+/// Reads a text; `None` for one that holds nothing.
+///
+/// # Errors
+/// What cannot be read: at least one thing.
+pub fn read(text: &str) -> Result<Option<Node>, Vec<Unreadable>> {
     if text.len() > DEFINITION_BYTES_MAX {
         let why = format!("the text has {} bytes, and {DEFINITION_BYTES_MAX} are the most", text.len());
-        return Err(Unreadable { span: Span::default(), why });
+        return Err(vec![Unreadable { span: Span::default(), why }]);
     }
-    Reader::new(text).document()
+    if let Some(foreign) = foreign_character(text) {
+        return Err(vec![foreign]);
+    }
+    let first_line = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    if first_line.is_some_and(|line| line.starts_with("...")) {
+        let why = "the text begins with the end of a document".to_owned();
+        return Err(vec![Unreadable { span: Span::default(), why }]);
+    }
+    let mut reader = Reader::new(text);
+    let root = reader.document();
+    let mut faults = std::mem::take(&mut reader.faults);
+    match root {
+        Ok(root) if faults.is_empty() => Ok(root),
+        Ok(_) => Err(faults),
+        Err(fault) => {
+            faults.push(fault);
+            Err(faults)
+        }
+    }
+}
+
+/// The first character that yaml.v3 refuses, or takes for the end of a line.
+fn foreign_character(text: &str) -> Option<Unreadable> {
+    let (mut line, mut column) = (1, 1);
+    for (byte, c) in text.char_indices() {
+        let why = match c {
+            '\n' => {
+                (line, column) = (line + 1, 1);
+                continue;
+            }
+            '\t' | '\r' | ' '..='~' => None,
+            '\u{85}' | '\u{2028}' | '\u{2029}' => Some("clients take it for the end of a line"),
+            '\u{feff}' if byte == 0 => None,
+            '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => {
+                Some("clients cannot read it")
+            }
+            _ => None,
+        };
+        if let Some(why) = why {
+            let at = Position { line, column, byte };
+            let why = format!(
+                "the character U+{:04X} cannot stand here as it is, since {why}: write it as \\u{0:04x} in double quotes",
+                u32::from(c)
+            );
+            return Some(Unreadable { span: Span { begin: at, end: at }, why });
+        }
+        column += 1;
+    }
+    None
 }
 
 struct Reader<'a> {
+    text: &'a str,
     events: Parser<'a, saphyr_parser::StrInput<'a>>,
     /// The byte at which each character begins, and the end; empty where each is a byte.
     bytes: Vec<usize>,
     nodes: usize,
     depth: usize,
+    /// How many brackets and braces are open.
+    flows: usize,
+    /// What is wrong with single nodes. The text is read to its end all the same, so that all of it is told at once.
+    faults: Vec<Unreadable>,
 }
 
 impl<'a> Reader<'a> {
@@ -113,7 +177,15 @@ impl<'a> Reader<'a> {
         } else {
             text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect()
         };
-        Self { events: Parser::new_from_str(text), bytes, nodes: 0, depth: 0 }
+        Self {
+            text,
+            events: Parser::new_from_str(text),
+            bytes,
+            nodes: 0,
+            depth: 0,
+            flows: 0,
+            faults: Vec::new(),
+        }
     }
 
     fn position(&self, mark: saphyr_parser::Marker) -> Position {
@@ -123,6 +195,43 @@ impl<'a> Reader<'a> {
 
     fn span(&self, marks: Marks) -> Span {
         Span { begin: self.position(marks.start), end: self.position(marks.end) }
+    }
+
+    /// Whether a block scalar ends in the middle of a line, since the text does. The parser reads it as if there were the end of the line.
+    fn is_cut_off(&self, span: Span) -> bool {
+        let last_line = self.text.rsplit(['\n', '\r']).next().unwrap_or_default();
+        span.end.byte >= self.text.len() && !last_line.trim_matches([' ', '\t']).is_empty()
+    }
+
+    /// The `|` or `>` of a block scalar: on the last line before its text that is not empty, with nothing but hints and a comment behind it.
+    fn indicator_before(&self, content: Position) -> Position {
+        let before =
+            self.text.get(..content.byte).unwrap_or_default().trim_end_matches([' ', '\t', '\r', '\n']);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.get(start..).unwrap_or_default();
+        let is_indicator = |at: &usize| {
+            let rest = line
+                .get(at + 1..)
+                .unwrap_or_default()
+                .trim_start_matches(|c: char| matches!(c, '+' | '-' | '1'..='9'));
+            rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
+        };
+        let places = line.match_indices(['|', '>']).map(|(at, _)| at);
+        let Some(at) = places.into_iter().find(is_indicator) else { return content };
+        let lines = self.text.get(start..content.byte).unwrap_or_default().matches('\n').count();
+        let column = line.get(..at).unwrap_or_default().chars().count() + 1;
+        Position { line: content.line - lines, column, byte: start + at }
+    }
+
+    /// The dash of the first item of a sequence. Where its dashes are in the column of the key above, the parser begins it behind the first.
+    fn dash_before(&self, begin: Position) -> Position {
+        let before = self.text.get(..begin.byte).unwrap_or_default();
+        let trimmed = before.trim_end_matches([' ', '\t', '\r', '\n']);
+        let is_there = self.text.get(begin.byte..).is_some_and(|rest| rest.starts_with('-'));
+        let Some(head) = trimmed.strip_suffix('-').filter(|_| !is_there) else { return begin };
+        let lines = before.get(head.len()..).unwrap_or_default().matches('\n').count();
+        let column = head.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Position { line: begin.line - lines, column, byte: head.len() }
     }
 
     fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
@@ -136,7 +245,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn document(mut self) -> Result<Option<Node>, Unreadable> {
+    fn document(&mut self) -> Result<Option<Node>, Unreadable> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
@@ -167,15 +276,47 @@ impl<'a> Reader<'a> {
                     ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, false),
                     ScalarStyle::Literal | ScalarStyle::Folded => (Style::Block, false),
                 };
-                let kind = match resolve(text.into_owned(), is_plain, tag.as_deref()) {
-                    Ok(kind) => kind,
-                    Err(why) => return refuse(why),
+                let mut text = text.into_owned();
+                if style == Style::Block && self.is_cut_off(span) && text.ends_with('\n') {
+                    text.pop();
+                }
+                let is_foreign = text.contains('?') || text.starts_with([':', '|', '>']);
+                if self.flows > 0 && is_plain && is_foreign {
+                    let why = format!(
+                        "clients cannot read {text:?} between brackets or braces as it is: put it in quotes"
+                    );
+                    self.faults.push(Unreadable { span, why });
+                }
+                let is_empty = text.is_empty();
+                let kind = resolve(text, is_plain, tag.as_deref()).unwrap_or_else(|why| {
+                    self.faults.push(Unreadable { span, why });
+                    Kind::Null
+                });
+                let span = match style {
+                    Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
+                    // What is left out stands behind the colon or the dash.
+                    Style::Plain
+                        if is_empty
+                            && self.text.get(span.begin.byte..).is_some_and(|rest| rest.starts_with(':')) =>
+                    {
+                        let at = Position {
+                            column: span.begin.column + 1,
+                            byte: span.begin.byte + 1,
+                            ..span.begin
+                        };
+                        Span { begin: at, end: at }
+                    }
+                    _ => span,
                 };
                 Ok(Node { span, kind, style })
             }
             Event::SequenceStart(..) => {
                 let mut items: Vec<Node> = Vec::new();
+                let is_flow = span.end.byte > span.begin.byte;
+                let begin = if is_flow { span.begin } else { self.dash_before(span.begin) };
+                let span = if is_flow { span } else { Span { begin, end: begin } };
                 self.depth += 1;
+                self.flows += usize::from(is_flow);
                 let end = loop {
                     match self.next()? {
                         (Event::SequenceEnd, end) => break end,
@@ -183,30 +324,43 @@ impl<'a> Reader<'a> {
                     }
                 };
                 self.depth -= 1;
+                self.flows -= usize::from(is_flow);
                 let last = items.last().map(|item| item.span.end);
                 Ok(whole(span, end, last, Kind::Array(items)))
             }
             Event::MappingStart(..) => {
                 let mut members: Vec<(Key, Node)> = Vec::new();
+                let is_flow = span.end.byte > span.begin.byte;
                 self.depth += 1;
+                self.flows += usize::from(is_flow);
                 let end = loop {
                     let key = match self.next()? {
                         (Event::MappingEnd, end) => break end,
                         (event, span) => self.node(event, span)?,
                     };
-                    let Kind::String(text) = key.kind else {
-                        let why =
-                            format!("the keys of an object are strings, and this is {}", key.kind.name());
-                        return Err(Unreadable { span: key.span, why });
+                    let text = match key.kind {
+                        Kind::String(text) => text,
+                        other => {
+                            let why = format!(
+                                "the keys of an object are strings, and this is {}: put it in quotes",
+                                other.name()
+                            );
+                            self.faults.push(Unreadable { span: key.span, why });
+                            String::new()
+                        }
                     };
                     let (event, span) = self.next()?;
-                    members.push((Key { text, span: key.span }, self.node(event, span)?));
+                    members.push((Key { text, span: key.span, style: key.style }, self.node(event, span)?));
                 };
                 self.depth -= 1;
+                self.flows -= usize::from(is_flow);
                 let last = members.last().map(|(_, value)| value.span.end);
                 Ok(whole(span, end, last, Kind::Object(members)))
             }
-            Event::Alias(_) => refuse("aliases are not supported".to_owned()),
+            Event::Alias(_) => {
+                self.faults.push(Unreadable { span, why: "aliases are not supported".to_owned() });
+                Ok(Node { span, kind: Kind::Null, style: Style::Plain })
+            }
             event => refuse(format!("{event:?} is out of place")),
         }
     }
@@ -224,86 +378,133 @@ fn whole(start: Span, end: Span, last: Option<Position>, kind: Kind) -> Node {
 
 /// What a scalar stands for, as yaml.v3 resolves it.
 fn resolve(text: String, is_plain: bool, tag: Option<&Tag>) -> Result<Kind, String> {
-    match tag {
-        Some(tag) if tag.is_yaml_core_schema() => match tag.suffix.as_str() {
-            "str" | "binary" | "timestamp" => return Ok(Kind::String(text)),
-            "null" | "bool" | "int" | "float" => {}
-            other => return Err(format!("the tag !!{other} is not supported on a scalar")),
-        },
+    let named = match tag {
+        Some(tag) if tag.is_yaml_core_schema() => Some(tag.suffix.as_str()),
+        // `!` alone says nothing.
+        Some(tag) if tag.handle.is_empty() && matches!(tag.suffix.as_str(), "" | "!") => None,
+        Some(tag) if tag.handle == "!" && tag.suffix.is_empty() => None,
+        // A tag of somebody's own.
+        Some(_) => return Ok(Kind::String(text)),
+        None => None,
+    };
+    match named {
+        Some("null" | "bool" | "int" | "float") => {}
+        Some("binary") => {
+            return match base64(&text) {
+                Some(_) => Ok(Kind::String(text)),
+                None => Err("what is tagged !!binary is not base64".to_owned()),
+            };
+        }
+        Some("timestamp") if !is_timestamp(&text) => {
+            return Err("what is tagged !!timestamp is not a date or a time".to_owned());
+        }
         Some(_) => return Ok(Kind::String(text)),
         None if !is_plain => return Ok(Kind::String(text)),
         None => {}
     }
-    match text.as_str() {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Kind::Null),
-        "true" | "True" | "TRUE" => return Ok(Kind::Bool(true)),
-        "false" | "False" | "FALSE" => return Ok(Kind::Bool(false)),
-        _ => {}
-    }
-    match number(&text) {
-        Some(Number::Finite(number)) => Ok(Kind::Number(number)),
-        Some(Number::Other) => Err(format!("{text} is no number that JSON knows: put it in quotes")),
-        None => Ok(Kind::String(text)),
+    let (kind, is) = match text.as_str() {
+        "" | "~" | "null" | "Null" | "NULL" => (Kind::Null, "null"),
+        "true" | "True" | "TRUE" => (Kind::Bool(true), "bool"),
+        "false" | "False" | "FALSE" => (Kind::Bool(false), "bool"),
+        _ => match number(&text) {
+            Some(Number::Integer(number)) if named == Some("float") => match number.parse::<i64>() {
+                #[expect(clippy::cast_precision_loss, reason = "it is tagged as a float")]
+                Ok(number) => (Kind::Number(float(number as f64)), "float"),
+                Err(_) => (Kind::Number(number), "int"),
+            },
+            Some(Number::Integer(number)) => (Kind::Number(number), "int"),
+            Some(Number::Float(number)) => (Kind::Number(float(number)), "float"),
+            Some(Number::Other) => {
+                return Err(format!("{text} is not a number that JSON knows: put it in quotes"));
+            }
+            None => (Kind::String(text), "str"),
+        },
+    };
+    match named {
+        Some(named) if named != is => Err(format!("this is tagged !!{named}, and is {}", kind.name())),
+        _ => Ok(kind),
     }
 }
 
-enum Number {
-    Finite(String),
+/// The bytes that a base64 text stands for, as Go decodes it: line breaks count for nothing, and unused bits may be set.
+pub(super) fn base64(text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+    const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    const GO: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::STANDARD, CONFIG);
+    let digits: Vec<u8> =
+        text.as_ref().iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    GO.decode(digits).ok()
+}
+
+/// Whether it begins with a date: what follows may be a time.
+fn is_timestamp(text: &str) -> bool {
+    let date = text.split(['T', 't', ' ']).next().unwrap_or_default();
+    let mut parts = date.split('-').map(str::parse::<u16>);
+    let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
+    matches!(parts, [Some(Ok(_)), Some(Ok(1..=12)), Some(Ok(1..=31)), None]) && date.find('-') == Some(4)
+}
+
+#[derive(Debug)]
+pub(super) enum Number {
+    /// A whole number in decimal.
+    Integer(String),
+    Float(f64),
     /// Infinite, or not a number.
     Other,
 }
 
-fn number(text: &str) -> Option<Number> {
+/// The number that yaml.v3 takes a plain scalar for.
+pub(super) fn number(text: &str) -> Option<Number> {
     let first = text.bytes().next()?;
-    if !(first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.')) {
-        return None;
-    }
-    let unsigned = text.trim_start_matches(['+', '-']);
-    if text.len() - unsigned.len() > 1 {
-        return None;
-    }
-    if matches!(unsigned, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
         return Some(Number::Other);
     }
-    let is_negative = text.starts_with('-');
-    if let Some(magnitude) = integer(unsigned) {
-        let sign = if is_negative && magnitude > 0 { "-" } else { "" };
-        // Beyond 64 bits it is read as a float, as below.
-        let fits = if is_negative { magnitude <= 1 << 63 } else { magnitude <= u128::from(u64::MAX) };
-        if fits {
-            return Some(Number::Finite(format!("{sign}{magnitude}")));
-        }
+    let plain = match first {
+        b'.' => text.to_owned(),
+        b'0'..=b'9' | b'+' | b'-' => text.replace('_', ""),
+        _ => return None,
+    };
+    if first != b'.'
+        && let Some(integer) = integer(&plain)
+    {
+        return Some(Number::Integer(integer));
     }
-    if !is_float(unsigned) {
-        return None;
-    }
-    let value: f64 = text.parse().ok()?;
-    if !value.is_finite() {
-        return Some(Number::Other);
-    }
-    serde_json::Number::from_f64(value).map(|number| Number::Finite(number.to_string()))
+    // What is too large for a float is a text.
+    is_float(&plain).then(|| plain.parse::<f64>().ok())?.filter(|value| value.is_finite()).map(Number::Float)
 }
 
-/// A whole number without its sign: decimal, or `0x`, `0o`, `0b` and a leading `0` for octal. Underscores may part digits.
-fn integer(text: &str) -> Option<u128> {
-    let (digits, radix) = match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => (text.get(2..)?, 16),
-        [b'0', b'o' | b'O', ..] => (text.get(2..)?, 8),
-        [b'0', b'b' | b'B', ..] => (text.get(2..)?, 2),
-        [b'0', _, ..] => (text.get(1..)?, 8),
-        _ => (text, 10),
+/// A whole number of 64 bits, with a sign or without, in decimal: it is written in decimal, behind `0x`, `0o` or `0b`, or in octal behind a `0`.
+fn integer(text: &str) -> Option<String> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'+' | b'-' => text.split_at(1),
+        _ => ("", text),
     };
-    if digits.starts_with(['+', '-', '_']) || digits.ends_with('_') {
-        return None;
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (digits.get(2..)?, 16),
+        [b'0', b'o' | b'O', ..] => (digits.get(2..)?, 8),
+        [b'0', b'b' | b'B', ..] => (digits.get(2..)?, 2),
+        [b'0', _, ..] => (digits.get(1..)?, 8),
+        _ => (digits, 10),
+    };
+    if digits.starts_with(['+', '-']) {
+        // yaml.v3 takes a sign behind these two prefixes too.
+        let lower = text.starts_with("0b") || text.starts_with("0o");
+        return lower.then(|| i64::from_str_radix(digits, radix).ok())?.map(|value| value.to_string());
     }
-    u128::from_str_radix(&digits.replace('_', ""), radix).ok()
+    if sign.is_empty() {
+        return u64::from_str_radix(digits, radix).ok().map(|value| value.to_string());
+    }
+    i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().map(|value| value.to_string())
 }
 
 /// Whether it is digits with at most one point among or before them, and perhaps an exponent.
 fn is_float(text: &str) -> bool {
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
+        None => (unsigned, None),
     };
     let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     let mantissa_fits = match mantissa.split_once('.') {
@@ -315,6 +516,20 @@ fn is_float(text: &str) -> bool {
         is_digits(digits) && !digits.is_empty()
     });
     mantissa_fits && exponent_fits
+}
+
+/// A float as Go writes it in the fewest digits (`strconv.FormatFloat(value, 'g', -1, 64)`): with an exponent of two digits at least
+/// where the number has more than six digits before the point, or more than three zeros behind it.
+fn float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => value.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -342,10 +557,28 @@ mod tests {
             ("1_000", "1000"),
             ("1.5", "1.5"),
             (".5", "0.5"),
-            ("2.", "2.0"),
-            ("1e3", "1000.0"),
+            ("2.", "2"),
+            ("1.0", "1"),
+            ("2.50", "2.5"),
+            ("1e3", "1000"),
+            ("1e6", "1e+06"),
+            ("1234567.5", "1.2345675e+06"),
+            ("999999.5", "999999.5"),
+            ("1e-7", "1e-07"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("1e-400", "0"),
+            ("-0.0", "-0"),
+            ("08", "8"),
+            ("1_000.5", "1000.5"),
+            ("1_", "1"),
+            ("0b-1", "-1"),
             ("-0", "0"),
             ("18446744073709551615", "18446744073709551615"),
+            ("18446744073709551616", "1.8446744073709552e+19"),
+            ("!!float 1", "1"),
+            ("!!int '12'", "12"),
+            ("! 12", "12"),
         ] {
             assert_eq!(scalar(text), Kind::Number(number.to_owned()), "{text}");
         }
@@ -362,13 +595,29 @@ mod tests {
             "\"true\"",
             "!!str 12",
             "12a",
+            "1e400",
+            ".5_0",
+            "!mine 12",
+            "!!binary aGk=",
+            "!!timestamp 2026-11-28",
         ] {
             assert!(matches!(scalar(text), Kind::String(_)), "{text}");
         }
         assert_eq!(scalar("~"), Kind::Null);
         assert_eq!(scalar(""), Kind::Null);
         assert_eq!(scalar("True"), Kind::Bool(true));
-        assert!(parse("k: .inf").unwrap_err().why.contains("no number that JSON knows"));
+        assert!(parse("k: .inf").unwrap_err().why.contains("not a number that JSON knows"));
+        for text in [
+            "!!int x",
+            "!!float true",
+            "!!bool yes",
+            "!!null 1",
+            "!!int 1.5",
+            "!!binary '!'",
+            "!!timestamp x",
+        ] {
+            assert!(parse(&format!("k: {text}")).unwrap_err().why.contains("tagged"), "{text}");
+        }
     }
 
     #[test]
@@ -382,6 +631,10 @@ mod tests {
         assert_eq!(members[0].1.span.begin, Position { line: 1, column: 4, byte: 4 });
         let Kind::Object(inner) = &members[1].1.kind else { panic!("{root:?}") };
         assert_eq!(inner[0].1.style, Style::Block);
+        assert!(at(inner[0].1.span).starts_with("|\n    x"));
+        let list = parse("a:\n- b\n- [c]\n").unwrap().unwrap();
+        let Kind::Object(members) = &list.kind else { panic!("{list:?}") };
+        assert_eq!(members[0].1.span.begin, Position { line: 2, column: 1, byte: 3 });
         assert_eq!(at(inner[1].1.span), "'y'");
         assert_eq!(root.span.end.line, 5);
     }
@@ -398,6 +651,13 @@ mod tests {
             let refused = parse(text).unwrap_err();
             assert!(refused.why.contains(words), "{text:?}: {refused:?}");
         }
+        for (text, column) in [("a: \u{7}", 4), ("# \u{2028}", 3), ("'\u{85}'", 2), ("x\u{feff}", 2)] {
+            let refused = parse(text).unwrap_err();
+            assert!(refused.why.contains("in double quotes"), "{text:?}: {refused:?}");
+            assert_eq!(refused.span.begin.column, column);
+        }
+        let faults = read("1: a\nb: *x\nc: !!int x\n").unwrap_err();
+        assert!(faults.len() >= 2, "all that is wrong is told: {faults:?}");
         let deep = format!("{}{}", "[".repeat(DEPTH_MAX + 2), "]".repeat(DEPTH_MAX + 2));
         assert!(parse(&deep).unwrap_err().why.contains("deeper"));
         assert!(parse(&"a".repeat(DEFINITION_BYTES_MAX + 1)).unwrap_err().why.contains("bytes"));
