@@ -3,6 +3,8 @@
 //! Each test puts journals to both and compares the deployments after every prefix. `cargo run -p statewright-tests
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
+mod environments;
+
 use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};
 use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate, save_requests, texts};
 

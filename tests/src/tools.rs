@@ -152,6 +152,8 @@ const BENCH_TOOLS: GoTool = GoTool { name: "bench-tools", folder: "bench-tools",
 const REPLAY_ORACLE: GoTool =
     GoTool { name: "replay-oracle", folder: "replay-oracle", package: ".", link: "" };
 
+const ESC_ORACLE: GoTool = GoTool { name: "esc-oracle", folder: "esc-oracle", package: ".", link: "" };
+
 const CLOUD_SHAPES: GoTool = GoTool { name: "cloud-shapes", folder: "cloud-shapes", package: ".", link: "" };
 
 const AWS_PREVIEWS: GoTool =
@@ -217,6 +219,126 @@ pub fn terraform() -> &'static Path {
 pub fn replay_oracle() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| or_panic(build(&REPLAY_ORACLE)).path)
+}
+
+/// The program that asks the evaluator of environments that Pulumi publishes; see its README.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn esc_oracle() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| or_panic(build(&ESC_ORACLE)).path)
+}
+
+/// The module that the evaluator of environments is a part of, with the cases that are published in it.
+///
+/// # Panics
+/// If it cannot be fetched; the message says what is missing.
+pub fn esc_module() -> &'static Path {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    MODULE.get_or_init(|| or_panic(go_module(&ESC_ORACLE, "github.com/pulumi/pulumi/sdk/v3")))
+}
+
+/// The published scripts of the `esc` CLI as a program that runs them against a server, and the folder that it has to be run in.
+///
+/// The package that has them is not built where it is published: its test is changed to speak to a server.
+///
+/// # Panics
+/// If it cannot be built; the message says what is missing.
+pub fn esc_scripts() -> (&'static Path, &'static Path) {
+    static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    let (program, folder) = PATHS.get_or_init(|| or_panic(build_esc_scripts()));
+    (program, folder)
+}
+
+fn build_esc_scripts() -> Result<(PathBuf, PathBuf), ToolError> {
+    const NAME: &str = "esc-scripts";
+    const PACKAGE: &str = "cmd/esc/cli";
+    let served = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(NAME).join("served.go");
+    let source = fs::read_to_string(&served).map_err(ToolError::io("cannot read", &served))?;
+    let cli = go_module(&PULUMI, "github.com/pulumi/pulumi/pkg/v3")?;
+    let sdk = go_module(&PULUMI, "github.com/pulumi/pulumi/sdk/v3")?;
+    let mut key = Sha256::new();
+    for part in [source.as_bytes(), cli.as_os_str().as_encoded_bytes(), sdk.as_os_str().as_encoded_bytes()] {
+        feed(&mut key, part);
+    }
+    let ready = in_cache(NAME, &short_hex(key), |folder| {
+        let tree = tempfile::tempdir().map_err(ToolError::io("cannot make a folder in", folder))?;
+        // One names the other as its neighbour.
+        copy_tree(&cli, &tree.path().join("pkg"))?;
+        copy_tree(&sdk, &tree.path().join("sdk"))?;
+        let package = tree.path().join("pkg").join(PACKAGE);
+        let test = package.join("cli_test.go");
+        let mut text = fs::read_to_string(&test).map_err(ToolError::io("cannot read", &test))?;
+        for (from, to) in [
+            ("\t\t\t\t\t\treturn c.client\n", "\t\t\t\t\t\treturn served()\n"),
+            (
+                "\tcreds := workspace.Credentials{\n",
+                "\tseed(environments)\n\n\tcreds := workspace.Credentials{\n",
+            ),
+        ] {
+            text = text.replacen(from, to, 1);
+        }
+        for stream in ["Stdout", "Stderr"] {
+            let lower = stream.to_lowercase();
+            text = text.replace(
+                &format!("assert.Equal(t, testcase.expected{stream}, {lower}.String())"),
+                &format!("assert.Equal(t, steady(testcase.expected{stream}), steady({lower}.String()))"),
+            );
+        }
+        fs::write(&test, text).map_err(ToolError::io("cannot write", &test))?;
+        let added = package.join("served_test.go");
+        fs::write(&added, &source).map_err(ToolError::io("cannot write", &added))?;
+        let built = go(&tree.path().join("pkg"))
+            .args(["test", "-c", "-trimpath", "-buildvcs=false", "-o"])
+            .arg(folder.join(NAME))
+            .arg(format!("./{PACKAGE}"))
+            .output()
+            .map_err(ToolError::io("cannot run go in", tree.path()))?;
+        if built.status.success() {
+            return Ok(());
+        }
+        Err(ToolError::Build {
+            tool: NAME,
+            status: built.status.to_string(),
+            output: String::from_utf8_lossy(&built.stderr).into_owned(),
+        })
+    })?;
+    Ok((ready.path.join(NAME), cli.join(PACKAGE)))
+}
+
+/// Copies a folder that cannot be written to into one that can.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), ToolError> {
+    fs::create_dir_all(to).map_err(ToolError::io("cannot make", to))?;
+    for entry in fs::read_dir(from).map_err(ToolError::io("cannot read", from))? {
+        let path = entry.map_err(ToolError::io("cannot read", from))?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_tree(&path, &target)?;
+        } else {
+            let text = fs::read(&path).map_err(ToolError::io("cannot read", &path))?;
+            fs::write(&target, text).map_err(ToolError::io("cannot write", &target))?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder of a module that a tool is made of, at the version that its `go.mod` pins.
+fn go_module(tool: &GoTool, module: &str) -> Result<PathBuf, ToolError> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(tool.folder);
+    check_go(tool.name, &sources)?;
+    let fetched = go(&sources)
+        .args(["mod", "download", "-json", module])
+        .output()
+        .map_err(ToolError::io("cannot run go in", &sources))?;
+    let answer: serde_json::Value = serde_json::from_slice(&fetched.stdout).unwrap_or_default();
+    answer["Dir"].as_str().filter(|_| fetched.status.success()).map(PathBuf::from).ok_or_else(|| {
+        ToolError::Build {
+            tool: tool.name,
+            status: fetched.status.to_string(),
+            output: String::from_utf8_lossy(&fetched.stderr).into_owned(),
+        }
+    })
 }
 
 /// The program that tells what the official client package of Pulumi Cloud asks for and takes, as JSON; see its source.
@@ -683,6 +805,7 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         BENCH_PROVIDER,
         PULUMI_LANGUAGE_YAML,
         REPLAY_ORACLE,
+        ESC_ORACLE,
         BENCH_TOOLS,
         CLOUD_SHAPES,
         AWS_PREVIEWS,
