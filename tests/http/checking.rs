@@ -13,7 +13,7 @@ use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, delete, put};
 use statewright_shared::layout::records::{
-    Head, RemovedState, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, Version,
+    FormerStateName, Head, RemovedState, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, Version,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::check::{self, Orphans};
@@ -474,6 +474,15 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
     let other = RemovedState { entry: entry.clone(), ..record };
     let there = ItemKeys::removed_state(&StateAddress::parse(ORG, "net", None).unwrap(), net);
     Store::assert_one(&store.with(&there, Some(other.encode())).await, "leads to no state of that name");
+
+    let former = ItemKeys::former_state_name(&StateAddress::parse(ORG, "before", None).unwrap());
+    let nowhere = FormerStateName { id: StateId::new(store.app.context.ids.uuid()) };
+    Store::assert_one(
+        &store.with(&former, Some(nowhere.encode())).await,
+        "the former name of a state, acme/before/default, leads to no state",
+    );
+    let ours = FormerStateName { id: net };
+    assert_eq!(store.with(&former, Some(ours.encode())).await, [""; 0]);
 
     let policy = ItemKeys::label_policy(&org);
     Store::assert_one(

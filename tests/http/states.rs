@@ -764,8 +764,7 @@ async fn a_state_has_an_id_for_ever_and_names_that_change() {
     app.post(&name, &text(1, &["a"])).send().await.expect(200);
     let renamed = json!({ "project": other, "state": "live" });
     app.patch(&format!("/api/tfstates/{STATE}"), &renamed).send().await.expect(200);
-    assert_eq!(app.get(&name).send().await.status, 204);
-    for place in [STATE.to_owned(), format!("{ORG}/{other}/live")] {
+    for place in [STATE.to_owned(), format!("{ORG}/{other}/live"), format!("{ORG}/{project}/prod")] {
         assert_eq!(app.get(&format!("/tfstate/{place}")).send().await.expect(200), text(1, &["a"]));
     }
     app.patch(&format!("/api/tfstates/{STATE}"), &json!({ "state": "default" })).send().await.refused(409);
@@ -810,6 +809,182 @@ async fn lists_come_in_pages_and_so_do_the_locks_of_an_organization() {
             assert_eq!(of, [(&json!("s003"), &json!("s003")), (&json!("s204"), &json!("s204"))]);
         }
     }
+}
+
+/// A backend names its state by the name that it had when somebody wrote that down.
+#[tokio::test]
+async fn an_old_name_leads_to_its_state_until_it_is_taken() {
+    for app in every_store().await {
+        let (net, other) = (Net::new(&app), new_project());
+        net.lock("run").await.expect(200);
+        net.write(&text(1, &["a"]), Some("run")).await.expect(200);
+        net.unlock("run").await.expect(200);
+        let api = net.api().await;
+        let id = net.shown().await["id"].clone();
+        let rename =
+            async |api: &str, project: &str| app.patch(api, &json!({ "project": project })).send().await;
+        rename(&api, &other).await.expect(200);
+        // All that a client does, by the old name.
+        assert_eq!(net.read().await.expect(200), text(1, &["a"]));
+        net.lock("run-2").await.expect(200);
+        net.lock("run-3").await.refused(423);
+        net.write(&text(2, &["a", "b"]), Some("run-2")).await.expect(200);
+        net.unlock("run-2").await.expect(200);
+        assert_eq!(
+            app.get(&format!("/tfstate/{ORG}/{other}")).send().await.expect(200),
+            text(2, &["a", "b"])
+        );
+        let shown = net.shown().await;
+        assert_eq!((&shown["id"], &shown["project"]), (&id, &json!(other)));
+        let listed =
+            app.get(&format!("/api/orgs/{ORG}/tfstates?project={}", net.project)).send().await.expect(200);
+        assert_eq!(listed["states"], json!([]), "a list has the new name alone");
+        // Back and forth.
+        rename(&api, &net.project).await.expect(200);
+        rename(&api, &other).await.expect(200);
+        assert_eq!(net.read().await.expect(200), text(2, &["a", "b"]));
+        // Somebody makes a state of that name.
+        let new = app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": net.project }));
+        let new = new.send().await.expect(200)["id"].as_str().unwrap().to_owned();
+        assert_eq!(net.read().await.status, 204);
+        rename(&api, &net.project).await.refused(409);
+        // A rename takes an old name as well.
+        let api_of_new = format!("/api/tfstates/{new}");
+        rename(&api_of_new, &new_project()).await.expect(200);
+        assert_eq!(net.shown().await["id"], json!(new));
+        rename(&api, &net.project).await.expect(200);
+        assert_eq!(net.shown().await["id"], id);
+        assert_eq!(
+            app.get(&format!("/tfstate/{ORG}/{other}")).send().await.expect(200),
+            text(2, &["a", "b"])
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_not_renamed_under_a_lock() {
+    for app in every_store().await {
+        let (net, other) = (Net::new(&app), new_project());
+        net.lock("run").await.expect(200);
+        let api = net.api().await;
+        let rename = json!({ "project": other });
+        let words = app.patch(&api, &rename).send().await.refused(423);
+        assert!(words.contains("lock run"), "{words}");
+        app.patch(&api, &json!({ "labels": { "env": "dev" } })).send().await.expect(200);
+        net.write(&text(1, &["a"]), Some("run")).await.expect(200);
+        net.unlock("run").await.expect(200);
+        app.patch(&api, &rename).send().await.expect(200);
+    }
+}
+
+/// A client that read nothing would make all of it a second time.
+#[tokio::test]
+async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.write(&text(1, &["a"]), None).await.expect(200);
+        let (api, old) = (net.api().await, net.path.clone());
+        let renamed = new_project();
+        app.patch(&api, &json!({ "project": renamed })).send().await.expect(200);
+        let path = format!("/tfstate/{ORG}/{renamed}");
+        let remove =
+            async || app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
+        let undelete = async || app.post(&format!("{api}/undelete"), &Value::Null).send().await;
+        let create = async || {
+            let created = app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": renamed }));
+            created.send().await.expect(200)["id"].as_str().unwrap().to_owned()
+        };
+        remove().await;
+        for path in [&path, &old] {
+            app.get(path).send().await.refused(410);
+            app.post(path, &text(2, &["a"])).send().await.refused(410);
+            app.post(&format!("{path}?ID=run"), &text(2, &["a"])).send().await.refused(410);
+            let answer = app.request(verb("LOCK"), path).json(&info("run")).send().await;
+            let words = answer.refused(423);
+            assert!(words.contains(&format!("was removed by {USER} at ")), "{words}");
+            // All that Terraform shows of a refused lock is its ID.
+            let shown = answer.expect(423)["ID"].as_str().unwrap().to_owned();
+            assert!(shown.contains(&format!("state undelete {ORG}/{renamed}/default")), "{shown}");
+        }
+        let words = app.get(&format!("/api/orgs/{ORG}/tfstates/{renamed}/default")).send().await.refused(410);
+        assert!(words.contains("state undelete"), "{words}");
+        let another = Net::new(&app);
+        another.write(&text(1, &[]), None).await.expect(200);
+        let onto = json!({ "project": renamed });
+        app.patch(&another.api().await, &onto).send().await.refused(410);
+        undelete().await.expect(200);
+        for path in [&path, &old] {
+            assert_eq!(app.get(path).send().await.expect(200), text(1, &["a"]));
+        }
+        // Made by somebody, the name is that of the new one; and while that is empty, the old one may have its place.
+        remove().await;
+        let new = create().await;
+        assert_eq!(app.get(&path).send().await.status, 204);
+        app.request(verb("LOCK"), &path).json(&info("run")).send().await.expect(200);
+        undelete().await.refused(409);
+        app.request(verb("UNLOCK"), &path).json(&info("run")).send().await.expect(200);
+        undelete().await.expect(200);
+        assert_eq!(app.get(&path).send().await.expect(200), text(1, &["a"]));
+        app.get(&format!("/api/tfstates/{new}")).send().await.refused(404);
+        remove().await;
+        create().await;
+        app.post(&path, &text(1, &["b"])).send().await.expect(200);
+        undelete().await.refused(409);
+        assert_eq!(app.get(&path).send().await.expect(200), text(1, &["b"]));
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_reserved_for_resources_or_for_what_is_unknown() {
+    let app = TestApp::memory().await;
+    let encrypted = json!({
+        "serial": 1, "lineage": "aaaa", "meta": {}, "encrypted_data": "AAAA", "encryption_version": "v0",
+    });
+    for (written, status) in [(None, 204), (Some(text(1, &[])), 204), (Some(encrypted), 410)] {
+        let net = Net::new(&app);
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": net.project }))
+            .send()
+            .await
+            .expect(200);
+        if let Some(written) = &written {
+            net.write(written, None).await.expect(200);
+        }
+        app.request(Method::DELETE, &format!("{}?force=true", net.api().await)).send().await.expect(204);
+        assert_eq!(net.read().await.status, status, "{written:?}");
+        if status == 204 {
+            net.lock("run").await.expect(200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_erased_state_leaves_none_of_its_names_behind() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    net.write(&text(1, &["a"]), None).await.expect(200);
+    let api = net.api().await;
+    for _ in 0..3 {
+        app.patch(&api, &json!({ "project": new_project() })).send().await.expect(200);
+    }
+    app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
+    let names = async || {
+        let query = Query {
+            partition: format!("ORG#{ORG}"),
+            prefix: "TFFORMER#".to_owned(),
+            after: None,
+            order: Order::Ascending,
+            limit: 100,
+        };
+        app.context.ledger.query(&query).await.unwrap().items.len()
+    };
+    assert_eq!(names().await, 4);
+    net.read().await.refused(410);
+    app.advance(31 * DAY);
+    while sweep::sweep(&app.context).await.unwrap().more {}
+    assert_eq!(names().await, 0);
+    assert_eq!(net.read().await.status, 204);
+    let id = api.rsplit('/').next().unwrap();
+    assert_eq!(items(&app, &format!("TFSTATE#{id}")).await, 0);
 }
 
 /// I10 cheap.

@@ -16,7 +16,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{
-    RemovedState, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
+    FormerStateName, RemovedState, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
     StoredLabelPolicy, Token, User,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
@@ -224,6 +224,13 @@ impl Scene {
         assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version, head.labels)));
         let removed = self.world.read(&ItemKeys::removed_state(&head.address, self.id)).await;
         assert_eq!(removed.map(|it: RemovedState| it.at), head.deleted, "it is listed among the removed");
+        // A state keeps each name that it left, and a removed one its last.
+        let has_left = head.address != self.address || head.deleted.is_some();
+        let former: Option<FormerStateName> =
+            self.world.read(&ItemKeys::former_state_name(&self.address)).await;
+        if has_left && head.version > 0 {
+            assert_eq!(former.map(|former| former.id), Some(self.id), "its old name leads to it");
+        }
         let schemas: Option<StateSchemas> = self.world.read(&ItemKeys::state_schemas(self.id)).await;
         assert_eq!(schemas.is_some(), head.has_schemas);
     }
@@ -313,7 +320,7 @@ const TWO: [Step; 2] = [Step::Create, Step::CreateOther];
 
 const CONNECTED: [Step; 3] = [Step::Create, Step::CreateOther, Step::Connect];
 
-const CASES: [(&[Step], Step); 20] = [
+const CASES: [(&[Step], Step); 21] = [
     (&TWO, Step::Connect),
     (&CONNECTED, Step::Mock),
     (&CONNECTED, Step::Disconnect),
@@ -325,7 +332,8 @@ const CASES: [(&[Step], Step); 20] = [
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Reject),
     (&HELD, Step::Unlock),
     (&HELD, Step::Break),
-    (&HELD, Step::Rename),
+    (&[Step::Create, Step::WriteUnlocked(1)], Step::Rename),
+    (&[Step::Create, Step::WriteUnlocked(1), Step::Rename], Step::Remove),
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Remove),
     (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::BringBack),
     (&[Step::Create, Step::WriteUnlocked(1), Step::WriteUnlocked(2)], Step::Restore),

@@ -86,6 +86,10 @@ impl IntoResponse for Failure {
                 (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
                     .into_response()
             }
+            Self::Refused(Error::LockOfRemoved(why)) => {
+                (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
+                    .into_response()
+            }
             // A client shows its user where in the definition it is.
             Self::Refused(Error::Definition(diagnostics)) => {
                 let diagnostics = diagnostics.clone();
@@ -184,7 +188,9 @@ fn describe(error: &Error) -> (StatusCode, String) {
         Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
         Error::NotAllowed(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         // The only status whose body a client shows its user.
-        Error::LockNotAllowed(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
+        Error::LockNotAllowed(_) | Error::LockOfRemoved(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
+        // A client takes this for no empty state, and tries it once.
+        Error::StateRemoved(_) => (StatusCode::GONE, format!("Gone: {error}")),
         Error::StateForbidden(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::StateNearLimit { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         // A client that gets 403 for its update stops, as it must; nothing else may answer so to an update's token.

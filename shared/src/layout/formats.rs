@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::record::Record;
 use super::records::{
     Alias, ConfigValue, Detail, DirectoryEntry, Due, EnvironmentHead, EnvironmentRevision,
-    EnvironmentSession, EnvironmentTag, EventBatch, FormerName, Head, KeptState, LockOf, Member, Name,
-    OpenedRevision, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState, Removed,
-    RemovedEnvironment, RemovedState, Retracted, RevisionTag, Signer, Snapshot, StackConfig, StateEdge,
-    StateEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas, StateSource, StateVersion,
-    StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User, VerifyingKeyRecord,
-    Version, WrappedDataKey, WrittenUnder,
+    EnvironmentSession, EnvironmentTag, EventBatch, FormerName, FormerStateName, Head, KeptState, LockOf,
+    Member, Name, OpenedRevision, Org, OutputSchema, Outputs, Password, Payload, Preview, RejectedState,
+    Removed, RemovedEnvironment, RemovedState, Retracted, RevisionTag, Signer, Snapshot, StackConfig,
+    StateEdge, StateEntry, StateFormerEntry, StateGraph, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, StoredLabelPolicy, Summary, Token, TokenEntry, Unfinished, UpdateEntry, User,
+    VerifyingKeyRecord, Version, WrappedDataKey, WrittenUnder,
 };
 use super::slot::{Content, Numbered, Slot};
 use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
@@ -270,6 +270,8 @@ fn read_states(read: &mut Read) {
     read.is("state-entry-labelled.v1", &labelled, b"");
     let removed = RemovedState { at: LATER, by: requester(), entry: labelled };
     read.is("removed-state.v1", &removed, b"");
+    read.is("former-state-name.v1", &FormerStateName { id }, b"");
+    read.is("state-former-entry.v1", &StateFormerEntry { address: address.clone() }, b"");
     let policy = StoredLabelPolicy { version: 2, at: LATER, by: requester(), policy: label_policy() };
     read.is("label-policy.v1", &policy, b"");
     let new = StateHead {

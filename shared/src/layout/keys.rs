@@ -241,6 +241,30 @@ impl ItemKeys {
         Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
     }
 
+    /// A name that a state had before it was renamed, or had when it was removed with resources.
+    pub fn former_state_name(address: &StateAddress) -> ItemKey {
+        ItemKey::new(
+            format!("ORG#{}", address.org),
+            format!("TFFORMER#{}/{}", address.project, address.state),
+        )
+    }
+
+    /// The project and the state in a former name's sort key.
+    pub fn parse_former_state_name_sort(sort: &str) -> Option<(ProjectName, StateName)> {
+        let (project, state) = sort.strip_prefix("TFFORMER#")?.split_once('/')?;
+        Some((ProjectName::parse(project).ok()?, StateName::parse(state).ok()?))
+    }
+
+    /// The entry of a former name in its state's list.
+    pub fn state_former_entry(state: StateId, address: &StateAddress) -> ItemKey {
+        ItemKey::new(format!("TFSTATE#{state}"), format!("FORMER#{}/{}", address.project, address.state))
+    }
+
+    /// The partition and the sort prefix of a state's list of former names.
+    pub fn state_former_entries(state: StateId) -> (String, String) {
+        (format!("TFSTATE#{state}"), "FORMER#".to_owned())
+    }
+
     /// An environment's head.
     pub fn environment(address: &EnvironmentAddress) -> ItemKey {
         ItemKey::new(format!("ORG#{}", address.org), format!("ENV#{}/{}", address.project, address.name))

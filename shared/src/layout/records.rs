@@ -712,6 +712,28 @@ impl Record for RemovedState {
     const NAME: &'static str = "removed state";
 }
 
+/// A name that leads to a state which had it before. Where a state has that name now, it counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerStateName {
+    /// The state. If that was removed and can be brought back, the name is reserved.
+    pub id: StateId,
+}
+
+impl Record for FormerStateName {
+    const NAME: &'static str = "former state name";
+}
+
+/// The entry of a former name in its state's list, so that erasing the state finds the [`FormerStateName`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateFormerEntry {
+    /// The name.
+    pub address: StateAddress,
+}
+
+impl Record for StateFormerEntry {
+    const NAME: &'static str = "entry of a former state name";
+}
+
 /// What an organization demands of the labels of its states.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredLabelPolicy {

@@ -9,7 +9,8 @@ use crate::domain::names::{OrgName, StateAddress};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{
-    RejectedState, RemovedState, StateEntry, StateHead, StateLock, StateVersion, StoredLabelPolicy,
+    FormerStateName, RejectedState, RemovedState, StateEntry, StateHead, StateLock, StateVersion,
+    StoredLabelPolicy,
 };
 use crate::ports::{Inventory, Item, Order, Query};
 
@@ -169,6 +170,10 @@ pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> R
     if *item.key.sort == *ItemKeys::label_policy(org).sort {
         return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));
     }
+    if let Some((project, state)) = ItemKeys::parse_former_state_name_sort(sort) {
+        let address = StateAddress { org: org.clone(), project, state };
+        return look_at_former(ctx, &address, item).await;
+    }
     let is_removed = ItemKeys::parse_removed_state_sort(sort).is_some();
     let name = ItemKeys::parse_state_name_sort(sort).or_else(|| ItemKeys::parse_removed_state_sort(sort));
     let Some((project, state)) = name else { return Ok(None) };
@@ -195,6 +200,23 @@ pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> R
     // It moves with the head: one that is as it was has not moved while the head was read.
     let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
     Ok((!has_moved).then(|| format!("{words}, {address}, {problem}")))
+}
+
+/// A former name leads to a state of its organization until that is erased.
+async fn look_at_former(ctx: &Context, address: &StateAddress, item: &Item) -> Result<Option<String>, Error> {
+    let former = match FormerStateName::decode(&item.value) {
+        Ok(former) => former,
+        Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),
+    };
+    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(former.id)).await)?;
+    // One that cannot be read is told with its state.
+    let Ok(head) = head else { return Ok(None) };
+    if head.is_some_and(|head| head.value.address.org == address.org) {
+        return Ok(None);
+    }
+    // Erasing a state takes its former names first.
+    let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
+    Ok((!has_moved).then(|| format!("the former name of a state, {address}, leads to no state")))
 }
 
 /// Tells what is wrong with what is stored from a store that does not answer.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::caller::NotAllowed;
+use super::states::RemovedName;
 use crate::account::Full;
 use crate::domain::environment::Diagnostic;
 use crate::domain::ids::UpdateId;
@@ -120,6 +121,12 @@ pub enum Error {
     /// The Terraform state does not exist, or not for this caller.
     #[error("state {0} not found")]
     NoState(String),
+    /// The name is reserved: its state was removed with resources, and can be brought back.
+    #[error("{0}")]
+    StateRemoved(Box<RemovedName>),
+    /// The same, of a lock: its client shows words of this refusal alone.
+    #[error("{0}")]
+    LockOfRemoved(Box<RemovedName>),
     /// The state has no such version.
     #[error("state {state} has no version {version}")]
     NoStateVersion {

@@ -28,7 +28,7 @@ const READ_AT_ONCE: usize = 16;
 ///
 /// # Errors
 /// [`Error::StateLocked`] with the holder, unless the caller holds it under this very ID; [`Error::StateNearLimit`];
-/// [`Error::LockNotAllowed`] where the caller may not do what the lock is for.
+/// [`Error::LockOfRemoved`] for a name that is reserved; [`Error::LockNotAllowed`] where the caller may not do what the lock is for.
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
@@ -38,6 +38,7 @@ pub async fn lock(
 ) -> Result<StateAddress, Error> {
     let found = states::find_or_create(ctx, caller, place).await.map_err(|error| match error {
         Error::NotAllowed(why) if why.needs > caller.needs() => Error::LockNotAllowed(why),
+        Error::StateRemoved(why) => Error::LockOfRemoved(why),
         error => error,
     })?;
     let allowed = caller.check_more(&found.head.value.address.org, needs(info), "a lock for what may write");

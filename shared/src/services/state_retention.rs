@@ -7,7 +7,9 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Broken, Record, check, delete, put};
-use crate::layout::records::{Due, KeptState, RejectedState, StateHead, StateVersion};
+use crate::layout::records::{
+    Due, FormerStateName, KeptState, RejectedState, StateFormerEntry, StateHead, StateVersion,
+};
 use crate::ports::{Expect, Item, Order, Query};
 
 /// Versions that one commit removes: each with its item and the due items of its two blobs.
@@ -78,6 +80,35 @@ pub(super) async fn look_at_rejected(ctx: &Context, state: StateId, id: &str) ->
     Ok(Next::Done)
 }
 
+/// Frees the names that lead to a state which is erased, or are reserved by it. Says whether it freed all.
+async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result<bool, Error> {
+    /// Entries of one page, each with the name's item.
+    const NAMES_AT_ONCE: usize = 45;
+    loop {
+        let (partition, prefix) = ItemKeys::state_former_entries(state);
+        let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: NAMES_AT_ONCE };
+        let page = store::query(ctx, &query).await?;
+        if page.items.is_empty() {
+            return Ok(true);
+        }
+        if !pages.take() {
+            return Ok(false);
+        }
+        for item in &page.items {
+            let key = ItemKeys::former_state_name(&StateFormerEntry::decode(&item.value)?.address);
+            let mut writes = vec![delete(item.key.clone(), Expect::Any)];
+            // Another state may have left or taken that name since.
+            if let Some(former) = store::read::<FormerStateName>(ctx, &key).await?
+                && former.value.id == state
+            {
+                writes.push(delete(key, former.unchanged()));
+            }
+            // Refused: another state leaves that name right now. The next look sees it.
+            let _ = store::commit(ctx, writes).await?;
+        }
+    }
+}
+
 /// Looks at a state that was removed, and erases it when its time has come: what opens its texts first, its head last.
 pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = ItemKeys::state_head(state);
@@ -104,6 +135,9 @@ pub(super) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut S
     let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
     if let Some(next) = edges::erase_of(ctx, &head.value.address.org, state, &mut pages).await? {
         return Ok(next);
+    }
+    if !erase_names(ctx, state, &mut pages).await? {
+        return Ok(Next::MoreOfIt);
     }
     let keys = ItemKeys::data_keys(KeyOwner::State(state));
     let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?

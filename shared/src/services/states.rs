@@ -5,13 +5,15 @@ use super::due::due_write;
 use super::{Error, RACES_MAX, label_policy, store};
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::StateId;
-use crate::domain::names::{OrgName, ProjectName, StateAddress, StateName};
+use crate::domain::names::{Login, OrgName, ProjectName, StateAddress, StateName};
 use crate::domain::role::Role;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{Due, RemovedState, StateEntry, StateHead, StateLock};
-use crate::ports::{Expect, Item, Order, Query, Revision, Timestamp, Write};
+use crate::layout::records::{
+    Due, FormerStateName, RemovedState, StateEntry, StateFormerEntry, StateHead, StateLock,
+};
+use crate::ports::{Expect, Item, ItemKey, Order, Query, Revision, Timestamp, Write};
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -54,14 +56,32 @@ pub struct WithLock {
     pub lock: Option<Stored<StateLock>>,
 }
 
-/// Finds a state for a caller; `None` for a name of an organization of theirs that no state has. One read where the name
-/// is remembered or the id is given, two in sequence where it is not.
+/// What a place leads to.
+enum Found {
+    /// A state.
+    State(Box<WithLock>),
+    /// Nothing, for a name; with what has to be true of its former state's item when the name is taken.
+    Nothing(Expect),
+}
+
+impl Found {
+    fn state(self) -> Option<WithLock> {
+        match self {
+            Self::State(found) => Some(*found),
+            Self::Nothing(_) => None,
+        }
+    }
+}
+
+/// Finds a state for a caller; `None` for a name of an organization of theirs that leads to no state. One read where the name
+/// is remembered or the id is given, two in sequence where it is not, and one or two more where the state had that name before
+/// or no state has it.
 ///
 /// # Errors
 /// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see;
-/// [`Error::NotAllowed`].
+/// [`Error::StateRemoved`] for a name that is reserved; [`Error::NotAllowed`].
 pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Located>, Error> {
-    let found = look_up(ctx, caller, place, false).await?;
+    let found = look_up(ctx, caller, place, false).await?.state();
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
 }
 
@@ -82,7 +102,7 @@ pub async fn find_with_lock(
     caller: &Caller,
     place: &Place,
 ) -> Result<Option<WithLock>, Error> {
-    look_up(ctx, caller, place, true).await
+    Ok(look_up(ctx, caller, place, true).await?.state())
 }
 
 /// As [`find_with_lock`], where a state has to be there.
@@ -93,19 +113,14 @@ pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &Place) -> 
     find_with_lock(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
 }
 
-async fn look_up(
-    ctx: &Context,
-    caller: &Caller,
-    place: &Place,
-    with_lock: bool,
-) -> Result<Option<WithLock>, Error> {
+async fn look_up(ctx: &Context, caller: &Caller, place: &Place, with_lock: bool) -> Result<Found, Error> {
     let address = match place {
         Place::Id(id) => {
             let found = look_at(ctx, *id, with_lock).await?;
             let missing = || Error::NoState(place.to_string());
             let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
             caller.check(&found.head.value.address.org, missing)?;
-            return Ok(Some(found));
+            return Ok(Found::State(Box::new(found)));
         }
         Place::Name(address) => address,
     };
@@ -116,21 +131,88 @@ async fn look_up(
         head.address == *address && head.deleted.is_none()
     };
     if let Some(id) = ctx.memory.state_names.get(address, ctx.now(), REMEMBERED_FOR) {
-        let found = look_at(ctx, id, with_lock).await?.filter(is_it);
-        if found.is_some() {
-            return Ok(found);
+        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+            return Ok(Found::State(Box::new(found)));
         }
         ctx.memory.state_names.forget(address);
     }
-    let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? else {
-        return Ok(None);
-    };
-    let id = entry.value.id;
-    let found = look_at(ctx, id, with_lock).await?.filter(is_it);
-    if found.is_some() {
-        ctx.memory.state_names.put(address.clone(), ctx.now(), id);
+    if let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? {
+        let id = entry.value.id;
+        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+            ctx.memory.state_names.put(address.clone(), ctx.now(), id);
+            return Ok(Found::State(Box::new(found)));
+        }
     }
-    Ok(found)
+    // A state that was renamed or removed since its name was read has left this item too.
+    match former(ctx, address, with_lock).await? {
+        Former { state: Some(found), .. } if found.head.value.deleted.is_none() => {
+            Ok(Found::State(Box::new(found)))
+        }
+        Former { state: Some(found), .. } => Err(is_removed(ctx, address, found).await?),
+        Former { state: None, expect } => Ok(Found::Nothing(expect)),
+    }
+}
+
+/// What a name's former state says of the name.
+struct Former {
+    /// The state, if the name leads to it or is reserved by it.
+    state: Option<WithLock>,
+    /// The item as it was read.
+    expect: Expect,
+}
+
+impl Former {
+    /// The write that goes with taking the name: no one else takes or leaves it at that moment.
+    fn take(key: ItemKey, expect: Expect) -> Write {
+        if expect == Expect::Absent { check(key, expect) } else { delete(key, expect) }
+    }
+}
+
+/// Reads which state had a name before.
+async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Result<Former, Error> {
+    let item = store::read::<FormerStateName>(ctx, &ItemKeys::former_state_name(address)).await?;
+    let Some(item) = item else { return Ok(Former { state: None, expect: Expect::Absent }) };
+    let keeps = |found: &WithLock| found.head.value.keeps_names();
+    let state = look_at(ctx, item.value.id, with_lock).await?.filter(keeps);
+    Ok(Former { state, expect: item.unchanged() })
+}
+
+/// Says that a name is reserved, and how to get at what it was.
+async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
+    let WithLock { id, head, .. } = found;
+    let address = head.value.address;
+    let removed = store::read::<RemovedState>(ctx, &ItemKeys::removed_state(&address, id)).await?;
+    let by = removed.map(|removed| removed.value.by.login);
+    let at = head.value.deleted.unwrap_or(head.value.created);
+    Ok(Error::StateRemoved(Box::new(RemovedName { name: name.clone(), address, by, at })))
+}
+
+/// A name that is reserved while its removed state can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedName {
+    /// The name.
+    pub name: StateAddress,
+    /// The name that the state had when it was removed.
+    pub address: StateAddress,
+    /// Who removed it, if that is still known.
+    pub by: Option<Login>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl std::fmt::Display for RemovedName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, address, by, at } = self;
+        write!(f, "{name} was removed")?;
+        if let Some(by) = by {
+            write!(f, " by {by}")?;
+        }
+        write!(
+            f,
+            " at {}: `statewright state undelete {address}` brings it back, `statewright state create {name}` makes a new, empty one",
+            at.to_rfc3339()
+        )
+    }
 }
 
 /// A state's head, and its lock beside it where that is asked for.
@@ -164,7 +246,8 @@ pub struct Beginning {
     pub labels: LabelChanges,
 }
 
-/// Makes a state. Repeated with the same id and name by who made it, it is the same state.
+/// Makes a state, also of a name that leads to another one or is reserved: it has the name from then on. Repeated with the same id
+/// and name by who made it, it is the same state.
 ///
 /// # Errors
 /// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow.
@@ -179,13 +262,13 @@ pub async fn create(
         merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
     label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
     let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
-    make(ctx, beginning.id, head).await
+    make(ctx, beginning.id, head, Expect::Any).await
 }
 
-async fn make(ctx: &Context, id: Option<StateId>, head: StateHead) -> Result<Located, Error> {
+async fn make(ctx: &Context, id: Option<StateId>, head: StateHead, former: Expect) -> Result<Located, Error> {
     let brought = id.is_some();
     let id = id.unwrap_or_else(|| new_id(ctx));
-    let (revision, writes) = create_writes(ctx, id, &head);
+    let (revision, writes) = create_writes(ctx, id, &head, former);
     if store::commit(ctx, writes).await?.is_ok() {
         return Ok(Located { id, head: Stored { value: head, revision } });
     }
@@ -202,6 +285,13 @@ impl StateHead {
     /// Whether it is what this creation makes, or would have.
     fn is_new_as(&self, other: &Self) -> bool {
         self.deleted.is_none() && self.address == other.address && self.created_by == other.created_by
+    }
+
+    /// Whether names that it had lead to it or are reserved. A state that was removed without resources needs none back, and one
+    /// whose resources are not known may have some.
+    fn keeps_names(&self) -> bool {
+        let has_resources = self.current.as_ref().is_some_and(|kept| kept.resource_count != Some(0));
+        self.deleted.is_none() || (!self.erasing && has_resources)
     }
 }
 
@@ -223,12 +313,13 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
     }
 }
 
-fn create_writes(ctx: &Context, id: StateId, head: &StateHead) -> (Revision, Vec<Write>) {
+fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Expect) -> (Revision, Vec<Write>) {
     let revision = ctx.ids.revision();
     let entry = entry_of(id, head);
     let writes = vec![
         put(ItemKeys::state_head(id), Expect::Absent, revision, head.encode()),
         put(ItemKeys::state_name(&head.address), Expect::Absent, ctx.ids.revision(), entry.encode()),
+        Former::take(ItemKeys::former_state_name(&head.address), former),
     ];
     (revision, writes)
 }
@@ -237,15 +328,16 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead) -> (Revision, Vec
 /// the organization demands: a client cannot send any, and what it writes must not be lost for that.
 ///
 /// # Errors
-/// As [`find`]; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
+/// As [`find`], so that a name which is reserved is not taken; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
 pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
     for _ in 0..RACES_MAX {
-        if let Some(found) = find_with_lock(ctx, caller, place).await? {
-            return Ok(found);
-        }
+        let former = match look_up(ctx, caller, place, true).await? {
+            Found::State(found) => return Ok(*found),
+            Found::Nothing(former) => former,
+        };
         let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
         caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
-        match make(ctx, None, new_head(ctx, caller, address, Policy::default())).await {
+        match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
             Err(Error::StateExists(_)) => {}
@@ -410,15 +502,17 @@ pub struct Edit {
     pub labels: LabelChanges,
 }
 
-/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays, and so does whoever holds its
-/// lock.
+/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays, and its old name leads to it until
+/// another state is created with that name or renamed to it.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
+/// [`Error::StateLocked`] for another name while the lock is held: its holder may have read the old one. [`Error::StateRemoved`] for a
+/// name that is reserved. [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
 /// labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
-        let Located { id, head } = locate(ctx, caller, place).await?;
+        let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
+        let WithLock { id, head, lock } = found.ok_or_else(|| Error::NoState(place.to_string()))?;
         if edit.address.is_some() || edit.policy.is_some() {
             caller.check_more(&head.value.address.org, Role::Member, "another name or policy of a state")?;
         }
@@ -439,10 +533,27 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
         let mut writes = vec![put(ItemKeys::state_head(id), head.unchanged(), revision, next.encode())];
         let is_renamed = next.address != head.value.address;
         if is_renamed {
+            if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+                return Err(Error::StateLocked(Box::new(holder)));
+            }
             let entry = entry_of(id, &next).encode();
             let key = ItemKeys::state_name(&next.address);
             writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
             writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+            writes.extend(leave(ctx, id, &head.value.address));
+            let Former { state, expect } = former(ctx, &next.address, false).await?;
+            match state {
+                // Its own: the item goes on leading to it.
+                Some(own) if own.id == id => {}
+                Some(other) if other.head.value.deleted.is_some() => {
+                    return Err(is_removed(ctx, &next.address, other).await?);
+                }
+                _ => writes.push(Former::take(ItemKeys::former_state_name(&next.address), expect)),
+            }
+            writes.push(check(
+                ItemKeys::state_lock(id),
+                lock.as_ref().map_or(Expect::Absent, Stored::unchanged),
+            ));
         } else if next.labels != head.value.labels {
             writes.push(entry_write(ctx, id, &next));
         }
@@ -460,8 +571,48 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
     Err(Error::Contended("the state"))
 }
 
-/// Removes a state: hides it, and frees its name at once. Its versions are kept for as long as a removed stack's, and until
-/// then it can be brought back by its id.
+/// The writes that keep a name leading to a state which leaves it.
+fn leave(ctx: &Context, id: StateId, address: &StateAddress) -> [Write; 2] {
+    let entry = StateFormerEntry { address: address.clone() };
+    [
+        put(
+            ItemKeys::former_state_name(address),
+            Expect::Any,
+            ctx.ids.revision(),
+            FormerStateName { id }.encode(),
+        ),
+        put(ItemKeys::state_former_entry(id, address), Expect::Any, ctx.ids.revision(), entry.encode()),
+    ]
+}
+
+/// The head of a state that is removed now.
+fn hidden(ctx: &Context, head: &StateHead) -> StateHead {
+    StateHead { deleted: Some(ctx.now()), ..head.clone() }
+}
+
+/// The writes that hide a state, all but that of its name.
+fn hide(
+    ctx: &Context,
+    caller: &Caller,
+    id: StateId,
+    head: &Stored<StateHead>,
+    lock: Option<&Stored<StateLock>>,
+    hidden: &StateHead,
+) -> Vec<Write> {
+    let at = hidden.deleted.unwrap_or_else(|| ctx.now());
+    let removed = RemovedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
+    let removed_key = ItemKeys::removed_state(&head.value.address, id);
+    let unlocked = lock.map_or(Expect::Absent, Stored::unchanged);
+    vec![
+        put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), hidden.encode()),
+        put(removed_key, Expect::Any, ctx.ids.revision(), removed.encode()),
+        check(ItemKeys::state_lock(id), unlocked),
+        due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
+    ]
+}
+
+/// Removes a state: hides it, and keeps its versions for as long as a removed stack's. Until then it can be brought back by its id,
+/// and its name is reserved, unless no resources are left in it.
 ///
 /// # Errors
 /// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
@@ -481,18 +632,12 @@ pub async fn remove(
             Some(count @ 1..) if !force => return Err(Error::StateHasResources(count)),
             _ => {}
         }
-        let at = ctx.now();
-        let deleted = StateHead { deleted: Some(at), ..head.value.clone() };
-        let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
-        let removed = RemovedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
-        let removed_key = ItemKeys::removed_state(&head.value.address, id);
-        let writes = vec![
-            put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), deleted.encode()),
-            put(removed_key, Expect::Any, ctx.ids.revision(), removed.encode()),
-            check(ItemKeys::state_lock(id), unlocked),
-            delete(ItemKeys::state_name(&head.value.address), Expect::Any),
-            due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
-        ];
+        let deleted = hidden(ctx, &head.value);
+        let mut writes = hide(ctx, caller, id, &head, lock.as_ref(), &deleted);
+        writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+        if deleted.keeps_names() {
+            writes.extend(leave(ctx, id, &head.value.address));
+        }
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.state_names.forget(&head.value.address);
             return Ok(head.value.address);
@@ -501,10 +646,11 @@ pub async fn remove(
     Err(Error::Contended("the state"))
 }
 
-/// Brings back a state that was removed, under the name that it had, with its versions and its policy.
+/// Brings back a state that was removed, under the name that it had, with its versions and its policy. An empty state that has the
+/// name by now, and that no one holds, is removed in its place.
 ///
 /// # Errors
-/// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken.
+/// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken or leads to another state.
 pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
     let missing = || Error::NoState(id.to_string());
     for _ in 0..RACES_MAX {
@@ -517,19 +663,49 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
             return Ok(Located { id, head });
         }
         let back = StateHead { deleted: None, ..head.value.clone() };
+        let name_key = ItemKeys::state_name(&back.address);
+        let taken = || Error::StateExists(back.address.to_string());
+        let (in_its_place, displaced) = match store::read::<StateEntry>(ctx, &name_key).await? {
+            None => (Expect::Absent, Vec::new()),
+            Some(name) => {
+                let other = look_at(ctx, name.value.id, true).await?.ok_or_else(taken)?;
+                (name.unchanged(), displace(ctx, caller, other).ok_or_else(taken)?)
+            }
+        };
+        let Former { state, expect } = former(ctx, &back.address, false).await?;
         let revision = ctx.ids.revision();
         let entry = entry_of(id, &back).encode();
-        let writes = vec![
+        let mut writes = vec![
             put(ItemKeys::state_head(id), head.unchanged(), revision, back.encode()),
-            put(ItemKeys::state_name(&back.address), Expect::Absent, ctx.ids.revision(), entry),
+            put(name_key, in_its_place, ctx.ids.revision(), entry),
             // Not there, where an older program removed it.
             delete(ItemKeys::removed_state(&back.address, id), Expect::Any),
         ];
-        match store::commit(ctx, writes).await? {
-            Ok(()) => return Ok(Located { id, head: Stored { value: back, revision } }),
-            Err(refusal) if refusal.index == 1 => return Err(Error::StateExists(back.address.to_string())),
-            Err(_) => {}
+        match state {
+            Some(own) if own.id == id => {}
+            Some(other) => {
+                let called = &other.head.value.address;
+                return Err(Error::StateExists(format!("{called}, which {} leads to,", back.address)));
+            }
+            None => writes.push(Former::take(ItemKeys::former_state_name(&back.address), expect)),
+        }
+        writes.extend(displaced);
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.state_names.forget(&back.address);
+            return Ok(Located { id, head: Stored { value: back, revision } });
         }
     }
     Err(Error::Contended("the state"))
+}
+
+/// The writes that remove a state whose name another one takes, all but that of the name; `None` for a state that was written or is
+/// locked.
+fn displace(ctx: &Context, caller: &Caller, state: WithLock) -> Option<Vec<Write>> {
+    let WithLock { id, head, lock } = state;
+    let is_held = lock.as_ref().is_some_and(|lock| lock.value.holder.is_some());
+    if head.value.version > 0 || head.value.deleted.is_some() || is_held {
+        return None;
+    }
+    let deleted = hidden(ctx, &head.value);
+    Some(hide(ctx, caller, id, &head, lock.as_ref(), &deleted))
 }

@@ -54,7 +54,13 @@ pub(super) async fn rename(session: &Session, rename: &Rename) -> anyhow::Result
     if let Some(linked) = session.client.linked().filter(|linked| linked.link.id.to_string() == state.id) {
         Link { address, ..linked.link.clone() }.write(&linked.folder)?;
     }
-    session.out.answer(&renamed.whole, |_| format!("{old} is called {} now", renamed.read.name()))
+    session.out.answer(&renamed.whole, |_| {
+        format!(
+            "{old} is called {} now; the old name leads to it until another state is made with that name, so a backend that has it \
+             goes on, and should follow",
+            renamed.read.name()
+        )
+    })
 }
 
 #[derive(Serialize)]
