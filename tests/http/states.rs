@@ -404,11 +404,38 @@ async fn a_restored_version_is_a_new_one_whose_serial_is_above_the_newest() {
     let encrypted =
         json!({ "serial": 8, "lineage": "aaaa", "encrypted_data": "q83v", "encryption_version": "v0" });
     net.write(&encrypted, None).await.expect(200);
-    let words = app.post(&format!("{api}/versions/5/restore"), &Value::Null).send().await.refused(400);
-    assert!(words.contains("push it with the client"), "{words}");
     let outputs = app.get(&format!("{api}/outputs")).send().await.expect(200);
     assert_eq!(outputs, json!({ "version": 5, "encrypted": true, "outputs": null }));
     assert_eq!(app.get(&format!("{}/outputs", net.path)).send().await.status, 403);
+}
+
+/// Only its client could give it another serial, and refuses to read the file.
+#[tokio::test]
+async fn an_encrypted_state_is_restored_as_it_is() {
+    let app = TestApp::memory().await;
+    let net = Net::new(&app);
+    let encrypted = |serial: u64, data: &str| json!({ "serial": serial, "lineage": "aaaa", "encrypted_data": data, "encryption_version": "v0" });
+    for (serial, data) in [(1, "AAAA"), (2, "BBBB")] {
+        net.write(&encrypted(serial, data), None).await.expect(200);
+    }
+    let api = net.api().await;
+    let restored = app.post(&format!("{api}/versions/1/restore"), &Value::Null).send().await.expect(200);
+    assert_eq!(restored["version"], 3);
+    assert_eq!(net.read().await.text(), encrypted(1, "AAAA").to_string());
+    let newest = net.versions().await[0].clone();
+    assert_eq!((&newest["serialFell"], &newest["lineageChanged"]), (&json!(true), &json!(false)));
+    // A run goes on from it.
+    net.lock("run").await.expect(200);
+    net.write(&encrypted(2, "CCCC"), Some("run")).await.expect(200);
+    net.unlock("run").await.expect(200);
+    // What was refused is as good.
+    net.lock("other").await.expect(200);
+    net.write(&encrypted(9, "DDDD"), Some("gone")).await.refused(423);
+    net.unlock("other").await.expect(200);
+    let id = net.rejected().await[0]["id"].as_str().unwrap().to_owned();
+    app.post(&format!("{api}/versions/{id}/restore"), &Value::Null).send().await.expect(200);
+    let newest = net.versions().await[0].clone();
+    assert_eq!((&newest["serial"], &newest["serialFell"]), (&json!(9), &json!(false)));
 }
 
 #[tokio::test]

@@ -148,4 +148,10 @@ async fn a_state_that_opentofu_encrypts_is_kept_and_shows_nothing() {
     assert_eq!(outputs, json!({ "version": 1, "encrypted": true, "outputs": null }));
     cli.run(DESTROY).await.assert_success();
     assert_eq!(versions(&app).await.len(), 2);
+    // Back to before that, which the client cannot do by itself; it goes on from there.
+    let restore = format!("{}/versions/1/restore", api(&app).await);
+    app.post(&restore, &json!(null)).send().await.expect(200);
+    assert_eq!(cli.run(["output", "-raw", "o"]).await.assert_success().stdout, "hunter2");
+    cli.run(["apply", "-auto-approve", "-replace=terraform_data.a"]).await.assert_success();
+    assert_eq!(versions(&app).await[1]["serialFell"], true);
 }

@@ -140,11 +140,11 @@ pub async fn check_grace(
 }
 
 /// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply
-/// goes on from there. Its bytes change only there.
+/// goes on from there. Its bytes change only there; a state that its client encrypted stays as it is, and is marked where its serial
+/// is not above the newest, since the serial inside cannot be changed.
 ///
 /// # Errors
-/// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock; [`Error::Invalid`] for a state that its
-/// client encrypted, since the serial inside cannot be changed.
+/// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
@@ -168,7 +168,9 @@ pub async fn restore(
         let Some((_, attempt)) = &mut attempt else { continue };
         let lineage = attempt.sent.document.lineage.as_deref();
         let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
-        let taken = Taken { serial_fell: false, lineage_changed: changed };
+        let serial = attempt.sent.document.serial;
+        let serial_fell = newest.zip(serial).is_some_and(|(newest, serial)| serial <= newest);
+        let taken = Taken { serial_fell, lineage_changed: changed };
         if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
             return Ok(Written { address: head.value.address, version, replayed: false });
         }
@@ -187,15 +189,21 @@ async fn prepare_restore(
     // The text is changed, and what comes of it is read as one that is sent.
     account::take(usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR)).await?;
     let text = state_texts::fetch(ctx, id, &kept).await?;
-    let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
-        Error::Invalid("the state's serial cannot rise any more: push the state with the client".to_owned())
-    })?;
-    let text = with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?;
+    let text = if kept.is_encrypted {
+        text
+    } else {
+        let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
+            Error::Invalid(
+                "the state's serial cannot rise any more: push the state with the client".to_owned(),
+            )
+        })?;
+        with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?.into()
+    };
     let source = match which {
         state_versions::Which::Version(version) => StateSource::Restored(*version),
         state_versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
     };
-    let sent = state_texts::read(text.into(), || Ok(())).await?;
+    let sent = state_texts::read(text, || Ok(())).await?;
     Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
 }
 
