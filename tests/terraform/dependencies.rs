@@ -77,7 +77,10 @@ async fn a_state_reads_an_output_of_another_and_runs_again_when_that_changes(cli
     );
     // The same edge again, with a value in the output's place.
     told(&app, &web, &["add", "-s", "web", "net", "vpc_id", "--mock", "\"vpc-${mock}\""]).await;
-    told(&app, &web, &["sync", "-s", "web"]).await;
+    let (is_done, _, warning) = dep(&app, &web.project_dir(), &["sync", "-s", "web"]).await;
+    assert!(is_done && warning.contains("warning: net_vpc_id has a mock value"), "{warning}");
+    let (is_done, said, _) = dep(&app, &web.project_dir(), &["sync", "-s", "web", "--no-mocks"]).await;
+    assert!(!is_done && said.is_empty(), "{said}");
     web.write("main.tf", READS);
     web.run(APPLY).await.assert_success();
     assert_eq!(seen().await, "vpc-${mock}");
@@ -103,6 +106,18 @@ async fn a_state_reads_an_output_of_another_and_runs_again_when_that_changes(cli
     let requests = app.take_requests();
     let id = app.get(&format!("/api/orgs/{ORG}/tfstates/net/default")).send().await.expect(200)["id"].clone();
     assert!(requests.contains(&format!("GET /tfstate/{}/outputs", id.as_str().unwrap())), "{requests:?}");
+
+    // A value that is gone is not mocked: what was made with it would be made anew with the mock value.
+    net.write("main.tf", "output \"password\" {\n  value = \"hunter2\"\n  sensitive = true\n}\n");
+    net.run(APPLY).await.assert_success();
+    let (is_done, synced, warning) =
+        dep(&app, &web.project_dir(), &["sync", "-s", "web", "--no-mocks"]).await;
+    assert!(is_done && synced.ends_with("dependencies.tf: 1 left out\n"), "{synced}");
+    assert!(warning.contains("had an output vpc_id and has it no more"), "{warning}");
+    web.run(["plan"]).await.assert_failure();
+    net.write("main.tf", &has("vpc-2"));
+    net.run(APPLY).await.assert_success();
+    told(&app, &web, &["sync", "-s", "web"]).await;
 
     let words = refused(&app, &web, &["add", "-s", "net", "web", "seen"]).await;
     assert!(words.contains("web/default -> net/default -> web/default"), "{words}");

@@ -29,6 +29,9 @@ pub const STATES_READ_MAX: usize = 1_000;
 /// Older values of an output that are looked at. Whoever has run so long ago has run with another one.
 const LOOKS_MAX: usize = 16;
 
+/// Versions that one query gives which looks for an output that is gone.
+const VERSIONS_LOOKED_AT: usize = 100;
+
 /// An edge with what is to be said of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
@@ -40,6 +43,8 @@ pub struct Judged {
     pub status: EdgeStatus,
     /// Whether the output is there, and its value can be seen.
     pub is_readable: bool,
+    /// Whether a version that is kept had the output, which is not there now. Looked at where a mock value would take its place.
+    pub is_gone: bool,
     /// Since when the output has its value, and by which version; `None` where it has none, or none that can be told.
     pub value: Option<(Timestamp, u64)>,
 }
@@ -60,7 +65,8 @@ pub struct Report {
 }
 
 /// What is to be said of one state. A read, a query, then two reads for each state that lies up from it, some at once; and for
-/// an output that has another value than when the state ran, one for each value that it had since.
+/// an output that has another value than when the state ran, one for each value that it had since. Where a mock value takes the place of
+/// an output, the versions of its state are queried for it.
 ///
 /// # Errors
 /// [`Error::NoState`].
@@ -69,7 +75,32 @@ pub async fn of_state(ctx: &Context, caller: &Caller, place: &Place) -> Result<R
     let org = &head.value.address.org;
     let edges = edges::all(ctx, org).await?;
     let report = judge(ctx, edges, &[id]).await?.pop();
-    report.ok_or_else(|| Error::NoState(place.to_string()))
+    let mut report = report.ok_or_else(|| Error::NoState(place.to_string()))?;
+    for judged in report.edges.iter_mut().filter(|judged| !judged.is_readable && judged.edge.mock.is_some()) {
+        let ends = &judged.edge.ends;
+        judged.is_gone = has_had(ctx, ends.producer, ends.output.as_str()).await?;
+    }
+    Ok(report)
+}
+
+/// Whether one of the versions of a state that are kept has an output of this name.
+async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error> {
+    let mut after = None;
+    loop {
+        let (partition, prefix) = ItemKeys::state_versions(id);
+        let query = Query { partition, prefix, after, order: Order::Descending, limit: VERSIONS_LOOKED_AT };
+        let page = store::query(ctx, &query).await?;
+        for item in &page.items {
+            let version = StateVersion::decode(&item.value)?;
+            if version.outputs.iter().any(|known| known.name == output) {
+                return Ok(true);
+            }
+        }
+        after = page.items.last().map(|item| item.key.sort.clone());
+        if !page.more {
+            return Ok(false);
+        }
+    }
 }
 
 /// What is to be said of a page of the states that have incoming edges, by their ids, with where the next page begins. Those
@@ -320,5 +351,12 @@ fn judge_edge(edge: Edge, producer: Option<&Seen>, changed: Option<bool>) -> Jud
     let is_readable = is_there && !is_removed && newest.is_some_and(|newest| !newest.kept.is_encrypted);
     let value = mark.filter(|_| !is_removed).map(|mark| (mark.since, mark.version));
     let end = producer.map_or_else(|| End::gone(edge.ends.producer), |producer| producer.end.clone());
-    Judged { status: edge_status(supply, edge.mock.is_some()), producer: end, is_readable, value, edge }
+    Judged {
+        status: edge_status(supply, edge.mock.is_some()),
+        producer: end,
+        is_readable,
+        is_gone: false,
+        value,
+        edge,
+    }
 }

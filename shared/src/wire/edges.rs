@@ -97,6 +97,9 @@ pub struct Dependency {
     pub status: &'static str,
     /// Whether the output is there and can be read, without its state, from `/tfstate/{id}/outputs`.
     pub readable: bool,
+    /// The output was there, and is not any more, so that the mock value would take the place of a real one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
     /// Since when the output has its value, RFC 3339; null where it has none, or none that can be told.
     pub since: Option<String>,
     /// The version of the producer that gave it this value.

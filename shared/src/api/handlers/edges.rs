@@ -169,7 +169,7 @@ pub(crate) async fn remove(
 
 fn shown_report(report: Report) -> Result<Dependencies, Error> {
     let Report { state, status, run, edges, is_partial } = report;
-    let dependency = |Judged { edge, producer, status, is_readable, value }: Judged| {
+    let dependency = |Judged { edge, producer, status, is_readable, is_gone, value }: Judged| {
         Ok(Dependency {
             id: edge.id.to_string(),
             producer: shown_end(producer),
@@ -178,6 +178,7 @@ fn shown_report(report: Report) -> Result<Dependencies, Error> {
             mock: raw(edge.mock)?,
             status: status.as_str(),
             readable: is_readable,
+            gone: is_gone,
             since: value.map(|(since, _)| since.to_rfc3339()),
             version: value.map(|(_, version)| version),
         })

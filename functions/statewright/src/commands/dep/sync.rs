@@ -14,7 +14,7 @@ use crate::hcl::quoted;
 use crate::managed::{self, HEADER};
 
 /// The file that it is written to.
-const FILE: &str = "dependencies.tf";
+pub(in crate::commands) const FILE: &str = "dependencies.tf";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Sync {
@@ -24,6 +24,9 @@ pub(super) struct Sync {
     /// Replace a file that somebody else wrote.
     #[arg(long)]
     force: bool,
+    /// Fail, and write nothing, if an input would be mocked: for what makes real things of it, as a pipeline does.
+    #[arg(long)]
+    no_mocks: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -47,7 +50,7 @@ struct Input {
 enum From {
     /// The producer's output.
     Output,
-    /// The value in its place.
+    /// The value in its place, as long as there never was one.
     Mock,
     /// Nowhere: it is left out.
     Nothing,
@@ -57,8 +60,9 @@ impl From {
     fn of(edge: &Dependency) -> Self {
         match (edge.readable, &edge.mock) {
             (true, _) => Self::Output,
-            (false, Some(_)) => Self::Mock,
-            (false, None) => Self::Nothing,
+            // What was made with a real value would be made anew with this one.
+            (false, Some(_)) if !edge.gone => Self::Mock,
+            (false, _) => Self::Nothing,
         }
     }
 }
@@ -73,6 +77,19 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
     let consumer = session.consumer().await?;
     let call = Call::get(["api", "tfstates", &consumer.id, "dependencies"]);
     let read: Dependencies = session.client.document(call).await?.read;
+    let mocked: Vec<&Dependency> = read.edges.iter().filter(|edge| From::of(edge) == From::Mock).collect();
+    for edge in &mocked {
+        let Dependency { input, producer, output, .. } = edge;
+        session
+            .out
+            .note(format_args!("warning: {input} has a mock value: {producer} has no output {output} yet"));
+    }
+    ensure!(
+        mocked.is_empty() || !sync.no_mocks,
+        "inputs of {} would be mocked, and --no-mocks says not to: {} was not written",
+        consumer.name(),
+        sync.file.display()
+    );
     let text = configuration(&consumer.name(), session.client.server(), &read.edges);
     managed::write(&sync.file, &text, sync.force)?;
     for edge in read.edges.iter().filter(|edge| From::of(edge) == From::Nothing) {
@@ -100,6 +117,11 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
 /// Why an input has no value.
 fn why_not(edge: &Dependency) -> String {
     let Dependency { producer, output, .. } = edge;
+    if edge.gone {
+        return format!(
+            "{producer} had an output {output} and has it no more, so a mock value would take the place of a real one"
+        );
+    }
     format!("{producer} has no output {output} that can be read here, and there is no mock value")
 }
 
@@ -123,24 +145,61 @@ fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> St
         return text;
     }
     text.push_str("\nlocals {\n");
+    let mut lines = Vec::new();
     for edge in edges {
         let Dependency { input, producer, output, mock, .. } = edge;
         let source = sources.get(producer.id.as_str()).filter(|_| edge.readable);
-        text.push_str(&match (source, mock) {
-            (Some((_, name)), _) => {
+        let line = match (source, mock, From::of(edge)) {
+            (Some((_, name)), ..) => {
                 let output = quoted(output);
-                format!("  {input} = data.terraform_remote_state.{name}.outputs[{output}]\n")
+                Line::Setting(input, format!("data.terraform_remote_state.{name}.outputs[{output}]"))
             }
-            (None, Some(mock)) => {
-                let value = quoted(mock.get());
-                format!(
-                    "  # A mock value, as long as {producer} has no output {output}.\n  {input} = jsondecode({value})\n"
-                )
+            (None, Some(mock), From::Mock) => {
+                lines.push(Line::Comment(format!("{MOCK}, as long as {producer} has no output {output}.")));
+                Line::Setting(input, format!("jsondecode({})", quoted(mock.get())))
             }
-            (None, None) => format!("  # {input} is left out: {}.\n", why_not(edge)),
-        });
+            (None, ..) => Line::Comment(format!("{input} is left out: {}.", why_not(edge))),
+        };
+        lines.push(line);
     }
+    text.push_str(&written(&lines));
     text.push_str("}\n");
+    text
+}
+
+/// How the comment above a mocked input begins.
+const MOCK: &str = "A mock value";
+
+/// The inputs that a file of this kind gives mock values.
+pub(in crate::commands) fn mocked_inputs(text: &str) -> Vec<&str> {
+    let lines = text.lines().zip(text.lines().skip(1));
+    let mocked = lines.filter(|(comment, _)| comment.trim_start().starts_with(&format!("# {MOCK}")));
+    mocked.filter_map(|(_, setting)| Some(setting.split_once('=')?.0.trim())).collect()
+}
+
+/// A line of a block.
+enum Line<'a> {
+    Comment(String),
+    Setting(&'a str, String),
+}
+
+/// The lines as `fmt` writes them: settings that follow each other have their signs of equality below each other.
+fn written(lines: &[Line<'_>]) -> String {
+    let is_comment = |line: &Line<'_>| matches!(line, Line::Comment(_));
+    let mut text = String::new();
+    for part in lines.chunk_by(|one, other| is_comment(one) == is_comment(other)) {
+        let name = |line: &Line<'_>| match line {
+            Line::Comment(_) => 0,
+            Line::Setting(name, _) => name.chars().count(),
+        };
+        let width = part.iter().map(name).max().unwrap_or(0);
+        for line in part {
+            text.push_str(&match line {
+                Line::Comment(comment) => format!("  # {comment}\n"),
+                Line::Setting(name, value) => format!("  {name:<width$} = {value}\n"),
+            });
+        }
+    }
     text
 }
 
@@ -186,6 +245,7 @@ mod tests {
             mock: None,
             status: "clean".to_owned(),
             readable,
+            gone: false,
             since: None,
             version: None,
         }
@@ -204,6 +264,7 @@ mod tests {
             mocked(edge("size", ("net", "default"), "size", false), r#"{"a": "${x}\n", "n": 1.50}"#),
             mocked(edge("url", ("db", "prod"), "url", true), "0"),
             edge("gone", ("db", "prod"), "gone", false),
+            Dependency { gone: true, ..mocked(edge("lost", ("db", "prod"), "lost", false), "1") },
         ];
         let id =
             |number: u32| format!("https://state.example.com/tfstate/019b7c3a-0000-7000-8000-{number:012}");
@@ -227,12 +288,13 @@ data "terraform_remote_state" "net" {{
 }}
 
 locals {{
-  vpc = data.terraform_remote_state.net.outputs["vpc_id"]
+  vpc  = data.terraform_remote_state.net.outputs["vpc_id"]
   zone = data.terraform_remote_state.net.outputs["zone"]
   # A mock value, as long as net/default has no output size.
   size = jsondecode("{{\"a\": \"$${{x}}\\n\", \"n\": 1.50}}")
-  url = data.terraform_remote_state.db_prod.outputs["url"]
+  url  = data.terraform_remote_state.db_prod.outputs["url"]
   # gone is left out: db/prod has no output gone that can be read here, and there is no mock value.
+  # lost is left out: db/prod had an output lost and has it no more, so a mock value would take the place of a real one.
 }}
 "#
         );
@@ -240,6 +302,7 @@ locals {{
         let (head, body) = text.split_once("\n\n").unwrap();
         assert!(head.starts_with(HEADER) && head.contains("acme/web/default"), "{head}");
         assert_eq!(format!("\n{body}"), expected);
+        assert_eq!(mocked_inputs(&text), ["size"]);
         let none = configuration("acme/web/default", &server, &[]);
         assert!(!none.contains("locals") && none.ends_with("TF_HTTP_PASSWORD.\n"), "{none}");
     }

@@ -52,6 +52,9 @@ pub(super) struct Dependency {
     pub(super) mock: Option<Box<RawValue>>,
     pub(super) status: String,
     pub(super) readable: bool,
+    /// Whether the output was there, and is not any more.
+    #[serde(default)]
+    pub(super) gone: bool,
     pub(super) since: Option<String>,
     pub(super) version: Option<u64>,
 }
