@@ -11,7 +11,9 @@ use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Changes, Document, Index, Output, outputs_document, outputs_of};
+use crate::domain::tfstate::{
+    Changes, Document, Index, InstanceChanges, Output, instance_changes, outputs_document, outputs_of,
+};
 use crate::layout::ItemKeys;
 use crate::layout::record::Record;
 use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
@@ -191,6 +193,8 @@ pub async fn rejected(
 pub struct Difference {
     /// The instances; `None` where one of the two is not to be looked into.
     pub resources: Option<Changes>,
+    /// What differs in the changed instances that are named.
+    pub paths: Vec<InstanceChanges>,
     /// Names of outputs that are new.
     pub outputs_added: Vec<String>,
     /// Names of outputs whose value, type or mark is another.
@@ -234,8 +238,12 @@ fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
     let names = |of: &BTreeMap<String, &str>, wanted: &dyn Fn(&str, &str) -> bool| {
         of.iter().filter(|(name, text)| wanted(name, text)).map(|(name, _)| name.clone()).collect()
     };
+    let resources = after.index.zip(before.index).map(|(after, before)| after.changes_since(&before));
+    let changed = resources.as_ref().map_or(&[][..], |resources| resources.changed.as_slice());
+    let paths = instance_changes(one, other, changed).map_err(broken)?;
     Ok(Difference {
-        resources: after.index.zip(before.index).map(|(after, before)| after.changes_since(&before)),
+        resources,
+        paths,
         outputs_added: names(&new, &|name, _| !old.contains_key(name)),
         outputs_changed: names(&new, &|name, text| old.get(name).is_some_and(|old| *old != text)),
         outputs_removed: names(&old, &|name, _| !new.contains_key(name)),

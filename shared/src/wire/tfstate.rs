@@ -10,8 +10,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::few;
+use crate::domain::deployment::{Change, How};
 use crate::domain::tfstate::{
-    Changes, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused, Validity, Violation,
+    Changes, InstanceChanges, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused,
+    Validity, Violation,
 };
 use crate::layout::records::{
     KeptState, LockOf, OutputSchema, RejectedState, RemovedState, StateHead, StateHolder, StateSchemas,
@@ -649,12 +651,49 @@ pub struct AllRejected {
     pub rejected: Vec<Rejected>,
 }
 
+/// What differs in an instance. No values.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedProperties {
+    /// Its address.
+    pub address: String,
+    /// The first properties that differ.
+    pub properties: Vec<ChangedProperty>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+/// A property that differs.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChangedProperty {
+    /// Its path: `tags.Name`, `list[0]`.
+    pub path: String,
+    /// `added`, `removed` or `changed`.
+    pub change: &'static str,
+}
+
+impl From<InstanceChanges> for ChangedProperties {
+    fn from(InstanceChanges { address, changes, more }: InstanceChanges) -> Self {
+        let property = |Change { path, how }: Change| {
+            let change = match how {
+                How::Added => "added",
+                How::Removed => "removed",
+                How::Changed | How::Sealed(..) => "changed",
+            };
+            ChangedProperty { path, change }
+        };
+        Self { address, properties: changes.into_iter().map(property).collect(), more }
+    }
+}
+
 /// What differs between two texts. No values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
     /// The instances; null where one of the two is not to be looked into.
     pub resources: Option<ChangesOf>,
+    /// What differs in the changed instances that are named, by the paths of their properties.
+    pub changed_properties: Vec<ChangedProperties>,
     /// Outputs that are new.
     pub outputs_added: Vec<String>,
     /// Outputs that are others.

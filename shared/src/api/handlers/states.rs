@@ -433,6 +433,7 @@ pub(crate) async fn diff(
     let difference = state_versions::compare(&app, &caller, &place, &one, &other).await?;
     json(&Difference {
         resources: difference.resources.map(Into::into),
+        changed_properties: difference.paths.into_iter().map(Into::into).collect(),
         outputs_added: difference.outputs_added,
         outputs_changed: difference.outputs_changed,
         outputs_removed: difference.outputs_removed,

@@ -108,6 +108,13 @@ fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Place, &'a str)> {
     envelope.deployment.resources.iter().map(resource).collect()
 }
 
+/// What differs between two JSON texts, by the paths of their members.
+pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare("", one, other, 0, &mut changes);
+    changes
+}
+
 fn compare(path: &str, one: &str, other: &str, depth: usize, changes: &mut Vec<Change>) {
     if one == other {
         return;

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+pub(in crate::domain) use self::diff::changes_between;
 pub use self::diff::{Change, Diff, How, Named, diff};
 pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,

@@ -42,9 +42,16 @@ impl Index {
     /// # Errors
     /// [`json::Malformed`] for what is not formed as these are, and for more instances than an index holds.
     pub(super) fn read(reader: &mut Reader<'_>) -> json::Result<Self> {
-        let (mut entries, mut scratch) = (Vec::new(), Vec::new());
+        // `scratch` is for what is read on the way.
+        let (mut entries, mut scratch): (Vec<(String, [u8; 8])>, Vec<u8>) = (Vec::new(), Vec::new());
         reader.array(|reader| {
-            read_resource(reader, &mut entries, &mut scratch)?;
+            read_resource(reader, &mut |Whole { address, provider, text, .. }: Whole<'_>| {
+                scratch.clear();
+                append_without_space(&mut scratch, provider);
+                append_without_space(&mut scratch, text);
+                let digest = Sha256::digest(&scratch);
+                entries.push((address, digest.first_chunk().copied().unwrap_or_default()));
+            })?;
             if entries.len() <= ENTRIES_MAX { Ok(()) } else { Err(reader.expected("fewer instances")) }
         })?;
         Ok(Self(entries.into_iter().collect()))
@@ -108,8 +115,25 @@ const ADDRESS_CHARS_MAX: usize = 200;
 fn note(count: &mut u64, named: &mut Vec<String>, address: &str) {
     *count += 1;
     if named.len() < NAMED_MAX {
-        named.push(address.chars().take(ADDRESS_CHARS_MAX).collect());
+        named.push(shortened(address));
     }
+}
+
+/// An address as far as it is named.
+pub(super) fn shortened(address: &str) -> String {
+    address.chars().take(ADDRESS_CHARS_MAX).collect()
+}
+
+/// An instance with what its resource says of it.
+pub(super) struct Whole<'a> {
+    /// Its address as the client prints it: `[module.]type.name[index]`, with `data.` in front of the type of a data source.
+    pub(super) address: String,
+    /// The type of its resource.
+    pub(super) kind: Cow<'a, str>,
+    /// The provider of its resource, as it stands in the text.
+    pub(super) provider: &'a str,
+    /// Its text.
+    pub(super) text: &'a str,
 }
 
 /// An instance in the text of a state.
@@ -121,13 +145,8 @@ struct Instance<'a> {
     deposed: Option<Cow<'a, str>>,
 }
 
-/// The instances of a resource, under addresses as the client prints them: `[module.]type.name[index]`, with `data.` in
-/// front of the type of a data source. `scratch` is for what is read on the way.
-fn read_resource(
-    reader: &mut Reader<'_>,
-    entries: &mut Vec<(String, [u8; 8])>,
-    scratch: &mut Vec<u8>,
-) -> json::Result<()> {
+/// Reads a resource, and gives each of its instances.
+pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<'_>)) -> json::Result<()> {
     let (mut module, mut mode, mut kind, mut name) = (None, None, None, None);
     let mut provider = "";
     let mut instances = Vec::new();
@@ -152,11 +171,7 @@ fn read_resource(
     for Instance { text, key, deposed } in instances {
         let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
         let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-        scratch.clear();
-        append_without_space(scratch, provider);
-        append_without_space(scratch, text);
-        let digest = Sha256::digest(&scratch);
-        entries.push((format!("{address}{key}{deposed}"), digest.first_chunk().copied().unwrap_or_default()));
+        each(Whole { address: format!("{address}{key}{deposed}"), kind: kind.clone(), provider, text });
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ mod judge;
 mod label_policy;
 mod labels;
 mod lock;
+mod resources;
 mod schema;
 
 pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
@@ -30,6 +31,7 @@ pub use labels::{
     merged, read_changes,
 };
 pub use lock::{InvalidLock, LockInfo};
+pub use resources::{InstanceChanges, Listed, instance_changes, resources_of};
 pub use schema::{
     Checked, InvalidSchema, SCHEMA_BYTES_MAX, Schema, Standing, Steps, Validity, infer, judge_outputs,
 };

@@ -9,6 +9,7 @@ mod make;
 mod outputs;
 mod past;
 mod policy;
+mod resources;
 mod schemas;
 mod show;
 pub(super) mod wire;
@@ -43,7 +44,9 @@ enum Command {
     Get(show::Get),
     /// List the versions of a state, the newest first.
     Versions(past::Versions),
-    /// Show what differs between two versions of a state, by address and name of output. No value is shown.
+    /// List what a state holds: addresses, types, providers. No value is shown.
+    Resources(resources::Resources),
+    /// Show what differs between two versions of a state, by address, property and name of output. No value is shown.
     Diff(past::Diff),
     /// Make an old version, or a write that was refused, the next one. Nothing in the cloud changes.
     Restore(past::Restore),
@@ -117,6 +120,7 @@ pub(crate) async fn run(state: State, out: Output) -> anyhow::Result<()> {
         Command::List(list) => list::run(&session, list).await,
         Command::Get(get) => show::get(&session, &get).await,
         Command::Versions(versions) => past::versions(&session, &versions).await,
+        Command::Resources(resources) => resources::run(&session, &resources).await,
         Command::Diff(diff) => past::diff(&session, &diff).await,
         Command::Restore(restore) => past::restore(&session, &restore).await,
         Command::Pull(pull) => past::pull(&session, &pull).await,

@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::wire::{Changes, Difference, Rejected, State, Version, operation};
+use super::wire::{
+    ChangedProperties, ChangedProperty, Changes, Difference, Rejected, State, Version, operation,
+};
 use super::{About, Session};
 use crate::client::{Call, Named, StateRef};
 use crate::managed;
@@ -59,7 +61,7 @@ pub(super) struct RejectedWrites {
 }
 
 /// A version, or an id in hex.
-fn which(text: &str) -> anyhow::Result<String> {
+pub(super) fn which(text: &str) -> anyhow::Result<String> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     anyhow::ensure!(
         is_one,
@@ -122,7 +124,7 @@ pub(super) async fn versions(session: &Session, versions: &Versions) -> anyhow::
 }
 
 /// The current version of a state.
-async fn current(session: &Session, named: Option<&StateRef>) -> anyhow::Result<State> {
+pub(super) async fn current(session: &Session, named: Option<&StateRef>) -> anyhow::Result<State> {
     let state = session.client.state::<State>(named).await?.read;
     anyhow::ensure!(state.version > 0, "nothing was written to {} yet", state.name());
     Ok(state)
@@ -154,7 +156,12 @@ impl Difference {
         };
         if let Some(resources) = &self.resources {
             say("+", "", &resources.added, Some(resources.added_count));
-            say("~", "", &resources.changed, Some(resources.changed_count));
+            let with_properties = |address: &String| {
+                let found = self.changed_properties.iter().find(|it| it.address == *address);
+                format!("{address}{}", found.map(ChangedProperties::in_words).unwrap_or_default())
+            };
+            let named: Vec<String> = resources.changed.iter().map(with_properties).collect();
+            say("~", "", &named, Some(resources.changed_count));
             say("-", "", &resources.removed, Some(resources.removed_count));
         }
         say("+", "output ", &self.outputs_added, None);
@@ -165,6 +172,25 @@ impl Difference {
             (true, Some(_)) => "no instance and no output differs".to_owned(),
             (false, Some(_)) => output::lines(&lines),
         }
+    }
+}
+
+impl ChangedProperties {
+    /// A line below that of its instance for each property.
+    fn in_words(&self) -> String {
+        let mut lines = String::new();
+        for ChangedProperty { path, change } in &self.properties {
+            let sign = match change.as_str() {
+                "added" => '+',
+                "removed" => '-',
+                _ => '~',
+            };
+            lines.push_str(&format!("\n    {sign} {path}"));
+        }
+        if self.more > 0 {
+            lines.push_str(&format!("\n    and {} more", self.more));
+        }
+        lines
     }
 }
 
@@ -245,9 +271,9 @@ impl Rejected {
 }
 
 pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> anyhow::Result<()> {
-    let (id, name) = session.id(session.or(&rejected.about)).await?;
-    let mut found =
-        session.client.document::<Value>(Call::get(Named::path(&id.to_string(), &["rejected"]))).await?.whole;
+    let state = session.client.state::<State>(session.or(&rejected.about)).await?.read;
+    let (id, name) = (state.id.clone(), state.name());
+    let mut found = session.client.document::<Value>(Call::get(Named::path(&id, &["rejected"]))).await?.whole;
     let list = found.get_mut("rejected").map(Value::take).unwrap_or_default();
     let writes: Vec<Rejected> =
         serde_json::from_value(list.clone()).context("the server lists something else")?;
@@ -258,10 +284,10 @@ pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> an
         entry["reason"] = reason.into();
         entry["next"] = next.into();
     }
-    session.out.answer(&json!({ "rejected": list }), |_| in_words(&name, &writes))
+    session.out.answer(&json!({ "rejected": list }), |_| in_words(&name, state.version, &writes))
 }
 
-fn in_words(name: &str, writes: &[Rejected]) -> String {
+fn in_words(name: &str, current: u64, writes: &[Rejected]) -> String {
     let Some(newest) = writes.first() else {
         return format!("no write of {name} was refused, as far as is kept");
     };
@@ -301,12 +327,16 @@ mod tests {
     fn a_difference_says_how_much_more_there_is() {
         let difference = serde_json::from_value::<Difference>(json!({
             "resources": {
-                "addedCount": 3, "changedCount": 0, "removedCount": 1, "added": ["a.b", "a.c"], "changed": [],
-                "removed": ["a.d"],
+                "addedCount": 3, "changedCount": 2, "removedCount": 1, "added": ["a.b", "a.c"],
+                "changed": ["a.e", "a.f"], "removed": ["a.d"],
             },
+            "changedProperties": [{
+                "address": "a.f", "more": 2,
+                "properties": [{ "path": "tags.Name", "change": "changed" }, { "path": "list[1]", "change": "removed" }],
+            }],
             "outputsAdded": [], "outputsChanged": ["o"], "outputsRemoved": [],
         }));
-        let expected = "+ a.b\n+ a.c\n+ and 1 more\n- a.d\n~ output o";
+        let expected = "+ a.b\n+ a.c\n+ and 1 more\n~ a.e\n~ a.f\n    ~ tags.Name\n    - list[1]\n    and 2 more\n- a.d\n~ output o";
         assert_eq!(difference.unwrap().in_words(), expected);
     }
 }

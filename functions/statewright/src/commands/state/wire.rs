@@ -182,11 +182,30 @@ pub(super) struct Changes {
     pub(super) removed: Vec<String>,
 }
 
+/// What differs in an instance.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ChangedProperties {
+    pub(super) address: String,
+    pub(super) properties: Vec<ChangedProperty>,
+    pub(super) more: u64,
+}
+
+/// A property that differs.
+#[derive(Debug, Deserialize)]
+pub(super) struct ChangedProperty {
+    pub(super) path: String,
+    pub(super) change: String,
+}
+
 /// What differs between two texts.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Difference {
     pub(super) resources: Option<Changes>,
+    /// None of an older server.
+    #[serde(default)]
+    pub(super) changed_properties: Vec<ChangedProperties>,
     pub(super) outputs_added: Vec<String>,
     pub(super) outputs_changed: Vec<String>,
     pub(super) outputs_removed: Vec<String>,

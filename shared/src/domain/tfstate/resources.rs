@@ -1,0 +1,207 @@
+//! The instances of a state one by one: what there are, and what differs between two, without values.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::deployment::{Change, changes_between};
+use super::super::json::{self, Reader};
+use super::document::InvalidState;
+use super::index::{self, Whole};
+
+/// Paths that are named of one instance; the others are counted.
+const PATHS_MAX: usize = 100;
+
+/// Instances longer than this are told as changed, and not by their paths.
+const COMPARED_BYTES_MAX: usize = 1 << 20;
+
+/// An instance of a resource, without its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its address, as clients print it.
+    pub address: String,
+    /// The type of its resource.
+    pub kind: String,
+    /// Its provider, as the state has it: `provider["registry.opentofu.org/hashicorp/aws"].west`.
+    pub provider: String,
+    /// How many others it depends on; `None` where its client does not say.
+    pub dependency_count: Option<u64>,
+}
+
+/// The instances of a state, in its order; `None` where they are not to be seen: its client encrypted it, or it has a form that
+/// is not known.
+///
+/// # Errors
+/// [`InvalidState`].
+pub fn resources_of(text: &[u8]) -> Result<Option<Vec<Listed>>, InvalidState> {
+    let mut listed = Vec::new();
+    let is_known = each(text, &mut |whole: Whole<'_>| {
+        let (mut dependency_count, mut provider) = (None, text_of(whole.provider));
+        // It was read before, so this comes to its end.
+        let _ = Reader::new(whole.text).object(|reader, member| {
+            match member.name.as_ref() {
+                "dependencies" => {
+                    let dependencies = reader.optional(|reader| reader.list(Reader::raw))?;
+                    dependency_count =
+                        dependencies.map(|those| u64::try_from(those.len()).unwrap_or(u64::MAX));
+                }
+                "provider" => provider = text_of(reader.raw()?),
+                _ => drop(reader.raw()?),
+            }
+            Ok(())
+        });
+        listed.push(Listed {
+            address: whole.address,
+            kind: whole.kind.into_owned(),
+            provider: provider.into_owned(),
+            dependency_count,
+        });
+    })?;
+    Ok(is_known.then_some(listed))
+}
+
+/// What differs in one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceChanges {
+    /// Its address, as the list of changed ones has it.
+    pub address: String,
+    /// The first properties that differ, by their paths: those of attributes begin at the attribute.
+    pub changes: Vec<Change>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+/// What differs in these instances, which both states have.
+///
+/// # Errors
+/// [`InvalidState`].
+pub fn instance_changes(
+    one: &[u8],
+    other: &[u8],
+    addresses: &[String],
+) -> Result<Vec<InstanceChanges>, InvalidState> {
+    let wanted: BTreeSet<&str> = addresses.iter().map(String::as_str).collect();
+    let texts = |text: &[u8]| {
+        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        each(text, &mut |whole: Whole<'_>| {
+            let address = index::shortened(&whole.address);
+            if wanted.contains(address.as_str()) && whole.text.len() <= COMPARED_BYTES_MAX {
+                found.insert(address, whole.text.to_owned());
+            }
+        })?;
+        Ok::<_, InvalidState>(found)
+    };
+    let (before, after) = (texts(one)?, texts(other)?);
+    let differing = addresses.iter().filter_map(|address| {
+        let mut changes = changes_between(before.get(address)?, after.get(address)?);
+        for change in &mut changes {
+            if let Some(attribute) = change.path.strip_prefix("attributes.") {
+                change.path = attribute.to_owned();
+            }
+        }
+        let more = u64::try_from(changes.len().saturating_sub(PATHS_MAX)).unwrap_or(u64::MAX);
+        changes.truncate(PATHS_MAX);
+        (!changes.is_empty()).then(|| InstanceChanges { address: address.clone(), changes, more })
+    });
+    Ok(differing.collect())
+}
+
+/// Goes through the instances of a state; `false` where they are not to be seen.
+fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool, InvalidState> {
+    let mut reader = Reader::from_bytes(text)?;
+    let (mut is_encrypted, mut is_known) = (false, false);
+    reader.object(|reader, key| {
+        match key.name.as_ref() {
+            "encryption_version" => is_encrypted = reader.raw()?.trim_ascii_end() != "null",
+            "resources" => is_known = read_all(reader, found)?,
+            _ => drop(reader.raw()?),
+        }
+        Ok(())
+    })?;
+    Ok(is_known && !is_encrypted)
+}
+
+fn read_all(reader: &mut Reader<'_>, found: &mut dyn FnMut(Whole<'_>)) -> json::Result<bool> {
+    let start = reader.start();
+    let read = reader.optional(|reader| reader.array(|reader| index::read_resource(reader, found)));
+    if read.is_ok() {
+        return Ok(true);
+    }
+    reader.return_to(start);
+    reader.raw().map(|_| false)
+}
+
+fn text_of(raw: &str) -> Cow<'_, str> {
+    Reader::new(raw).string().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::deployment::How;
+    use super::*;
+
+    fn state(instance: &str) -> String {
+        format!(
+            r#"{{"version":4,"serial":1,"resources":[{{"module":"module.m","mode":"managed","type":"t","name":"n",
+                "provider":"provider[\"r/h/p\"].west","instances":[{instance}]}}]}}"#
+        )
+    }
+
+    #[test]
+    fn an_instance_is_listed_without_its_values() {
+        let text = state(
+            r#"{"index_key":"a","attributes":{"secret":"hunter2"},"dependencies":["t.x","t.y"]},{"index_key":1}"#,
+        );
+        let listed = resources_of(text.as_bytes()).unwrap().unwrap();
+        let one = |address: &str, dependency_count| Listed {
+            address: address.to_owned(),
+            kind: "t".to_owned(),
+            provider: "provider[\"r/h/p\"].west".to_owned(),
+            dependency_count,
+        };
+        assert_eq!(listed, [one("module.m.t.n[\"a\"]", Some(2)), one("module.m.t.n[1]", None)]);
+        for (text, expected) in [
+            (r#"{"serial":1,"resources":[]}"#, Some(0)),
+            (r#"{"serial":1,"resources":null}"#, Some(0)),
+            (r#"{"serial":1,"modules":[]}"#, None),
+            (r#"{"serial":1,"resources":[7]}"#, None),
+            (r#"{"serial":1,"encryption_version":"v0","encrypted_data":""}"#, None),
+        ] {
+            let listed = resources_of(text.as_bytes()).unwrap();
+            assert_eq!(listed.map(|listed| listed.len()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_differs_in_an_instance_is_told_by_paths_and_not_by_values() {
+        let one = state(r#"{"schema_version":0,"attributes":{"tags":{"a":"hunter2","b":1},"list":[1,2]}}"#);
+        let other = state(
+            r#"{"schema_version":0,"status":"tainted","attributes":{"tags":{"a":"hunter3","b":1},"list":[1]}}"#,
+        );
+        let address = "module.m.t.n".to_owned();
+        let found =
+            instance_changes(one.as_bytes(), other.as_bytes(), &[address.clone(), "t.other".to_owned()])
+                .unwrap();
+        let change = |path: &str, how| Change { path: path.to_owned(), how };
+        let changes = vec![
+            change("list[1]", How::Removed),
+            change("tags.a", How::Changed),
+            change("status", How::Added),
+        ];
+        assert_eq!(found, [InstanceChanges { address, changes, more: 0 }]);
+        assert!(!format!("{found:?}").contains("hunter"));
+    }
+
+    #[test]
+    fn paths_are_named_up_to_a_bound_and_long_instances_not_at_all() {
+        let with = |value: &str, count: usize| {
+            let members: Vec<_> = (0..count).map(|number| format!(r#""k{number:04}":"{value}""#)).collect();
+            state(&format!(r#"{{"attributes":{{{}}}}}"#, members.join(",")))
+        };
+        let address = ["module.m.t.n".to_owned()];
+        let found = instance_changes(with("a", 150).as_bytes(), with("b", 150).as_bytes(), &address).unwrap();
+        assert_eq!((found[0].changes.len(), found[0].more), (PATHS_MAX, 50));
+        let long = "x".repeat(COMPARED_BYTES_MAX);
+        let found = instance_changes(with(&long, 1).as_bytes(), with("b", 1).as_bytes(), &address).unwrap();
+        assert_eq!(found, []);
+    }
+}
