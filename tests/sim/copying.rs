@@ -5,12 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use statewright_shared::adapters::{Fault, Faults, MemoryBlobs, MemoryLedger};
 use statewright_shared::context::Context;
-use statewright_shared::layout::record::put;
+use statewright_shared::layout::record::{Record as _, put};
+use statewright_shared::layout::records::Due;
 use statewright_shared::layout::{ItemKeys, named_blobs};
-use statewright_shared::ports::{BlobKey, Blobs, Expect, Inventory, Item, ItemKey, Ledger, Revision};
+use statewright_shared::ports::{
+    Blob, BlobKey, Blobs, Expect, Inventory, Item, ItemKey, Ledger, PortError, Revision, Timestamp,
+};
 use statewright_shared::services::Error;
 use statewright_shared::services::check;
 use statewright_shared::services::copy::{Copied, Source, Target, copy, refuse_unfinished};
@@ -114,6 +120,61 @@ async fn a_copy_is_finished_wherever_it_dies_and_life_goes_on_there() {
             scene.finish().await;
         }
     }
+}
+
+/// Blobs whose puts take a while, and that knows how many were under way at once.
+#[derive(Debug)]
+struct Crowded {
+    inner: MemoryBlobs,
+    under_way: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[async_trait]
+impl Blobs for Crowded {
+    async fn put(&self, key: &BlobKey, body: Bytes) -> Result<(), PortError> {
+        let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(under_way, Ordering::SeqCst);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.inner.put(key, body).await
+    }
+
+    async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        self.inner.get(key).await
+    }
+
+    async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
+        self.inner.delete(key).await
+    }
+}
+
+/// A disk syncs those together that wait for it.
+#[tokio::test]
+async fn many_blobs_are_copied_side_by_side() {
+    let scene = scene().await;
+    for number in 0..60 {
+        let key = format!("snap/many/{number:03}");
+        let blob = BlobKey::parse(&key).unwrap();
+        scene.world.blobs_in_memory().put(&blob, Bytes::from(vec![7; 1_000])).await.unwrap();
+        let due = Due::Blob { key, stack: None };
+        let write = put(ItemKeys::due(&due, Timestamp(0)), Expect::Any, Revision(number), due.encode());
+        scene.world.ledger_in_memory().commit(vec![write]).await.unwrap();
+    }
+    let target = scene.world.elsewhere();
+    let blobs = Arc::new(Crowded {
+        inner: target.blobs_in_memory().clone(),
+        under_way: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+    });
+    let mut process = target.process("copy");
+    process.blobs = blobs.clone();
+    let done = copy_to(&scene, &target, &process).await.unwrap();
+    assert!(done.finished && done.blobs_copied >= 60, "{done:?}");
+    assert!(blobs.most.load(Ordering::SeqCst) >= 60, "{}", blobs.most.load(Ordering::SeqCst));
+    assert_alike(&scene, &target).await;
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::{Error, health, secrets, store, update_tokens};
 use crate::context::Context;
@@ -29,8 +30,11 @@ use crate::ports::{
 const WRITES_MAX: usize = 99;
 const WRITES_BYTES_MAX: usize = 3_000_000;
 
-/// Blobs that are copied or compared at once: each is in memory as a whole.
-const BLOBS_AT_ONCE: usize = 4;
+/// Blobs that are copied or compared at once: a store syncs those together that wait for it.
+const BLOBS_AT_ONCE: usize = 64;
+
+/// Bytes of blobs that are in memory at once, each as a whole. One that is longer has all of this for itself.
+const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
 
 /// Passes that compare everything, before a source that always moves is given up on.
 const PASSES_MAX: usize = 5;
@@ -360,12 +364,13 @@ impl Copying<'_> {
         done: &mut Copied,
     ) -> Result<(), Error> {
         let there = store::inventory_blobs(self.target.ctx, self.target.inventory).await?;
+        let room = &Semaphore::new(BLOB_BYTES_AT_ONCE as usize);
         done.blobs = named.len() as u64;
         let copies = named.iter().map(|(key, sha256)| {
             let is_there = there.contains(key);
             async move {
                 let sha = sha256.as_deref();
-                let copied = one_blob(self.source, self.target, depth, key, sha, is_there).await?;
+                let copied = one_blob(self.source, self.target, depth, (key, sha), is_there, room).await?;
                 Ok::<_, Error>((key, sha256, copied))
             }
         });
@@ -525,9 +530,9 @@ async fn one_blob(
     source: Source<'_>,
     target: Target<'_>,
     depth: Depth,
-    key: &BlobKey,
-    sha256: Option<&str>,
+    (key, sha256): (&BlobKey, Option<&str>),
     is_there: bool,
+    room: &Semaphore,
 ) -> Result<(Outcome, bool), Error> {
     if is_there && depth == Depth::Names {
         return Ok((Outcome::Same, false));
@@ -536,7 +541,10 @@ async fn one_blob(
     if found.is_some() && found.as_deref() == sha256 {
         return Ok((Outcome::Same, false));
     }
-    let Some(bytes) = store::get_blob(source.ctx, key).await? else { return Ok((Outcome::Missing, false)) };
+    let Some((bytes, _in_memory)) = store::get_blob_in(source.ctx, key, room, BLOB_BYTES_AT_ONCE).await?
+    else {
+        return Ok((Outcome::Missing, false));
+    };
     let hash = store::sha256_hex(&bytes);
     let is_damaged = sha256.is_some_and(|sha256| sha256 != hash);
     if found.as_ref() == Some(&hash) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use sha2::{Digest, Sha256};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, trace_span};
 
 use super::Error;
@@ -305,6 +306,23 @@ pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Byte
         blob.into_bytes().await.map(|bytes| Ok(Some(bytes)))
     };
     Ok(retry(ctx, read).instrument(trace_span!(target: "store", "blob get")).await??)
+}
+
+/// As [`get_blob`], where its bytes are taken out of this room before they are read; they go back with the permit.
+pub(crate) async fn get_blob_in<'a>(
+    ctx: &Context,
+    key: &BlobKey,
+    room: &'a Semaphore,
+    room_bytes: u32,
+) -> Result<Option<(Bytes, SemaphorePermit<'a>)>, Error> {
+    retry(ctx, || async move {
+        let Some(blob) = ctx.blobs.get(key).await? else { return Ok(None) };
+        let bytes = u32::try_from(blob.bytes_total).map_or(room_bytes, |bytes| bytes.min(room_bytes));
+        let permit =
+            room.acquire_many(bytes).await.map_err(|closed| PortError::not_done("reading a blob", closed))?;
+        Ok(Some((blob.into_bytes().await?, permit)))
+    })
+    .await
 }
 
 /// The lower-case hex SHA-256 of a blob as it is, if it is there. It is never in memory as a whole.

@@ -19,6 +19,7 @@ use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -33,6 +34,9 @@ pub type Named = fn(&Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError>;
 
 /// The format of `backup.json`, and the newest that is read.
 const FORMAT: u32 = 1;
+
+/// Blobs that are copied at once. Each waits for the disk, which syncs those that wait together.
+const BLOBS_AT_ONCE: usize = 64;
 
 const MANIFEST: &str = "backup.json";
 
@@ -241,16 +245,23 @@ pub async fn back_up(
     let blobs = FileBlobs::open_or_create(&to.join("blobs")).map_err(system(to, "made"))?;
     let keys = source.blobs.keys().await?;
     done.blobs = keys.len() as u64;
-    for (number, key) in (1..).zip(&keys) {
-        if blobs.length(key).await? != source.blobs.length(key).await?
-            && let Some(copied) = blobs.copy_from(&source.blobs, key).await?
-        {
+    let (from, into) = (&source.blobs, &blobs);
+    let copies = keys.iter().map(|key| async move {
+        let is_there = into.length(key).await? == from.length(key).await?;
+        let copied = if is_there { None } else { into.copy_from(from, key).await? };
+        Ok::<_, BackupError>((key, copied))
+    });
+    let mut copies = stream::iter(copies).buffered(BLOBS_AT_ONCE);
+    let mut number = 0;
+    while let Some((key, copied)) = copies.try_next().await? {
+        if let Some(copied) = copied {
             done.blobs_copied += 1;
             done.bytes_copied += copied.bytes;
             if is_other(names.get(key), &copied.sha256) {
                 done.damaged.push(key.clone());
             }
         }
+        number += 1;
         progress(number, done.blobs);
     }
     for key in names.keys() {
@@ -323,13 +334,20 @@ pub async fn restore(
     let source = FileBlobs::open_existing(&backup.join("blobs"));
     let all = source.keys().await?;
     let total = all.len() as u64;
-    for (number, key) in (1..).zip(&all) {
-        if let Some(copied) = blobs.copy_from(&source, key).await? {
+    let (from_blobs, into) = (&source, &blobs);
+    let copies = all
+        .iter()
+        .map(|key| async move { Ok::<_, BackupError>((key, into.copy_from(from_blobs, key).await?)) });
+    let mut copies = stream::iter(copies).buffered(BLOBS_AT_ONCE);
+    let mut number = 0;
+    while let Some((key, copied)) = copies.try_next().await? {
+        if let Some(copied) = copied {
             done.blobs += 1;
             if is_other(named.get(key), &copied.sha256) {
                 done.damaged.push(key.clone());
             }
         }
+        number += 1;
         progress(number, total);
     }
     let (copied, known): (BTreeSet<_>, BTreeSet<_>) =
