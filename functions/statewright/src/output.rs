@@ -142,6 +142,24 @@ impl Output {
         if password == again { Ok(password) } else { bail!("these are not the same; nothing was done") }
     }
 
+    /// Asks for a secret that exists: on a terminal without showing it, and else it is the first line of stdin.
+    ///
+    /// # Errors
+    /// If the terminal breaks.
+    pub(crate) fn ask_for_secret(self, question: &str) -> anyhow::Result<String> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return read_line();
+        }
+        let hidden = Hidden::begin().context("the terminal cannot be kept from showing what is typed")?;
+        let mut stderr = io::stderr();
+        write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        let line = read_line();
+        // The end of the line was not shown either.
+        self.note("");
+        drop(hidden);
+        line
+    }
+
     /// Asks for something that was not said; `None` where nobody can be asked, or nothing was answered.
     ///
     /// # Errors

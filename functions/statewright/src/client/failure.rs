@@ -102,6 +102,23 @@ impl Failure {
         }
     }
 
+    /// Whether it is about who asks, or about a name that is not theirs to use.
+    pub(crate) fn is_of_caller(&self) -> bool {
+        match self {
+            Self::Refused { status, message, .. } => match *status {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => true,
+                StatusCode::NOT_FOUND => message.starts_with("organization "),
+                _ => false,
+            },
+            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => false,
+        }
+    }
+
+    /// Whether what was asked for is not there, or was removed.
+    pub(crate) fn is_not_there(&self) -> bool {
+        matches!(self.status(), Some(StatusCode::NOT_FOUND | StatusCode::GONE))
+    }
+
     /// How long to wait before the next attempt, if there is to be one after so many.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
         let (is_safe, asked) = match self {
@@ -133,7 +150,7 @@ impl Failure {
                 Some("whether it was done is not known: look before you do it again".to_owned())
             }
             Self::Strange { .. } => Some(
-                "the address is that of the server itself, as `pulumi login` has it: see --server, STATEWRIGHT_URL"
+                "the address is that of the server itself, as `statewright login` takes it: see --server, STATEWRIGHT_URL"
                     .to_owned(),
             ),
         }
@@ -150,7 +167,7 @@ fn next_step(
 ) -> Option<String> {
     match status {
         StatusCode::UNAUTHORIZED => Some(format!(
-            "the token is that of {token_from}; set STATEWRIGHT_TOKEN to one of {server}, or `pulumi login {server}`"
+            "the token is that of {token_from}; set STATEWRIGHT_TOKEN to one of {server}, or `statewright login {server}`"
         )),
         StatusCode::NOT_FOUND if message.starts_with("state ") && message.contains("has no version") => Some(
             "`statewright state versions` and `statewright state rejected` show which there are".to_owned(),

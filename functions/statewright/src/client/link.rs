@@ -94,6 +94,14 @@ impl Link {
 }
 
 impl Linked {
+    /// The link that lies in this very folder, and not above it.
+    ///
+    /// # Errors
+    /// As [`Linked::find`].
+    pub(crate) fn of(folder: &Path) -> anyhow::Result<Option<Self>> {
+        Ok(Self::find(folder)?.filter(|linked| linked.folder == folder))
+    }
+
     /// Finds the link of this folder, or of the nearest one above it that has one.
     ///
     /// # Errors

@@ -7,26 +7,31 @@
 //! newer server adds, and parsed for people.
 
 mod call;
+mod configured;
 mod failure;
 mod http;
 mod link;
+mod logins;
 mod settings;
 mod state;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
+use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::OrgName;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::Clock as _;
 
 pub(crate) use call::Call;
+pub(crate) use configured::{Configured, place, server_of};
 pub(crate) use failure::Failure;
 pub(crate) use link::{FILE as LINK_FILE, Link, Linked};
+pub(crate) use logins::Logins;
 pub(crate) use settings::{At, Token};
 pub(crate) use state::{Named, StateRef, WhichState};
 
@@ -53,6 +58,17 @@ impl<T: DeserializeOwned> Document<T> {
     }
 }
 
+/// The state that a folder says by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfFolder {
+    /// Which it is.
+    pub(crate) state: StateRef,
+    /// Its name, if the folder has it.
+    pub(crate) name: Option<String>,
+    /// The file that says so.
+    pub(crate) file: PathBuf,
+}
+
 /// A server, asked as somebody.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -60,6 +76,8 @@ pub(crate) struct Client {
     linked: Option<Linked>,
     /// A link to a state of another server, which says nothing here.
     linked_elsewhere: Option<Linked>,
+    /// The state that the backend names of the folder that has the link, or of the folder that this runs in.
+    configured: Option<Configured>,
     http: Http,
 }
 
@@ -88,14 +106,38 @@ impl Client {
     /// As there.
     pub(crate) fn open_at(at: &At, configured: Option<&ServerUrl>, folder: &Path) -> anyhow::Result<Self> {
         let linked = Linked::find(folder)?;
-        let of_folder = configured.or(linked.as_ref().map(|linked| &linked.link.server));
+        let backend = Configured::of(linked.as_ref().map_or(folder, |linked| &linked.folder))?;
+        let of_backend = backend.as_ref().filter(|_| linked.is_none()).map(|backend| &backend.server);
+        let of_folder = configured.or(of_backend).or(linked.as_ref().map(|linked| &linked.link.server));
         let settings = settings::resolve(at, of_folder, &Environment::of_this_process())?;
         let http = Http::to(&settings.server)?;
         let (linked, linked_elsewhere) = match linked {
             Some(linked) if linked.link.server == settings.server => (Some(linked), None),
             other => (None, other),
         };
-        Ok(Self { settings, linked, linked_elsewhere, http })
+        Ok(Self { settings, linked, linked_elsewhere, configured: backend, http })
+    }
+
+    /// A client with this token, whatever is stored or set: to find out whether the server takes it.
+    ///
+    /// # Errors
+    /// If the platform has no certificates to trust.
+    pub(crate) fn with_token(server: &ServerUrl, token: &str) -> anyhow::Result<Self> {
+        let (settings, http) = (settings::with_token(server, token), Http::to(server)?);
+        Ok(Self { settings, linked: None, linked_elsewhere: None, configured: None, http })
+    }
+
+    /// The server to log in to or out of: one that is said, or that of the last login.
+    ///
+    /// # Errors
+    /// If none is known; if it must not be talked to in the clear.
+    pub(crate) fn server_of_user(at: &At) -> anyhow::Result<ServerUrl> {
+        settings::server_of_user(at, &Environment::of_this_process())
+    }
+
+    /// Where the token was found.
+    pub(crate) fn token_from(&self) -> &'static str {
+        self.settings.token_from
     }
 
     /// The server's address.
@@ -113,30 +155,80 @@ impl Client {
         self.linked.as_ref()
     }
 
+    /// Whether the folder says a state by itself.
+    pub(crate) fn has_state(&self) -> bool {
+        self.linked.is_some() || (self.linked_elsewhere.is_none() && self.configured.is_some())
+    }
+
     /// The link that lies in this very folder, whichever server it is of.
     pub(crate) fn link_in(&self, folder: &Path) -> Option<&Link> {
         let mut both = self.linked.iter().chain(&self.linked_elsewhere);
         both.find(|linked| linked.folder == folder).map(|linked| &linked.link)
     }
 
-    /// That link, where a command needs a state.
+    /// The state of the folder, where a command needs one: that of its link, or of its backend. Where it has both, they agree.
     ///
     /// # Errors
-    /// If there is none, with what to do.
-    pub(crate) fn linked_or_refuse(&self) -> anyhow::Result<&Linked> {
-        match (&self.linked, &self.linked_elsewhere) {
-            (Some(linked), _) => Ok(linked),
-            (None, Some(other)) => anyhow::bail!(
-                "{} is to a state of {}, and this is about {}: name the state with -s PROJECT/STATE, or the server with \
-                 --server",
-                other.folder.join(LINK_FILE).display(),
-                other.link.server,
-                self.server()
-            ),
-            (None, None) => anyhow::bail!(
-                "no state is named, and this folder has none: name one with -s PROJECT/STATE, or link the folder to it with \
-                 `statewright state init STATE`"
-            ),
+    /// If it has none, or two, with what to do; [`Failure`] where the server has to say which state a backend's name leads to.
+    pub(crate) async fn of_folder(&self) -> anyhow::Result<OfFolder> {
+        let Some(linked) = &self.linked else {
+            return match (&self.linked_elsewhere, &self.configured) {
+                (Some(other), _) => anyhow::bail!(
+                    "{} is to a state of {}, and this is about {}: name the state with -s PROJECT/STATE, or the server with \
+                     --server",
+                    other.folder.join(LINK_FILE).display(),
+                    other.link.server,
+                    self.server()
+                ),
+                (None, Some(configured)) if configured.server == *self.server() => Ok(OfFolder {
+                    state: configured.state.clone(),
+                    name: None,
+                    file: configured.file.clone(),
+                }),
+                (None, _) => anyhow::bail!(
+                    "no state is named, and this folder has none: name one with -s PROJECT/STATE, or link the folder to it \
+                     with `statewright state init STATE`"
+                ),
+            };
+        };
+        let (link, file) = (&linked.link, linked.folder.join(LINK_FILE));
+        if let Some(configured) = &self.configured
+            && !self.is_of(configured, link).await?
+        {
+            anyhow::bail!(
+                "{} links this folder to {}, and its {} keeps the state in {}: name the one that you mean with -s, or make them \
+                 agree: `statewright state get STATE --link --force` changes the link",
+                file.display(),
+                link.address,
+                configured.file_name(),
+                configured.in_words()
+            );
+        }
+        Ok(OfFolder { state: StateRef::Id(link.id), name: Some(link.address.to_string()), file })
+    }
+
+    /// Whether a backend is of the state that a link is to. The server is asked only for a name that is not the link's.
+    async fn is_of(&self, configured: &Configured, link: &Link) -> anyhow::Result<bool> {
+        #[derive(serde::Deserialize)]
+        struct State {
+            id: StateId,
+        }
+        if configured.server != link.server {
+            return Ok(false);
+        }
+        let StateRef::Name { .. } = &configured.state else {
+            return Ok(configured.state == StateRef::Id(link.id));
+        };
+        let address = self.address(&configured.state).await?;
+        if address == link.address {
+            return Ok(true);
+        }
+        let (org, project, state) = (address.org.as_str(), address.project.as_str(), address.state.as_str());
+        match self.json::<State>(Call::get(["api", "orgs", org, "tfstates", project, state])).await {
+            Ok(found) => Ok(found.id == link.id),
+            // A name that leads nowhere leads somewhere else than the link.
+            Err(failure) if failure.is_not_there() => Ok(false),
+            Err(failure) => Err(failure.into()),
         }
     }
 

@@ -12,13 +12,14 @@ use serde::Deserialize;
 use statewright_shared::domain::names::OrgName;
 use statewright_shared::domain::server_url::ServerUrl;
 
+use super::logins::Logins;
 use crate::args;
 
 /// Which server, and for whom. Variables are read apart from options, so that an empty one counts as none.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct At {
     /// The server [env: STATEWRIGHT_URL] [default: that of the folder's .statewright.json, else of PULUMI_BACKEND_URL, else
-    /// that of `pulumi login`].
+    /// that of `statewright login`, else that of `pulumi login`].
     #[arg(long, value_name = "URL", value_parser = args::server_url, global = true, help_heading = "Server")]
     pub(crate) server: Option<ServerUrl>,
     /// The organization [env: STATEWRIGHT_ORG] [default: that of the folder's .statewright.json, else your own].
@@ -62,6 +63,8 @@ pub(super) struct Settings {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
     variables: BTreeMap<&'static str, String>,
+    /// What `statewright login` left.
+    logins: Logins,
     /// What `pulumi login` left.
     credentials: Credentials,
 }
@@ -81,6 +84,7 @@ const TOKEN: &str = "STATEWRIGHT_TOKEN";
 const PULUMI_URL: &str = "PULUMI_BACKEND_URL";
 const PULUMI_TOKEN: &str = "PULUMI_ACCESS_TOKEN";
 const PULUMI_LOGIN: &str = "`pulumi login`";
+pub(super) const LOGIN: &str = "`statewright login`";
 
 impl Environment {
     /// That of this process, and the file that it leads to.
@@ -90,7 +94,9 @@ impl Environment {
             .into_iter()
             .filter_map(variable)
             .collect();
-        Self { variables, credentials: credentials().unwrap_or_default() }
+        // As one without logins, where it cannot be read: `statewright login` says why.
+        let logins = Logins::read().unwrap_or_default();
+        Self { variables, logins, credentials: credentials().unwrap_or_default() }
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -124,18 +130,13 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
     // The folder aside: what the user names, and no file that came with a repository.
     let of_user = (said.clone())
         .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
+        .or_else(|| env.logins.current().cloned())
         .or_else(|| of_pulumi(&env.credentials.current));
     let server = said.or_else(|| of_folder.cloned()).or_else(|| of_user.clone()).context(
         "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
-         with `pulumi login`",
+         with `statewright login`",
     )?;
-    let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
-    if !is_allowed && !is_private(&server) {
-        bail!(
-            "{server} is on another machine and without TLS, so that whoever is between could read the token and the states: \
-             use https://, or say --allow-http if that network is yours"
-        );
-    }
+    check_private(&server, at, env)?;
     let is_of_user = of_user.as_ref() == Some(&server);
     let (token, token_from) =
         token(&server, is_of_user, env).with_context(|| without_token(&server, is_of_user, env))?;
@@ -147,10 +148,42 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
     Ok(Settings { server, token, token_from, org })
 }
 
+/// The server of a login, for which there need not be a token yet.
+pub(super) fn server_of_user(at: &At, env: &Environment) -> anyhow::Result<ServerUrl> {
+    let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
+    let server = at
+        .server
+        .clone()
+        .or(of_us)
+        .or_else(|| env.logins.current().cloned())
+        .context("name the server, such as http://127.0.0.1:8080")?;
+    check_private(&server, at, env)?;
+    Ok(server)
+}
+
+/// What a login is checked with.
+pub(super) fn with_token(server: &ServerUrl, token: &str) -> Settings {
+    Settings { server: server.clone(), token: Token(token.to_owned()), token_from: LOGIN, org: None }
+}
+
+fn check_private(server: &ServerUrl, at: &At, env: &Environment) -> anyhow::Result<()> {
+    let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
+    if !is_allowed && !is_private(server) {
+        bail!(
+            "{server} is on another machine and without TLS, so that whoever is between could read the token and the states: \
+             use https://, or say --allow-http if that network is yours"
+        );
+    }
+    Ok(())
+}
+
 /// The token for a server. Those of the environment do not say which server they are for, so they go to none but that of the user.
 fn token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Option<(String, &'static str)> {
     if let Some(token) = env.get(TOKEN).filter(|_| is_of_user) {
         return Some((token.to_owned(), TOKEN));
+    }
+    if let Some(token) = env.logins.token(server) {
+        return Some((token.to_owned(), LOGIN));
     }
     let is_of_pulumi = env.get(PULUMI_URL).is_none_or(|url| server.is(url));
     if let Some(token) = env.get(PULUMI_TOKEN).filter(|_| is_of_user && is_of_pulumi) {
@@ -165,10 +198,10 @@ fn without_token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Str
     match [TOKEN, PULUMI_TOKEN].into_iter().find(|name| !is_of_user && env.get(name).is_some()) {
         Some(token) => format!(
             "{token} is not sent to {server}, because only a file in this folder names that server: if the token is of that \
-             server, set STATEWRIGHT_URL={server} or add --server {server}; else `pulumi login {server}`"
+             server, set STATEWRIGHT_URL={server} or add --server {server}; else `statewright login {server}`"
         ),
         None => format!(
-            "no access token for {server} is known: set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN, or `pulumi login {server}`; \
+            "no access token for {server} is known: log in with `statewright login {server}`, or set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN; \
              `statewright token create` makes one at the server"
         ),
     }
@@ -200,7 +233,8 @@ mod tests {
         let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let credentials =
             format!(r#"{{"current":"{HERE}","accessTokens":{{"{HERE}":"stored","https://b":"of-b"}}}}"#);
-        Environment { variables, credentials: serde_json::from_str(&credentials).unwrap() }
+        let logins = Logins::default();
+        Environment { variables, logins, credentials: serde_json::from_str(&credentials).unwrap() }
     }
 
     fn at(server: Option<&str>) -> At {
@@ -218,6 +252,23 @@ mod tests {
         assert_eq!(found(&at(None), &env(&[])), stored);
         assert_eq!(found(&at(Some("https://b")), &env(&[])).1, "of-b");
         assert_eq!(found(&at(None), &env(&[(PULUMI_URL, "s3://bucket")])), stored);
+    }
+
+    #[test]
+    fn a_login_of_ours_is_for_its_server_alone_and_needs_no_pulumi() {
+        let mut logins = Logins::default();
+        logins.add(&url("https://b"), "ours-b");
+        logins.add(&url("https://a"), "ours-a");
+        let with = |variables: &[_]| Environment { logins: logins.clone(), ..env(variables) };
+        assert_eq!(found(&at(None), &with(&[])), ("https://a".to_owned(), "ours-a".to_owned(), LOGIN));
+        assert_eq!(found(&at(Some("https://b")), &with(&[])).1, "ours-b");
+        // A token of the environment that is said to be ours is nearer; one for Pulumi is not.
+        assert_eq!(found(&at(None), &with(&[(TOKEN, "own"), (PULUMI_TOKEN, "pulumis")])).1, "own");
+        assert_eq!(found(&at(None), &with(&[(PULUMI_TOKEN, "pulumis")])).1, "ours-a");
+        assert_eq!(found(&at(Some(HERE)), &with(&[])).2, PULUMI_LOGIN);
+        // A link leads to what is stored for its server.
+        let linked = resolve(&at(None), Some(&url("https://b")), &with(&[(TOKEN, "own")])).unwrap();
+        assert_eq!(linked.token.as_str(), "ours-b");
     }
 
     #[test]

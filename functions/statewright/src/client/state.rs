@@ -1,13 +1,11 @@
 //! How people name a state.
 
-use std::path::Path;
-
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{OrgName, ProjectName, StateAddress};
 
-use super::{Call, Client, Document};
+use super::{Call, Client, Document, OfFolder};
 
 /// A state as people name it: `PROJECT`, `PROJECT/STATE`, `ORGANIZATION/PROJECT/STATE`, or its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl StateRef {
 /// Which state a command is about: one that is named, or that of the folder.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct WhichState {
-    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json].
+    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json, else of its backend].
     #[arg(short = 's', long = "state", value_name = "STATE", value_parser = StateRef::parse, global = true)]
     pub(crate) state: Option<StateRef>,
 }
@@ -112,19 +110,24 @@ impl Client {
         named: Option<&StateRef>,
         more: impl FnOnce(Call) -> Call,
     ) -> anyhow::Result<Document<T>> {
-        let by_id = |id: StateId| Call::get(["api", "tfstates", &id.to_string()]);
-        match named {
-            Some(StateRef::Id(id)) => self.document(more(by_id(*id))).await,
-            Some(named) => {
-                let StateAddress { org, project, state } = self.address(named).await?;
-                let path = ["api", "orgs", org.as_str(), "tfstates", project.as_str(), state.as_str()];
-                self.document(more(Call::get(path))).await
-            }
+        let (state, file) = match named {
+            Some(named) => (named.clone(), None),
             None => {
-                let linked = self.linked_or_refuse()?;
-                let call = more(by_id(linked.link.id));
-                self.document(call).await.with_context(|| of_folder(&linked.folder))
+                let OfFolder { state, file, .. } = self.of_folder().await?;
+                (state, Some(file))
             }
+        };
+        let call = match &state {
+            StateRef::Id(id) => Call::get(["api", "tfstates", &id.to_string()]),
+            named => {
+                let StateAddress { org, project, state } = self.address(named).await?;
+                Call::get(["api", "orgs", org.as_str(), "tfstates", project.as_str(), state.as_str()])
+            }
+        };
+        let found = self.document(more(call)).await;
+        match file {
+            Some(file) => found.with_context(|| format!("the state that {} names", file.display())),
+            None => found,
         }
     }
 
@@ -140,19 +143,19 @@ impl Client {
             project: String,
             state: String,
         }
-        match (named, self.linked()) {
-            (Some(StateRef::Id(id)), _) => Ok(Named { id: *id, name: id.to_string() }),
-            (None, Some(linked)) => Ok(Named { id: linked.link.id, name: linked.link.address.to_string() }),
-            (named, _) => {
+        let of_folder = match named {
+            Some(_) => None,
+            None => Some(self.of_folder().await?),
+        };
+        let name = of_folder.as_ref().and_then(|of_folder| of_folder.name.clone());
+        match named.or(of_folder.as_ref().map(|of_folder| &of_folder.state)) {
+            Some(StateRef::Id(id)) => Ok(Named { id: *id, name: name.unwrap_or_else(|| id.to_string()) }),
+            named => {
                 let State { id, organization, project, state } = self.state(named).await?.read;
                 Ok(Named { id, name: format!("{organization}/{project}/{state}") })
             }
         }
     }
-}
-
-fn of_folder(folder: &Path) -> String {
-    format!("the state that {} names", folder.join(super::LINK_FILE).display())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod copy;
 mod dep;
 pub(crate) mod doctor;
 pub(crate) mod key;
+mod login;
 mod org;
 mod outputs;
 mod policy;
@@ -60,6 +61,13 @@ pub(crate) enum Command {
     Org(org::Org),
     /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
     Stack(stack::Stack),
+    /// Store an access token for a server: it is asked for on a terminal without being shown, and else read from STATEWRIGHT_TOKEN or
+    /// from the first line of stdin.
+    Login(login::Login),
+    /// Forget the access token for a server.
+    Logout(login::Logout),
+    /// Say whom the server takes you for.
+    Whoami(login::Whoami),
     /// Make, look at and change states of OpenTofu and Terraform, at a server.
     State(state::State),
     /// Say which state reads which output of which other, at a server; and show what is stale.
@@ -96,6 +104,9 @@ impl Command {
         match self {
             Self::Serve(_)
             | Self::Completions(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Whoami(_)
             | Self::State(_)
             | Self::Dep(_)
             | Self::Tf(_)
@@ -132,6 +143,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::User(user) => user::run(user, out).await,
         Command::Org(org) => org::run(org, out).await,
         Command::Stack(stack) => stack::run(stack, out).await,
+        Command::Login(login) => Box::pin(login::login(login, out)).await,
+        Command::Logout(logout) => login::logout(logout, out).await,
+        Command::Whoami(whoami) => Box::pin(login::whoami(whoami, out)).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,

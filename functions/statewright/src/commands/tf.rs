@@ -34,7 +34,8 @@ pub(crate) struct Tf {
     /// The client, by its name or path [env: STATEWRIGHT_TF] [default: tofu or else terraform, as found in PATH].
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
-    /// What the client is given, such as `-- plan -out=plan.bin`.
+    /// What the client is given, such as `-- plan -out=plan.bin`. `env` alone runs none, and prints the lines that a shell needs to
+    /// run it: `eval "$(statewright tf env)"`.
     #[arg(value_name = "ARGS", trailing_var_arg = true, required = true)]
     arguments: Vec<OsString>,
 }
@@ -46,10 +47,16 @@ const WITHOUT_STATE: &[&str] = &["fmt", "version", "login", "logout", "metadata"
 const ERRORED: &str = "errored.tfstate";
 
 /// The marks of the environment by which clients find credentials for an HTTP backend.
+const ADDRESS: &str = "TF_HTTP_ADDRESS";
 const USERNAME: &str = "TF_HTTP_USERNAME";
 const PASSWORD: &str = "TF_HTTP_PASSWORD";
 
 pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
+    if let [only] = &tf.arguments[..]
+        && only == "env"
+    {
+        return env(&tf, out).await;
+    }
     let of_variable = || std::env::var_os("STATEWRIGHT_TF").filter(|it| !it.is_empty()).map(PathBuf::from);
     let program = program(tf.client.clone().or_else(of_variable).as_deref())?;
     let folder = folder(&tf.arguments)?;
@@ -69,6 +76,33 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
         explain(&prepared.client, prepared.state.as_ref(), &folder, out).await;
     }
     ends_as(status)
+}
+
+/// Prints what a shell exports so that clients run in it by themselves: the credentials, and the state's addresses where one is named
+/// or the folder is linked to one.
+async fn env(tf: &Tf, out: Output) -> anyhow::Result<()> {
+    let folder = folder(&[])?;
+    let client = Client::open(&tf.at)?;
+    let mut lines = Vec::new();
+    if tf.which.state.is_some() || Linked::of(&folder)?.is_some() {
+        let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
+        let at = format!("{}/tfstate/{}", client.server(), state.identity()?.0);
+        lines.extend([
+            (ADDRESS, at.clone()),
+            ("TF_HTTP_LOCK_ADDRESS", format!("{at}/lock")),
+            ("TF_HTTP_LOCK_METHOD", "POST".to_owned()),
+            ("TF_HTTP_UNLOCK_ADDRESS", format!("{at}/lock")),
+            ("TF_HTTP_UNLOCK_METHOD", "DELETE".to_owned()),
+        ]);
+    }
+    lines.extend([(USERNAME, "statewright".to_owned()), (PASSWORD, client.token().as_str().to_owned())]);
+    let line = |(name, value): (&str, String)| format!("export {name}={}", in_shell(&value));
+    out.text(&lines.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// A text as one word of a shell, whatever is in it.
+fn in_shell(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// What a run needs beside its arguments.
@@ -413,22 +447,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_tells_the_server_and_the_state() {
-        let id = "019b7c3a-0000-7000-8000-000000000001";
-        let found = |address: &str| place(address).map(|(server, state)| (server.to_string(), state));
-        let here = "https://a/base".to_owned();
-        let named = |name: &str| StateRef::parse(name).unwrap();
-        assert_eq!(found(&format!("https://a/base/tfstate/{id}")), Some((here.clone(), named(id))));
-        assert_eq!(
-            found("https://a/base/tfstate/acme/net/"),
-            Some((here.clone(), named("acme/net/default")))
-        );
-        assert_eq!(found("https://a/base/tfstate/acme/net/prod"), Some((here, named("acme/net/prod"))));
-        for other in
-            ["https://a/state/x", "https://a/tfstate/x", "https://a/tfstate/", "ftp://a/tfstate/acme/net"]
-        {
-            assert_eq!(found(other), None, "{other}");
-        }
+    fn a_shell_reads_a_text_as_one_word() {
+        assert_eq!(in_shell("swt_1"), "'swt_1'");
+        assert_eq!(in_shell("$(a) `b` \"c\" 'd'"), r#"'$(a) `b` "c" '\''d'\'''"#);
     }
 
     #[test]

@@ -189,6 +189,11 @@ fn greet(url: &str, place: &str, first: Option<FirstUser>) {
         println!("    export PULUMI_ACCESS_TOKEN={token}");
         println!("    pulumi login {url}");
         println!();
+        println!("or, for OpenTofu and Terraform:");
+        println!();
+        println!("    export STATEWRIGHT_TOKEN={token}");
+        println!("    statewright login {url}");
+        println!();
     }
 }
 

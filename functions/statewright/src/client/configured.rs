@@ -1,0 +1,117 @@
+//! The state that a folder's own backend names, as its configuration has it.
+
+use std::path::{Path, PathBuf};
+
+use statewright_shared::domain::server_url::ServerUrl;
+
+use super::StateRef;
+use crate::hcl::{self, PASSING_FILE};
+use crate::managed::{self, Found};
+
+/// A backend of a configuration that leads to a state of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Configured {
+    /// The file that has it.
+    pub(crate) file: PathBuf,
+    /// The server.
+    pub(crate) server: ServerUrl,
+    /// The state.
+    pub(crate) state: StateRef,
+}
+
+impl Configured {
+    /// That of this folder; `None` for a folder without a backend, or with another kind of one.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub(crate) fn of(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let passing = folder.join(PASSING_FILE);
+        let is_passing = matches!(managed::look(&passing)?, Found::Ours(_));
+        let mut backends = hcl::backends(folder)?.into_iter();
+        let Some(backend) = backends.find(|backend| !(is_passing && backend.file == passing)) else {
+            return Ok(None);
+        };
+        let mut addresses = backend.addresses.iter().filter(|_| backend.kind == "http");
+        let address = addresses.find(|it| it.setting == "address");
+        let place = address.and_then(|address| place(address.text.as_deref()?));
+        Ok(place.map(|(server, state)| Self { file: backend.file, server, state }))
+    }
+
+    /// What it names, for people.
+    pub(crate) fn in_words(&self) -> String {
+        match &self.state {
+            StateRef::Id(id) => format!("the state {id} of {}", self.server),
+            StateRef::Name { org, project, state } => {
+                let org = org.as_ref().map(|org| format!("{org}/")).unwrap_or_default();
+                format!("{org}{project}/{} of {}", state.as_deref().unwrap_or("default"), self.server)
+            }
+        }
+    }
+
+    /// The file's name.
+    pub(crate) fn file_name(&self) -> std::path::Display<'_> {
+        self.file.file_name().map_or(self.file.as_path(), Path::new).display()
+    }
+}
+
+/// The server of an address below it.
+pub(crate) fn server_of(address: &str) -> Option<ServerUrl> {
+    let (server, _) = address.split_once("/tfstate/")?;
+    ServerUrl::parse(server).ok()
+}
+
+/// The server and the state of a backend's address.
+pub(crate) fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
+    let (_, state) = address.split_once("/tfstate/")?;
+    let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
+    let state = match parts[..] {
+        [id] => StateRef::parse(id).ok().filter(|state| matches!(state, StateRef::Id(_)))?,
+        [org, project] => StateRef::parse(&format!("{org}/{project}/default")).ok()?,
+        [org, project, state] => StateRef::parse(&format!("{org}/{project}/{state}")).ok()?,
+        _ => return None,
+    };
+    Some((server_of(address)?, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn an_address_tells_the_server_and_the_state() {
+        let id = "019b7c3a-0000-7000-8000-000000000001";
+        let found = |address: &str| place(address).map(|(server, state)| (server.to_string(), state));
+        let here = "https://a/base".to_owned();
+        let named = |name: &str| StateRef::parse(name).unwrap();
+        assert_eq!(found(&format!("https://a/base/tfstate/{id}")), Some((here.clone(), named(id))));
+        assert_eq!(
+            found("https://a/base/tfstate/acme/net/"),
+            Some((here.clone(), named("acme/net/default")))
+        );
+        assert_eq!(found("https://a/base/tfstate/acme/net/prod"), Some((here, named("acme/net/prod"))));
+        for other in
+            ["https://a/state/x", "https://a/tfstate/x", "https://a/tfstate/", "ftp://a/tfstate/acme/net"]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_backend_of_this_kind_names_the_state_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Configured::of(folder.path()).unwrap(), None);
+        let file = folder.path().join("main.tf");
+        for (kind, address, is_ours) in [
+            ("http", "https://a/tfstate/acme/net", true),
+            ("http", "https://gitlab.example.com/api/v4/projects/1/terraform/state/net", false),
+            ("s3", "https://a/tfstate/acme/net", false),
+        ] {
+            let text =
+                format!("terraform {{\n  backend \"{kind}\" {{\n    address = \"{address}\"\n  }}\n}}\n");
+            fs::write(&file, text).unwrap();
+            assert_eq!(Configured::of(folder.path()).unwrap().is_some(), is_ours, "{kind} {address}");
+        }
+    }
+}
