@@ -180,7 +180,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
         let resource = |name: &&str| {
             serde_json::json!({
                 "mode": "managed", "type": "terraform_data", "name": name, "provider": "p",
-                "instances": [{ "schema_version": 0, "attributes": { "id": name } }],
+                "instances": [{ "schema_version": 0, "attributes": { "id": name, "input": serial }, "dependencies": [] }],
             })
         };
         let resources: Vec<Value> = resources.iter().map(resource).collect();
@@ -196,7 +196,12 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     write("b.tfstate", 7, &["a"]);
     ask(&["state", "import", "a.tfstate"]).await;
     is_as_shown("state import", &ask(&["state", "import", "b.tfstate"]).await);
-    is_as_shown("state diff", &ask(&["state", "diff", "1", "2"]).await);
+    write("c.tfstate", 8, &["a"]);
+    ask(&["state", "import", "c.tfstate"]).await;
+    is_as_shown("state diff", &ask(&["state", "diff", "2", "3"]).await);
+    is_as_shown("state resources", &ask(&["state", "resources"]).await);
+    is_as_shown("login", &ask(&["login", &app.url]).await);
+    is_as_shown("logout", &ask(&["logout", &app.url]).await);
     is_as_shown("state outputs", &ask(&["state", "outputs"]).await);
     is_as_shown("state pull", &ask(&["state", "pull", "--out", "pulled"]).await);
     is_as_shown("state restore", &ask(&["state", "restore", "--version", "1"]).await);
@@ -205,8 +210,8 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state locks", &ask(&["state", "locks"]).await);
     is_as_shown("state get", &ask(&["state", "get"]).await);
     // Without the lock that somebody holds.
-    write("c.tfstate", 9, &["a", "b"]);
-    let text = std::fs::read_to_string(folder.path().join("c.tfstate")).unwrap();
+    write("d.tfstate", 11, &["a", "b"]);
+    let text = std::fs::read_to_string(folder.path().join("d.tfstate")).unwrap();
     let refused = app.post(&format!("/tfstate/{ORG}/network"), &serde_json::from_str(&text).unwrap());
     refused.send().await.refused(423);
     is_as_shown("state rejected", &ask(&["state", "rejected"]).await);

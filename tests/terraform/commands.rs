@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use statewright_shared::domain::role::Role;
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::support::{
@@ -26,6 +27,10 @@ journeys! {
     a_state_moves_away_with_the_token_of_where_it_was
     a_token_goes_to_no_other_server
     a_token_of_the_environment_goes_to_no_server_of_a_file
+    a_nested_configuration_never_runs_on_the_state_above
+    a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one
+    two_checkouts_that_are_linked_differently_are_told_apart
+    a_failure_is_explained_by_what_it_was
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
@@ -347,6 +352,95 @@ async fn a_refused_write_is_looked_up_and_restored(client: Client) {
     let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
     assert!(plan.stdout.contains("No changes"), "{plan}");
     assert_eq!(versions(&app).await[0]["source"], "promoted");
+}
+
+/// The client sees the configuration of one folder, and would destroy what that of the folder above made.
+async fn a_nested_configuration_never_runs_on_the_state_above(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let nested = cli.clone().below("envs/prod");
+    nested.write("main.tf", "resource \"terraform_data\" \"other\" {}\n");
+    for command in [&["init"][..], &["apply", "-auto-approve"], &["plan"], &["state", "list"]] {
+        let refused = nested.statewright([&["tf", "--"], command].concat()).await.assert_failure();
+        assert!(
+            refused.stderr.contains("is not linked to a state") && refused.stderr.contains("-s"),
+            "{refused}"
+        );
+    }
+    assert_eq!(shown(&app).await["version"], 1);
+    assert_eq!(document(&nested, &["state", "get"]).await["project"], "net", "people look from below");
+    create(&app, &nested, "net/nested", &[]).await;
+    nested.statewright(["tf", "--", "init"]).await.assert_success();
+    let applied = nested.statewright(TF_APPLY).await.assert_success();
+    assert!(applied.stdout.contains("1 added"), "{applied}");
+    cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+}
+
+/// A backend by name, as somebody wrote it once, while others rename and remove.
+async fn a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one(client: Client) {
+    let app = TestApp::embedded().await;
+    let cli = support::client_of(&app, client, "net", SLOW).await;
+    let other = user(&app, client, "").env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
+    let apply = support::apply_slowly(&cli).await;
+    let rename = ["state", "rename", "web", "-s", "net"];
+    let refused = other.statewright(rename).await.assert_failure();
+    assert!(refused.stderr.contains("is locked"), "{refused}");
+    go(&cli);
+    apply.wait().await.assert_success();
+    let renamed = other.statewright(rename).await.assert_success();
+    assert!(renamed.stdout.contains("the old name leads to it"), "{renamed}");
+    let plan = cli.run(["plan", "-detailed-exitcode"]).await;
+    assert_eq!(plan.code, Some(0), "{plan}");
+    cli.run(["apply", "-auto-approve", "-replace=terraform_data.slow"]).await.assert_success();
+    let web = app.get(&format!("/api/orgs/{ORG}/tfstates/web/default")).send().await.expect(200);
+    assert_eq!(web["version"], 2);
+
+    other.statewright(["state", "delete", "web", "--yes", "--force"]).await.assert_success();
+    for command in [&["plan"][..], &APPLY] {
+        let refused = cli.run(command).await.assert_failure();
+        let said = refused.stderr.replace(['│', '╷', '╵'], " ");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("was removed by alice") && said.contains("undelete"), "{refused}");
+    }
+    cli.run(["plan", "-lock=false"]).await.assert_failure();
+    other.statewright(["state", "undelete", "web"]).await.assert_success();
+    assert_eq!(cli.run(["plan", "-detailed-exitcode"]).await.code, Some(0));
+    // Until somebody makes another state of that name.
+    create(&app, &other, "net", &[]).await;
+    assert_eq!(cli.run(["plan", "-detailed-exitcode"]).await.code, Some(2));
+}
+
+async fn two_checkouts_that_are_linked_differently_are_told_apart(client: Client) {
+    let (app, mine) = start(client, ONE).await;
+    mine.statewright(TF_APPLY).await.assert_success();
+    // A colleague's checkout has a backend of the same state, and a link to one of their own.
+    let theirs = user(&app, client, ONE).env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
+    create(&app, &theirs, "net/theirs", &[]).await;
+    theirs.write("backend.tf", &mine.read("backend.tf").replacen("# Managed by", "# By", 1));
+    theirs.statewright(["tf", "--", "init"]).await.assert_success();
+    for command in [&["state", "lock", "--reason", "freeze"][..], &["state", "versions"]] {
+        let refused = theirs.statewright(command).await.assert_failure();
+        assert!(refused.stderr.contains("backend.tf") && refused.stderr.contains("net/theirs"), "{refused}");
+    }
+    theirs.statewright(["state", "get", "net", "--link", "--force"]).await.assert_success();
+    theirs.statewright(["state", "lock", "--reason", "freeze"]).await.assert_success();
+    let refused = mine.statewright(TF_APPLY).await.assert_failure();
+    assert!(refused.stderr.contains("freeze"), "{refused}");
+}
+
+async fn a_failure_is_explained_by_what_it_was(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    // A file of last week is not blamed.
+    cli.write("errored.tfstate", "{}");
+    let stranger = app.other_user("mallory", "evil").await;
+    let outputs = app.scoped_token(Role::Outputs).await;
+    for (token, words) in [(&stranger, "not found"), (&outputs, "needs the role plan")] {
+        let refused = cli.clone().env("STATEWRIGHT_TOKEN", token).env("STATEWRIGHT_URL", &app.url);
+        let refused = refused.statewright(["tf", "--", "plan"]).await.assert_failure();
+        assert!(refused.stderr.contains(words), "{refused}");
+        assert!(!refused.stderr.contains("errored.tfstate has"), "{refused}");
+    }
 }
 
 const MOVE: [&str; 5] = ["tf", "--", "init", "-migrate-state", "-force-copy"];

@@ -123,7 +123,7 @@ async fn a_state_reads_an_output_of_another_and_runs_again_when_that_changes(cli
     assert!(words.contains("web/default -> net/default -> web/default"), "{words}");
     let words = refused(&app, &web, &["add", "-s", "web", "net"]).await;
     assert!(words.contains("that state has password, vpc_id"), "{words}");
-    assert_eq!(told(&app, &web, &["topo"]).await, "1  net/default\n2  web/default\n");
+    assert_eq!(told(&app, &web, &["topo", "--all"]).await, "1  net/default\n2  web/default\n");
     assert_eq!(
         told(&app, &web, &["topo", "-s", "web", "--direction", "up"]).await,
         "1  web/default\n2  net/default\n"

@@ -143,6 +143,13 @@ impl Failure {
     pub(crate) fn next_step(&self) -> Option<String> {
         match self {
             Self::Refused { next, .. } => next.clone(),
+            Self::Unreachable { server, source } if has_words(source, "invalid peer certificate") => Some(format!(
+                "nothing was done. The certificate of {server} is not trusted here: let SSL_CERT_FILE name a file with that of the \
+                 authority that made it. A certificate that is an authority itself (CA:TRUE) is not taken for that of a server"
+            )),
+            Self::NoAnswer { source, .. } if has_words(source, "invalid HTTP version") => {
+                Some("what answers speaks TLS, it seems: the address begins with https:// then".to_owned())
+            }
             Self::Unreachable { server, .. } => Some(format!(
                 "nothing was done. Is {server} right (--server, STATEWRIGHT_URL), and does the server run?"
             )),
@@ -155,6 +162,11 @@ impl Failure {
             ),
         }
     }
+}
+
+/// Whether an error, or one that it comes from, says this.
+fn has_words(error: &anyhow::Error, words: &str) -> bool {
+    error.chain().any(|error| error.to_string().contains(words))
 }
 
 fn next_step(
@@ -192,7 +204,7 @@ fn next_step(
             ))
         }
         StatusCode::CONFLICT if message.starts_with("state ") && message.ends_with("already exists") => {
-            Some("`statewright state init STATE` makes this folder use it".to_owned())
+            Some("`statewright state init STATE` makes this folder use it; `statewright state list` shows which there are".to_owned())
         }
         StatusCode::CONFLICT if message.contains("remove it by force") => Some(
             "`statewright tf -- destroy` destroys them; `statewright state delete --force` forgets them"

@@ -18,8 +18,9 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::EndsWith;
+use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::wire::State;
-use crate::client::{At, Client, Linked, StateRef, WhichState};
+use crate::client::{At, Client, Failure, LINK_FILE, Linked, StateRef, WhichState, place, server_of};
 use crate::hcl::{self, Backend, PASSING_FILE};
 use crate::managed::{self, Found};
 use crate::output::{self, Output};
@@ -69,11 +70,17 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
     if prepared.takes_token {
         command.env(USERNAME, "statewright").env(PASSWORD, prepared.client.token().as_str());
     }
+    warn_of_mocks(&tf.arguments, &folder, out);
+    let errored = stamp(&folder);
     let status = signals.wait_for(start(command, &program)?).await?;
     drop(prepared.passing);
     // A plan may end with 2 to say that there is something to do.
     if !status.success() && status.code() != Some(2) {
-        explain(&prepared.client, prepared.state.as_ref(), &folder, out).await;
+        explain(&prepared.client, prepared.state.as_ref(), out).await;
+        let now = stamp(&folder);
+        if now.is_some() && now != errored {
+            tell_of_errored(out);
+        }
     }
     ends_as(status)
 }
@@ -153,7 +160,7 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
         },
         None => match run.before.as_ref().filter(|_| is_init && !is_named) {
             // Its backend was taken out, and so was its link: the state goes into a file.
-            Some(before) if Linked::find(folder)?.is_none() => run.away_from(before),
+            Some(before) if Linked::of(folder)?.is_none() => run.away_from(before),
             Some(_) | None => run.without_backend(tf.which.state.as_ref(), passing).await.map(Some),
         },
     }
@@ -181,9 +188,10 @@ impl Run<'_> {
             let server = it.text.as_deref().filter(is_state).and_then(server_of);
             (format!("{} in {file}", it.setting), server)
         };
+        let of_variable = std::env::var(ADDRESS).ok();
         let address = match backend.addresses.iter().find(|it| it.setting == "address") {
             Some(set) => set.text.as_deref(),
-            None => self.before.as_ref().and_then(Recorded::address),
+            None => self.before.as_ref().and_then(Recorded::address).or(of_variable.as_deref()),
         };
         self.passed_on(backend.addresses.iter().map(lead).collect(), address.and_then(place))
     }
@@ -195,6 +203,9 @@ impl Run<'_> {
 
     /// The configuration has no backend, and gets one for as long as the client runs.
     async fn without_backend(&self, named: Option<&StateRef>, passing: PathBuf) -> anyhow::Result<Prepared> {
+        if named.is_none() {
+            self.refuse_from_above()?;
+        }
         let client = Client::open_in(self.at, self.folder)?;
         let state = client.state::<State>(named).await?.read;
         let (id, address) = state.identity()?;
@@ -202,6 +213,19 @@ impl Run<'_> {
         let passing = Some(Passing::lay(passing, &text)?);
         let takes_token = !self.strays(&self.leads_of_before(), client.server());
         Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, passing })
+    }
+
+    /// A client sees the configuration of one folder, and would make that of this one out of the state of a folder above.
+    fn refuse_from_above(&self) -> anyhow::Result<()> {
+        match Linked::find(self.folder)? {
+            Some(linked) if linked.folder != self.folder => bail!(
+                "{} is not linked to a state, and {} is that of the configuration in its own folder: name the state with -s \
+                 PROJECT/STATE, or link this folder with `statewright state init STATE`",
+                self.folder.display(),
+                linked.folder.join(LINK_FILE).display()
+            ),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Passes the token on if all that is asked is of the server that it is for. `None` if some of it leads to no server of
@@ -251,25 +275,6 @@ impl Run<'_> {
 
 /// What a client was initialised with, in words.
 const BEFORE: &str = "the backend that this folder was initialised with";
-
-/// The server of an address below it.
-fn server_of(address: &str) -> Option<ServerUrl> {
-    let (server, _) = address.split_once("/tfstate/")?;
-    ServerUrl::parse(server).ok()
-}
-
-/// The server and the state of a backend's address.
-fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
-    let (_, state) = address.split_once("/tfstate/")?;
-    let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
-    let state = match parts[..] {
-        [id] => StateRef::parse(id).ok().filter(|state| matches!(state, StateRef::Id(_)))?,
-        [org, project] => StateRef::parse(&format!("{org}/{project}/default")).ok()?,
-        [org, project, state] => StateRef::parse(&format!("{org}/{project}/{state}")).ok()?,
-        _ => return None,
-    };
-    Some((server_of(address)?, state))
-}
 
 /// The folder of the configuration.
 fn folder(arguments: &[OsString]) -> anyhow::Result<PathBuf> {
@@ -369,24 +374,62 @@ fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
     Err(EndsWith(code).into())
 }
 
-/// Says what a client cannot: who holds the lock, and where a state is that was not saved.
-async fn explain(client: &Client, state: Option<&StateRef>, folder: &Path, out: Output) {
-    // The run has said what went wrong; that this cannot be looked at adds nothing.
-    if let Ok(state) = client.state::<State>(state).await {
-        let name = state.read.name();
-        if let Some(lock) = &state.read.lock {
-            out.note(format_args!(
-                "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} \
-                 --reason WHY",
-                lock.in_words(),
-                output::word(&lock.id)
-            ));
+/// Says what a client cannot: who holds the lock, and why a server refuses.
+async fn explain(client: &Client, state: Option<&StateRef>, out: Output) {
+    let Some(named) = state else { return };
+    let state = match client.state::<State>(Some(named)).await {
+        Ok(state) => state.read,
+        Err(error) => {
+            // The run has said what went wrong; a server that cannot be reached adds nothing. A name that leads nowhere yet is none
+            // of a client's failures.
+            let failure = error.downcast_ref::<Failure>().filter(|failure| {
+                failure.is_of_caller() || (matches!(named, StateRef::Id(_)) && failure.is_not_there())
+            });
+            if let Some(failure) = failure {
+                let next = failure.next_step().map(|next| format!("\n  {next}")).unwrap_or_default();
+                out.note(format_args!("note: {} says: {failure}{next}", client.server()));
+            }
+            return;
         }
-    }
-    if folder.join(ERRORED).exists() {
+    };
+    let name = state.name();
+    if let Some(lock) = &state.lock {
         out.note(format_args!(
-            "note: {ERRORED} has what could not be saved\n  statewright state rejected   says whether the server kept it, and \
-             why it was refused\n  statewright state import {ERRORED}   sends it, unless something newer is there"
+            "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} --reason WHY",
+            lock.in_words(),
+            output::word(&lock.id)
+        ));
+    }
+}
+
+/// What tells whether a run left a state that it could not save: one from before is none of its.
+fn stamp(folder: &Path) -> Option<(std::time::SystemTime, u64)> {
+    let found = fs::metadata(folder.join(ERRORED)).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+fn tell_of_errored(out: Output) {
+    out.note(format_args!(
+        "note: {ERRORED} has what could not be saved\n  statewright state rejected   says whether the server kept it, and why it \
+         was refused\n  statewright state import {ERRORED}   sends it, unless something newer is there"
+    ));
+}
+
+/// Commands of clients that change infrastructure.
+const CHANGING: &[&str] = &["apply", "destroy"];
+
+/// A mock value is for plans and checks: an apply makes real things of it.
+fn warn_of_mocks(arguments: &[OsString], folder: &Path, out: Output) {
+    let mut words = arguments.iter().filter_map(|argument| argument.to_str());
+    if words.find(|word| !word.starts_with('-')).is_none_or(|word| !CHANGING.contains(&word)) {
+        return;
+    }
+    let Ok(Found::Ours(text)) = managed::look(&folder.join(DEPENDENCIES_FILE)) else { return };
+    let mocked = mocked_inputs(&text);
+    if !mocked.is_empty() {
+        out.note(format_args!(
+            "warning: {DEPENDENCIES_FILE} has mock values for {}; `statewright dep sync` writes it anew",
+            mocked.join(", ")
         ));
     }
 }

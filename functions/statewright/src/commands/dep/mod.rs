@@ -14,6 +14,8 @@ use statewright_shared::domain::names::OrgName;
 use crate::client::{At, Client, StateRef, WhichState};
 use crate::output::Output;
 
+pub(super) use sync::{FILE as DEPENDENCIES_FILE, mocked_inputs};
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Dep {
     #[command(flatten)]
@@ -73,7 +75,7 @@ impl Session {
 
     /// Whether a state is named, or the folder has one.
     fn has_state(&self) -> bool {
-        self.state.is_some() || self.client.linked().is_some()
+        self.state.is_some() || self.client.has_state()
     }
 }
 

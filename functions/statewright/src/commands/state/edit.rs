@@ -92,7 +92,10 @@ pub(super) async fn undelete(session: &Session, undelete: &Undelete) -> anyhow::
     let id = match session.or(&undelete.about) {
         Some(StateRef::Id(id)) => *id,
         Some(named) => removed(session, named).await?,
-        None => session.client.linked_or_refuse()?.link.id,
+        None => match session.client.of_folder().await?.state {
+            StateRef::Id(id) => id,
+            named => removed(session, &named).await?,
+        },
     };
     let call = Call::post(Named::path(&id.to_string(), &["undelete"])).repeatable();
     let back = session.client.document::<State>(call).await?;

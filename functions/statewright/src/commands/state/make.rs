@@ -6,11 +6,12 @@ use anyhow::{Context as _, bail};
 use serde_json::{Map, Value, json};
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::{DEFAULT_STATE, StateAddress};
 use statewright_shared::ports::{Clock as _, Ids as _};
 
 use super::wire::State;
 use super::{About, Session};
-use crate::client::{Call, Document, LINK_FILE, Link, StateRef};
+use crate::client::{Call, Configured, Document, LINK_FILE, Link, StateRef};
 use crate::hcl::{self, BACKEND_FILE, PASSING_FILE};
 use crate::managed::{self, Found};
 
@@ -65,6 +66,8 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
     if create.init {
         check_backend(&folder, create.force)?;
     }
+    // A backend that we wrote follows; one that somebody else wrote has to be of this very name.
+    let rewrites = create.init || is_rewritten(session, &folder, None, &address)?;
     let mut random = [0; 10];
     SystemIds.fill(&mut random);
     let millis = u64::try_from(SystemClock.now().0 / 1_000_000).unwrap_or(0);
@@ -76,8 +79,8 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
     // It has its id, so that sent again it is the same.
     let call = Call::post(["api", "orgs", address.org.as_str(), "tfstates"]).json(&new).repeatable();
     let made = session.client.document::<State>(call).await?;
-    let files = tie(session, &folder, &made.read, create.init, true)?;
-    tell(session, made, "made", &files)
+    let files = tie(session, &folder, &made.read, rewrites, true)?;
+    tell(session, made, "made", &files, &folder)
 }
 
 pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
@@ -85,10 +88,17 @@ pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
     let found = session.client.state::<State>(session.or(&init.about)).await?;
     check_backend(&folder, init.force)?;
     let files = tie(session, &folder, &found.read, true, init.force)?;
-    tell(session, found, "used", &files)
+    tell(session, found, "used", &files, &folder)
 }
 
-fn tell(session: &Session, mut state: Document<State>, what: &str, files: &[PathBuf]) -> anyhow::Result<()> {
+fn tell(
+    session: &Session,
+    mut state: Document<State>,
+    what: &str,
+    files: &[PathBuf],
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let other = hcl::backends(folder)?.into_iter().find(|backend| backend.file != folder.join(BACKEND_FILE));
     let names: Vec<String> =
         files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned())).collect();
     if let Some(members) = state.whole.as_object_mut() {
@@ -96,13 +106,51 @@ fn tell(session: &Session, mut state: Document<State>, what: &str, files: &[Path
     }
     session.out.answer(&state.whole, |_| {
         let has_backend = names.iter().any(|name| name == BACKEND_FILE);
-        let next = if has_backend {
-            "\nnext: statewright tf -- init"
-        } else {
-            "\nnext: `statewright tf -- init` works as it is, and `statewright state init` writes a backend.tf"
+        let next = match &other {
+            Some(other) => {
+                let file = other.file.file_name().unwrap_or_default().display();
+                format!("\nnext: statewright tf -- init, with the backend of {file}")
+            }
+            None if has_backend => "\nnext: statewright tf -- init".to_owned(),
+            None => "\nnext: `statewright tf -- init` works as it is, and `statewright state init` writes a backend.tf".to_owned(),
         };
         format!("{} is {what}, and written into {}{next}", state.read.name(), names.join(" and "))
     })
+}
+
+/// Whether the backend of a folder that is linked to a state has to be written anew: it is ours, and of another state.
+///
+/// # Errors
+/// If somebody else wrote it, and it is of another state.
+pub(super) fn is_rewritten(
+    session: &Session,
+    folder: &Path,
+    id: Option<StateId>,
+    address: &StateAddress,
+) -> anyhow::Result<bool> {
+    let Some(configured) = Configured::of(folder)? else { return Ok(false) };
+    let is_it = configured.server == *session.client.server()
+        && match &configured.state {
+            StateRef::Id(configured) => Some(*configured) == id,
+            StateRef::Name { org, project, state } => {
+                let state = state.as_deref().unwrap_or(DEFAULT_STATE);
+                let is_name = project == address.project.as_str() && state == address.state.as_str();
+                is_name && org.as_ref() == Some(&address.org)
+            }
+        };
+    if is_it {
+        return Ok(false);
+    }
+    let is_ours = matches!(managed::look(&configured.file)?, Found::Ours(_));
+    if !is_ours || configured.file != folder.join(BACKEND_FILE) {
+        bail!(
+            "{} keeps the state of this folder in {}, and a link to {address} would disagree with it: take the backend out first, or \
+             run this in another folder",
+            configured.file_name(),
+            configured.in_words()
+        );
+    }
+    Ok(true)
 }
 
 /// Links a folder to a state, and writes its backend where that is wanted.
@@ -152,7 +200,8 @@ fn check_backend(folder: &Path, force: bool) -> anyhow::Result<()> {
     if let Some(other) = hcl::backends(folder)?.into_iter().find(|backend| backend.file != file) {
         bail!(
             "{} has a backend ({}) already, and a configuration has one: take it out, then run this again; \
-             `statewright tf -- init -migrate-state` moves a state that is there",
+             `statewright tf -- init -migrate-state` moves a state that is there. If that backend is right, `statewright state get \
+             STATE --link` links the folder and leaves it",
             other.file.file_name().unwrap_or_default().display(),
             other.kind
         );

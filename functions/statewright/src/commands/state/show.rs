@@ -23,7 +23,15 @@ pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
     let with_status = |call: Call| call.query("status", "true");
     let found = session.client.state_with::<State>(session.or(&get.about), with_status).await?;
     if get.link {
-        make::tie(session, &make::here()?, &found.read, false, get.force)?;
+        let folder = make::here()?;
+        let (id, address) = found.read.identity()?;
+        let rewrites = make::is_rewritten(session, &folder, Some(id), &address)?;
+        let files = make::tie(session, &folder, &found.read, rewrites, get.force)?;
+        let names =
+            files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy())).collect::<Vec<_>>();
+        session
+            .out
+            .note(format_args!("note: this folder is linked to {address}, in {}", names.join(" and ")));
     }
     session.out.answer(&found.whole, |_| in_words(&found.read, session.client.server().as_str()))
 }
