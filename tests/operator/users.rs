@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use statewright_shared::domain::role::Role;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::commands::{of_user, output, statewright};
 use tempfile::TempDir;
@@ -52,7 +53,7 @@ async fn without_a_server_or_a_token_it_says_where_one_is_looked_for() {
     let (app, home) = start().await;
     let list = ["state", "list"];
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", "")], &list).await;
-    assert!(said.contains("STATEWRIGHT_URL") && said.contains("pulumi login"), "{said}");
+    assert!(said.contains("STATEWRIGHT_URL") && said.contains("statewright login"), "{said}");
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_TOKEN", "")], &list).await;
     assert!(said.contains("STATEWRIGHT_TOKEN") && said.contains(&app.url), "{said}");
     let other = ("STATEWRIGHT_URL", "http://state.example.com");
@@ -79,6 +80,185 @@ fn log_in(home: &Path, current: &str, tokens: &[(&str, &str)]) {
     let credentials = serde_json::json!({ "current": current, "accessTokens": tokens, "accounts": {} });
     fs::create_dir_all(home.join(".pulumi")).unwrap();
     fs::write(home.join(".pulumi/credentials.json"), credentials.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn a_login_needs_no_pulumi_and_no_variable() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    fs::remove_file(home.path().join(".statewright.json")).unwrap();
+    let file = home.path().join(".config/statewright/credentials.json");
+    let plain = |arguments: &[&str]| {
+        let mut command = of_user(&app, home.path(), arguments);
+        command.env_remove("STATEWRIGHT_URL").env_remove("STATEWRIGHT_TOKEN");
+        command
+    };
+    // A token that the server does not take is not kept.
+    let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
+    refused_with(&app, home.path(), &wrong, &["login", &app.url]).await;
+    assert!(!file.exists());
+    let nothing = output(&mut plain(&["login", &app.url])).await;
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("there is no token"), "{nothing:?}");
+    // From stdin, as a script has it.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut writer, format!("{}\n", app.token).as_bytes()).unwrap();
+    drop(writer);
+    let said = output(plain(&["login", &app.url]).stdin(reader)).await;
+    assert!(
+        said.code == Some(0) && said.stdout.contains(&format!("alice at {}, of {ORG}", app.url)),
+        "{said:?}"
+    );
+    assert!(!said.stdout.contains(&app.token) && !said.stderr.contains(&app.token));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let listed = output(&mut plain(&["state", "list"])).await;
+    assert!(listed.stdout.contains("net/default"), "{listed:?}");
+    let who = output(&mut plain(&["whoami", "--json"])).await;
+    let who: serde_json::Value = serde_json::from_str(&who.stdout).unwrap();
+    assert_eq!((&who["user"], &who["organizations"]), (&"alice".into(), &serde_json::json!([ORG])));
+    // What a shell needs to run a client by itself.
+    let env = output(&mut plain(&["tf", "-s", "net", "env"])).await.stdout;
+    assert!(env.contains(&format!("export TF_HTTP_ADDRESS='{}/tfstate/", app.url)), "{env}");
+    assert!(env.ends_with(&format!("export TF_HTTP_PASSWORD='{}'\n", app.token)), "{env}");
+    assert_eq!(output(&mut plain(&["tf", "env"])).await.stdout.lines().count(), 2);
+    for was_logged_in in [true, false] {
+        let said = output(&mut plain(&["logout", &app.url, "--json"])).await.stdout;
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["wasLoggedIn"], was_logged_in);
+    }
+    let said = output(&mut plain(&["state", "list"])).await;
+    assert!(said.code == Some(1) && said.stderr.contains("statewright login"), "{said:?}");
+}
+
+/// A folder's configuration with a backend of this state.
+fn backend(app: &TestApp, folder: &Path, place: &str) {
+    let text = format!(
+        "terraform {{\n  backend \"http\" {{\n    address = \"{}/tfstate/{place}\"\n  }}\n}}\n",
+        app.url
+    );
+    fs::write(folder.join("backend.tf"), text).unwrap();
+}
+
+#[tokio::test]
+async fn the_backend_of_a_folder_is_as_good_as_a_link() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "mm/one"]).await;
+    fs::remove_file(home.path().join(".statewright.json")).unwrap();
+    let said = refused(&app, home.path(), &["state", "versions"]).await;
+    assert!(said.contains("no state is named"), "{said}");
+    backend(&app, home.path(), &format!("{ORG}/mm/one"));
+    let name = |said: &str| said.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
+    let said = told(&app, home.path(), &["state", "get"]).await;
+    assert_eq!(name(&said), format!("{ORG}/mm/one"));
+    told(&app, home.path(), &["state", "versions"]).await;
+    told(&app, home.path(), &["state", "set", "env=dev"]).await;
+    // The server of the backend is that of the command too, and gets no token of the environment for that.
+    let bare = [("STATEWRIGHT_URL", "")];
+    let said = refused_with(&app, home.path(), &bare, &["state", "get"]).await;
+    assert!(said.contains(&format!("is not sent to {}", app.url)), "{said}");
+}
+
+#[tokio::test]
+async fn a_link_and_a_backend_do_not_disagree_in_silence() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "mm/one", "--init"]).await;
+    // A backend that we wrote goes with the link.
+    let said = told(&app, home.path(), &["state", "create", "mm/two", "--force"]).await;
+    assert!(said.contains(".statewright.json and backend.tf") || said.contains("backend.tf"), "{said}");
+    let written = fs::read_to_string(home.path().join("backend.tf")).unwrap();
+    assert!(written.contains("mm/two"), "{written}");
+    let linked =
+        output(&mut of_user(&app, home.path(), &["state", "get", "mm/one", "--link", "--force"])).await;
+    assert!(linked.code == Some(0) && linked.stderr.contains("is linked to"), "{linked:?}");
+    assert!(fs::read_to_string(home.path().join("backend.tf")).unwrap().contains("mm/one"));
+    // One that somebody else wrote stays, and so does the link.
+    backend(&app, home.path(), &format!("{ORG}/mm/two"));
+    let said = refused(&app, home.path(), &["state", "create", "mm/three", "--force"]).await;
+    assert!(said.contains("backend.tf keeps the state of this folder in acme/mm/two"), "{said}");
+    let missing = app.get(&format!("/api/orgs/{ORG}/tfstates/mm/three")).send().await;
+    missing.refused(404);
+    for command in [
+        &["state", "get"][..],
+        &["state", "versions"],
+        &["state", "lock", "--reason", "freeze"],
+        &["state", "restore", "--version", "1"],
+        &["state", "delete", "--yes"],
+        &["dep", "sync"],
+    ] {
+        let said = refused(&app, home.path(), command).await;
+        assert!(
+            said.contains("acme/mm/one") && said.contains("acme/mm/two") && said.contains("-s"),
+            "{command:?}: {said}"
+        );
+    }
+    told(&app, home.path(), &["state", "get", "-s", "mm/one"]).await;
+    // By its old name it is the same state.
+    told(&app, home.path(), &["state", "rename", "mm/new", "-s", "mm/one"]).await;
+    backend(&app, home.path(), &format!("{ORG}/mm/one"));
+    assert!(told(&app, home.path(), &["state", "get"]).await.contains("acme/mm/new"));
+}
+
+#[tokio::test]
+async fn a_token_for_outputs_reads_those_of_a_state_by_its_name() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let state = serde_json::json!({ "version": 4, "serial": 1, "lineage": "a", "resources": [],
+        "outputs": { "url": { "value": "a<b", "type": "string" }, "o": { "value": { "a": [1.50, 2] }, "type": "string" } } });
+    app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.expect(200);
+    let token = app.scoped_token(Role::Outputs).await;
+    for arguments in [&["state", "outputs", "net", "-o", "url"][..], &["state", "outputs", "-o", "url"]] {
+        let said = output(of_user(&app, home.path(), arguments).env("STATEWRIGHT_TOKEN", &token)).await;
+        assert_eq!((said.code, said.stdout.as_str()), (Some(0), "a<b\n"), "{arguments:?}: {said:?}");
+    }
+    let shown = told(&app, home.path(), &["state", "outputs"]).await;
+    assert!(shown.contains(r#""a<b""#) && shown.contains(r#"{"a": [1.5, 2]}"#), "{shown}");
+}
+
+#[tokio::test]
+async fn what_a_state_holds_and_what_changed_is_shown_without_values() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    let write = async |serial: u64, value: &str| {
+        let state = serde_json::json!({ "version": 4, "serial": serial, "lineage": "a", "outputs": {}, "resources": [{
+            "mode": "managed", "type": "aws_vpc", "name": "main", "provider": "provider[\"r/hashicorp/aws\"].west",
+            "instances": [{ "attributes": { "tags": { "Name": value } }, "dependencies": ["aws_x.y"] }] }] });
+        app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.expect(200);
+    };
+    let said = refused(&app, home.path(), &["state", "resources"]).await;
+    assert!(said.contains("nothing was written"), "{said}");
+    write(1, "hunter2").await;
+    write(2, "hunter3").await;
+    let said = told(&app, home.path(), &["state", "resources"]).await;
+    let row: Vec<&str> = said.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row, ["aws_vpc.main", "aws_vpc", "r/hashicorp/aws.west", "1"]);
+    let said = told(&app, home.path(), &["state", "resources", "net", "--version", "1", "--json"]).await;
+    let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        (&document["version"], &document["resources"][0]["dependencyCount"]),
+        (&"1".into(), &1.into())
+    );
+    assert!(!said.contains("hunter2"));
+    let said = told(&app, home.path(), &["state", "diff", "1", "2"]).await;
+    assert_eq!(said, "~ aws_vpc.main\n    ~ tags.Name\n");
+}
+
+#[tokio::test]
+async fn advice_about_a_refused_write_is_safe_to_follow() {
+    let (app, home) = start().await;
+    told(&app, home.path(), &["state", "create", "net"]).await;
+    told(&app, home.path(), &["state", "policy", "--locks-required", "true"]).await;
+    let state =
+        serde_json::json!({ "version": 4, "serial": 1, "lineage": "a", "outputs": {}, "resources": [] });
+    app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.refused(409);
+    fs::remove_file(home.path().join(".statewright.json")).unwrap();
+    let said = told(&app, home.path(), &["state", "why", "net"]).await;
+    assert!(!said.contains("run it again") && said.contains("let later runs take the lock"), "{said}");
+    let id = said.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let name = format!("{ORG}/net/default");
+    assert!(said.contains(&format!("statewright state diff 0 {id} -s {name}")), "{said}");
+    let restore = ["state", "restore", &name, "--version", id];
+    assert!(said.contains(&format!("statewright {}", restore.join(" "))), "{said}");
+    told(&app, home.path(), &restore).await;
 }
 
 #[tokio::test]
@@ -125,7 +305,7 @@ async fn a_wrong_token_is_told_with_its_place() {
     let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
     let said = refused_with(&app, home.path(), &wrong, &["state", "list"]).await;
     assert!(
-        said.contains("STATEWRIGHT_TOKEN") && said.contains(&format!("pulumi login {}", app.url)),
+        said.contains("STATEWRIGHT_TOKEN") && said.contains(&format!("statewright login {}", app.url)),
         "{said}"
     );
     assert!(!said.contains("swt_wrong"), "{said}");
@@ -171,7 +351,7 @@ async fn a_certificate_counts_if_the_platform_or_the_user_trusts_who_made_it() {
     let listed = output(command.envs(variables)).await;
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
     let said = refused_with(&app, home.path(), &variables[..2], &["state", "list"]).await;
-    assert!(said.contains("ertificate"), "{said}");
+    assert!(said.contains("ertificate") && said.contains("SSL_CERT_FILE"), "{said}");
 }
 
 /// A server that answers everything with this page.
@@ -301,8 +481,15 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
         assert!(line.contains("removed 20") && line.contains("by alice"), "{said}");
     }
     assert_eq!(id(&["state", "undelete", &second]).await, second);
-    // And the other one has no name to come back to; it is the only one that was removed, all the same.
-    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    // The other one takes the place of that, which is empty; of one that has a version it does not.
+    assert_eq!(id(&["state", "undelete", &first]).await, first);
+    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    let path = format!("/tfstate/{ORG}/net/prod");
+    app.post(&path, &serde_json::json!({ "version": 4, "serial": 1, "lineage": "a" }))
+        .send()
+        .await
+        .expect(200);
+    let said = refused(&app, home.path(), &["state", "undelete", &first]).await;
     assert!(said.contains("already exists"), "{said}");
 }
 

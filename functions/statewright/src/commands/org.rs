@@ -135,8 +135,16 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             let created = orgs::create(&ctx, &org, &members).await?;
             let created = Created { organization: org, created: Rfc3339(created), members };
             out.answer(&created, |created| {
+                let members: Vec<&str> = created.members.iter().map(Login::as_str).collect();
+                let who = match members.is_empty() {
+                    true => String::new(),
+                    false => format!(
+                        " with {}, for whom a running server knows it within a minute",
+                        members.join(", ")
+                    ),
+                };
                 format!(
-                    "{} is made; `statewright org member add {0} LOGIN` makes a member",
+                    "{} is made{who}; `statewright org member add {0} LOGIN` makes another member",
                     created.organization
                 )
             })

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use anyhow::{Context as _, bail, ensure};
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use statewright_shared::domain::ids::StateId;
@@ -145,7 +144,7 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
                 let read = serde_json::from_slice::<Source>(&body);
                 found.push(read.context("the server's answer lacks what this program looks for")?);
             }
-            Err(failure) if failure.status() == Some(StatusCode::NOT_FOUND) && kinds.len() > 1 => {}
+            Err(failure) if failure.is_not_there() && kinds.len() > 1 => {}
             Err(failure) => return Err(failure.into()),
         }
     }
@@ -181,14 +180,62 @@ impl Source {
 
 impl OneOutput {
     fn row(&self) -> Vec<String> {
-        let value = self.value.as_ref().map_or("(secret)", |value| value.get());
-        vec![self.name.clone(), value.to_owned()]
+        let value = self.value.as_ref().map_or_else(|| "(secret)".to_owned(), |value| one_line(value.get()));
+        vec![self.name.clone(), value]
     }
+}
+
+/// A value as its JSON on one line: a client escapes characters that need no escape, and indents what it writes. Numbers stay as
+/// they were written.
+pub(super) fn one_line(json: &str) -> String {
+    let (mut line, mut rest) = (String::with_capacity(json.len()), json);
+    while let Some(c) = rest.chars().next() {
+        let behind = rest.get(c.len_utf8()..).unwrap_or_default();
+        if c != '"' {
+            match c {
+                ',' | ':' => line.extend([c, ' ']),
+                c if c.is_ascii_whitespace() => {}
+                c => line.push(c),
+            }
+            rest = behind;
+            continue;
+        }
+        let mut is_escaped = false;
+        let end = behind.find(|c: char| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        let (text, after) = rest.split_at(end.map_or(rest.len(), |end| end + 2));
+        match serde_json::from_str::<String>(text) {
+            Ok(text) => line.push_str(&serde_json::Value::from(text).to_string()),
+            Err(_) => line.push_str(text),
+        }
+        rest = after;
+    }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_shown_on_one_line_without_needless_escapes() {
+        for (json, line) in [
+            (r#""MF\u003c\u0026""#, r#""MF<&""#),
+            (
+                "{\n  \"a\" : [ 1.50,\n 2 ],\n  \"b, c\": \"\\\" : \"\n}",
+                r#"{"a": [1.50, 2], "b, c": "\" : "}"#,
+            ),
+            (r#""a\nb\\""#, r#""a\nb\\""#),
+            ("12345678901234567890.10", "12345678901234567890.10"),
+            ("null", "null"),
+            ("\"broken", "\"broken"),
+        ] {
+            assert_eq!(one_line(json), line);
+        }
+    }
 
     #[test]
     fn a_stack_and_a_state_are_named_alike() {

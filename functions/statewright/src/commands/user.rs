@@ -117,10 +117,17 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
         Command::Create { login, orgs, role } => {
             let made = users::create(&ctx, &login, &orgs, role).await?;
             out.answer(&Line::new(made, false), |user| {
-                format!(
+                let made = format!(
                     "{} is made; `statewright token create NAME --user {0}` makes an access token to log in with",
                     user.user
-                )
+                );
+                match user.organizations.is_empty() {
+                    true => format!(
+                        "{made}\n{0} is in no organization yet, and may do nothing: `statewright org member add ORGANIZATION {0}`",
+                        user.user
+                    ),
+                    false => made,
+                }
             })
         }
         Command::List => {

@@ -33,6 +33,16 @@ pub(super) struct Import {
 struct Sent {
     serial: Option<u64>,
     lineage: Option<String>,
+    /// Of the format; a package of another kind has a text there.
+    version: Option<u64>,
+    encryption_version: Option<String>,
+}
+
+impl Sent {
+    /// Of a state either the serial and the format's version are known, or it says that its client encrypted it.
+    fn is_state(&self) -> bool {
+        self.encryption_version.is_some() || (self.version.is_some() && self.serial.is_some())
+    }
 }
 
 #[derive(Serialize)]
@@ -47,7 +57,9 @@ struct Imported {
 pub(super) async fn run(session: &Session, import: &Import) -> anyhow::Result<()> {
     let text = read(&import.file)?;
     let sent: Sent = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no state: it is not the JSON of one", import.file.display()))?;
+        .ok()
+        .filter(|sent: &Sent| sent.is_state())
+        .with_context(|| format!("{} is not a state of Terraform or OpenTofu", import.file.display()))?;
     let state = session.client.state::<State>(session.state.as_ref()).await?.read;
     let lock = SystemIds.uuid().to_string();
     take_lock(session, &state.id, &lock).await?;
@@ -136,6 +148,16 @@ fn why_not(there: &Text, sent: &Sent) -> Option<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_package_is_not_a_state() {
+        let is_state = |text: &str| serde_json::from_str::<Sent>(text).is_ok_and(|sent| sent.is_state());
+        assert!(is_state(r#"{"version":4,"serial":1,"lineage":"a","resources":[]}"#));
+        assert!(is_state(r#"{"serial":1,"lineage":"a","encrypted_data":"","encryption_version":"v0"}"#));
+        for other in [r#"{"name":"x","version":"1.0.0"}"#, "[]", "{}", "7", r#"{"version":4}"#] {
+            assert!(!is_state(other), "{other}");
+        }
+    }
+
     fn there(serial: u64, lineage: &str) -> Text {
         serde_json::from_value(
             json!({ "serial": serial, "lineage": lineage, "bytes": 1, "encrypted": false }),
@@ -145,7 +167,12 @@ mod tests {
 
     #[test]
     fn a_text_follows_one_of_its_lineage_and_a_lower_serial() {
-        let sent = |serial, lineage: &str| Sent { serial, lineage: Some(lineage.to_owned()) };
+        let sent = |serial, lineage: &str| Sent {
+            serial,
+            lineage: Some(lineage.to_owned()),
+            version: Some(4),
+            encryption_version: None,
+        };
         assert_eq!(why_not(&there(3, "a"), &sent(Some(4), "a")), None);
         for (serial, lineage, why) in [
             (Some(3), "a", "went on"),

@@ -94,7 +94,18 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
     for label in &list.labels {
         call = call.query("label", label);
     }
-    let listed = session.client.pages::<Line>(call, "states", list.limit).await?;
+    // One more than is shown tells whether there are more.
+    let more = list.limit.map(|limit| limit.saturating_add(1));
+    let mut listed = session.client.pages::<Line>(call, "states", more).await?;
+    if let Some(limit) = list.limit.filter(|limit| listed.read.len() > *limit) {
+        listed.read.truncate(limit);
+        if let Some(states) = listed.whole.get_mut("states").and_then(Value::as_array_mut) {
+            states.truncate(limit);
+        }
+        if !session.out.is_json() {
+            session.out.note(format_args!("note: there are more than these {limit}"));
+        }
+    }
     session.out.answer(&listed.whole, |_| {
         let headings = [
             "STATE",

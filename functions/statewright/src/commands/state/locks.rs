@@ -33,6 +33,7 @@ pub(super) struct Unlock {
 }
 
 pub(super) async fn lock(session: &Session, lock: &Lock) -> anyhow::Result<()> {
+    anyhow::ensure!(!lock.reason.trim().is_empty(), "say why, for those who meet the lock: --reason WHY");
     let (id, name) = session.id(session.or(&lock.about)).await?;
     let call = Call::post(Named::path(&id.to_string(), &["lock"])).json(&json!({ "reason": lock.reason }));
     let held = session.client.document::<wire::Lock>(call).await?;
@@ -51,6 +52,7 @@ struct Unlocked {
 }
 
 pub(super) async fn unlock(session: &Session, unlock: &Unlock) -> anyhow::Result<()> {
+    anyhow::ensure!(!unlock.reason.trim().is_empty(), "say why, for the audit log: --reason WHY");
     let found = session.client.state::<State>(session.or(&unlock.about)).await?;
     let (name, lock) = (found.read.name(), found.read.lock.as_ref());
     let ended = found.whole.get("lock").cloned().unwrap_or_default();

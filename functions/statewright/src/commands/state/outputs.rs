@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use statewright_shared::domain::ids::StateId;
 
 use super::{About, Session};
-use crate::client::{Call, Named};
+use crate::client::{Call, Named, StateRef};
+use crate::commands::outputs::one_line;
 use crate::output::table;
 
 #[derive(Debug, clap::Args)]
@@ -28,6 +30,11 @@ struct Known {
     version: u64,
     encrypted: bool,
     outputs: Option<BTreeMap<String, Output>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    id: StateId,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -57,13 +64,24 @@ impl Output {
     fn short(&self) -> String {
         match &self.value {
             None => "(sensitive)".to_owned(),
-            Some(value) => value.get().to_owned(),
+            Some(value) => one_line(value.get()),
         }
     }
 }
 
 pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<()> {
-    let (id, name) = session.id(session.or(&outputs.about)).await?;
+    let (id, name) = match session.or(&outputs.about) {
+        // A token for outputs gets no state by its name, and its outputs it does.
+        Some(named @ StateRef::Name { .. }) => {
+            let address = session.client.address(named).await?;
+            let (org, project, state) =
+                (address.org.as_str(), address.project.as_str(), address.state.as_str());
+            let call = Call::get(["api", "orgs", org, "outputs", "tfstate", project, state]);
+            let Found { id } = session.client.json(call).await?;
+            (id, address.to_string())
+        }
+        named => session.id(named).await?,
+    };
     let body = session.client.send(Call::get(Named::path(&id.to_string(), &["outputs"]))).await?;
     let Known { version, encrypted, outputs: known } =
         serde_json::from_slice(&body).context("the server's answer lacks what this program looks for")?;

@@ -260,7 +260,11 @@ impl Rejected {
             "displaced" => ("its run had lost the lock, by an unlock or an expiry, and went on", look),
             "stale" => ("it came without a lock, and another write was first", look),
             "lock-required" => {
-                ("it came without a lock, which this state demands", "run it again without -lock=false")
+                // The infrastructure has changed: another run would begin from the state before, and make it twice.
+                (
+                    "it came without a lock, which this state demands",
+                    "restore it if it is the one that is right, and let later runs take the lock",
+                )
             }
             "strict" => {
                 ("its serial did not rise, or its lineage is another, and this state is strict", look)
@@ -305,8 +309,7 @@ fn in_words(name: &str, current: u64, writes: &[Rejected]) -> String {
     let (id, (_, next)) = (&newest.id, newest.reason());
     format!(
         "{listed}\n\nnothing of them is lost. Of the newest: {next}:\n  \
-         statewright state diff {id} {}\n  statewright state restore {name} --version {id}",
-        newest.version
+         statewright state diff {current} {id} -s {name}\n  statewright state restore {name} --version {id}"
     )
 }
 

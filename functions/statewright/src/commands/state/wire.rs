@@ -117,7 +117,9 @@ impl Lock {
     /// Who holds it: whom the server knows, and what the client says.
     pub(super) fn holder(&self) -> String {
         match self.who.as_str() {
+            // By hand, the server says who it is.
             "" => format!("{} ({})", self.principal, self.token),
+            _ if self.by_hand => format!("{} ({})", self.principal, self.token),
             who => format!("{} ({}), at {}", self.principal, self.token, on_one_line(who)),
         }
     }
