@@ -209,7 +209,7 @@ async fn look_at_former(ctx: &Context, address: &StateAddress, item: &Item) -> R
         Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),
     };
     let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(former.id)).await)?;
-    // One that cannot be read is told with its state.
+    // The report of its state names a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     if head.is_some_and(|head| head.value.address.org == address.org) {
         return Ok(None);

@@ -652,7 +652,7 @@ pub struct AllRejected {
 }
 
 /// What differs in an instance. No values.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedProperties {
     /// Its address.
@@ -664,12 +664,12 @@ pub struct ChangedProperties {
 }
 
 /// A property that differs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChangedProperty {
     /// Its path: `tags.Name`, `list[0]`.
     pub path: String,
     /// `added`, `removed` or `changed`.
-    pub change: &'static str,
+    pub change: String,
 }
 
 impl From<InstanceChanges> for ChangedProperties {
@@ -680,7 +680,7 @@ impl From<InstanceChanges> for ChangedProperties {
                 How::Removed => "removed",
                 How::Changed | How::Sealed(..) => "changed",
             };
-            ChangedProperty { path, change }
+            ChangedProperty { path, change: change.to_owned() }
         };
         Self { address, properties: changes.into_iter().map(property).collect(), more }
     }

@@ -94,7 +94,7 @@ impl Link {
 }
 
 impl Linked {
-    /// The link that lies in this very folder, and not above it.
+    /// The link of this very folder, and not of one above it.
     ///
     /// # Errors
     /// As [`Linked::find`].

@@ -130,7 +130,7 @@ pub(super) struct Whole<'a> {
     pub(super) address: String,
     /// The type of its resource.
     pub(super) kind: Cow<'a, str>,
-    /// The provider of its resource, as it stands in the text.
+    /// The provider of its resource, as the text has it.
     pub(super) provider: &'a str,
     /// Its text.
     pub(super) text: &'a str,

@@ -11,7 +11,7 @@ use super::index::{self, Whole};
 /// Paths that are named of one instance; the others are counted.
 const PATHS_MAX: usize = 100;
 
-/// Instances longer than this are told as changed, and not by their paths.
+/// Of longer instances only the address is named, and no path.
 const COMPARED_BYTES_MAX: usize = 1 << 20;
 
 /// An instance of a resource, without its values.
