@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::ports::Clock as _;
 use statewright_shared::services::texts::gzip;
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
@@ -16,7 +18,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::process::{ORGANIZATION, Server};
@@ -120,7 +121,7 @@ impl Health {
                         http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success());
                     let took = if is_well { watch.elapsed().as_secs_f64() * 1000.0 } else { f64::INFINITY };
                     worst = worst.max(took);
-                    sleep(Duration::from_millis(25)).await;
+                    SystemClock.sleep(Duration::from_millis(25)).await;
                 }
                 Ok(worst)
             })
@@ -152,7 +153,7 @@ fn flood(
                 let is_refused = !answer.status().is_success();
                 while let Ok(Some(_)) = answer.chunk().await {}
                 if is_refused {
-                    sleep(Duration::from_millis(20)).await;
+                    SystemClock.sleep(Duration::from_millis(20)).await;
                 }
             }
         });
@@ -180,7 +181,7 @@ fn slow_readers(
                     continue;
                 }
                 loop {
-                    sleep(Duration::from_secs(1)).await;
+                    SystemClock.sleep(Duration::from_secs(1)).await;
                     if bytes_a_second == 0 {
                         if socket.writable().await.is_err() || socket.peer_addr().is_err() {
                             break;
@@ -416,7 +417,7 @@ async fn by_plan_token(arguments: &Arguments, program: &Path) -> io::Result<bool
     if !is_well {
         say(&format!("{printed}{}", String::from_utf8_lossy(&up.stderr)));
     }
-    sleep(Duration::from_secs(20)).await;
+    SystemClock.sleep(Duration::from_secs(20)).await;
     say(&format!("20 s later: {:.0} MiB", served.server.usage().resident_mib));
     served.server.stop().await?;
     Ok(is_within && is_well && most <= RESIDENT_MIB_MAX && worst <= HEALTH_MS_MAX)
@@ -427,7 +428,7 @@ async fn resident_while(server: &Server, seconds: u64) -> f64 {
     let (watch, mut most) = (Stopwatch::start(), 0.0_f64);
     while watch.elapsed() < Duration::from_secs(seconds) {
         most = most.max(server.usage().resident_mib);
-        sleep(Duration::from_millis(5)).await;
+        SystemClock.sleep(Duration::from_millis(5)).await;
     }
     most
 }
@@ -495,7 +496,7 @@ async fn after_updates(arguments: &Arguments, program: &Path) -> io::Result<bool
     futures::future::try_join_all((0..16).map(each)).await?;
     let took = watch.elapsed().as_secs_f64();
     let at_once = served.server.usage().resident_mib;
-    sleep(Duration::from_secs(60)).await;
+    SystemClock.sleep(Duration::from_secs(60)).await;
     let (after, log) = (served.server.usage().resident_mib, log_mib(&served));
     say(&format!(
         "{} updates in {took:.0} s: {before:.0} MiB before, {at_once:.0} at their end, {after:.1} a minute later; the ledger's log has {log:.1} MiB",

@@ -124,14 +124,14 @@ async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
     let sealed = async |text: &str| {
         let mut sealed = Vec::new();
         for stack in stacks {
-            sealed.push(secrets::encrypt(&app.context, stack, &[text.as_bytes().to_vec()]).await.unwrap());
+            sealed.push(secrets::encrypt(&app.context, stack, vec![text.as_bytes().to_vec()]).await.unwrap());
         }
         sealed
     };
     let opens = async |context: &Context, sealed: &[Vec<Vec<u8>>]| {
         let mut opens = Vec::new();
         for (stack, sealed) in stacks.into_iter().zip(sealed) {
-            opens.push(secrets::decrypt(context, stack, sealed).await.is_ok());
+            opens.push(secrets::decrypt(context, stack, sealed.clone()).await.is_ok());
         }
         opens
     };
