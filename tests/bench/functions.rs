@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     starts(gathered.path(), arguments.rounds).await?;
     let programs = Some(gathered.path().to_owned());
     let setting = Setting { between: Between::Waits, programs, ..Setting::default() };
-    let functions = Box::pin(Functions::start_as(setting)).await;
+    let functions = Functions::start_as(setting).await;
     routes(&functions, arguments.rounds).await?;
     if arguments.no_client { Ok(()) } else { ups(&functions, &arguments).await }
 }

@@ -105,7 +105,7 @@ const PROCESSES_MAX: usize = 6;
 impl Functions {
     /// Functions as most tests need them.
     pub async fn start() -> Self {
-        Box::pin(Self::start_as(Setting::default())).await
+        Self::start_as(Setting::default()).await
     }
 
     /// Functions in another setting. Their store gets its first user, as by an operator's command.
@@ -113,18 +113,20 @@ impl Functions {
     /// # Panics
     /// If they do not compile, or the stand-in fails.
     pub async fn start_as(setting: Setting) -> Self {
-        let behind = Behind::start(setting).await;
+        let behind = Box::pin(Behind::start(setting)).await;
         let url = &StandIn::of_this_process().url;
         let store = aws::store(url, &behind.names, Arc::new(SystemClock), Arc::new(SystemIds)).await;
         let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds));
         let context = Context::new(ledger, blobs, keys, clock, ids, "operator".to_owned());
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
-        let token = match accounts::bootstrap(&context, &login, &org).await.expect("the store takes a user") {
+        let first = Box::pin(accounts::bootstrap(&context, &login, &org)).await;
+        let token = match first.expect("the store takes a user") {
             Some(first) => first.token,
             None => {
                 let name = TokenName::parse("functions").expect("valid");
-                tokens::create_token(&context, &login, &name, None).await.expect("the token is new")
+                let made = Box::pin(tokens::create_token(&context, &login, &name, None)).await;
+                made.expect("the token is new")
             }
         };
         Self { url: behind.gateway.url.clone(), token, context: Arc::new(context), behind }

@@ -146,27 +146,30 @@ pub(super) async fn diff(session: &Session, diff: &Diff) -> anyhow::Result<()> {
 
 impl Difference {
     fn in_words(&self) -> String {
-        let mut lines = Vec::new();
-        let mut say = |sign: &str, what: &str, names: &[String], count: Option<u64>| {
-            lines.extend(names.iter().map(|name| format!("{sign} {what}{name}")));
-            let named = u64::try_from(names.len()).unwrap_or(u64::MAX);
-            if let Some(more) = count.and_then(|count| count.checked_sub(named)).filter(|more| *more > 0) {
-                lines.push(format!("{sign} and {more} more"));
-            }
+        let named = |sign: &str, what: &str, names: &[String]| -> Vec<String> {
+            names.iter().map(|name| format!("{sign} {what}{name}")).collect()
         };
+        let more = |sign: &str, names: &[String], count: u64| {
+            let named = u64::try_from(names.len()).unwrap_or(u64::MAX);
+            let more = count.checked_sub(named).filter(|more| *more > 0);
+            more.map(|more| format!("{sign} and {more} more"))
+        };
+        let mut lines = Vec::new();
         if let Some(resources) = &self.resources {
-            say("+", "", &resources.added, Some(resources.added_count));
-            let with_properties = |address: &String| {
+            lines.extend(named("+", "", &resources.added));
+            lines.extend(more("+", &resources.added, resources.added_count));
+            for address in &resources.changed {
+                lines.push(format!("~ {address}"));
                 let found = self.changed_properties.iter().find(|it| it.address == *address);
-                format!("{address}{}", found.map(ChangedProperties::in_words).unwrap_or_default())
-            };
-            let named: Vec<String> = resources.changed.iter().map(with_properties).collect();
-            say("~", "", &named, Some(resources.changed_count));
-            say("-", "", &resources.removed, Some(resources.removed_count));
+                lines.extend(found.into_iter().flat_map(ChangedProperties::lines));
+            }
+            lines.extend(more("~", &resources.changed, resources.changed_count));
+            lines.extend(named("-", "", &resources.removed));
+            lines.extend(more("-", &resources.removed, resources.removed_count));
         }
-        say("+", "output ", &self.outputs_added, None);
-        say("~", "output ", &self.outputs_changed, None);
-        say("-", "output ", &self.outputs_removed, None);
+        lines.extend(named("+", "output ", &self.outputs_added));
+        lines.extend(named("~", "output ", &self.outputs_changed));
+        lines.extend(named("-", "output ", &self.outputs_removed));
         match (lines.is_empty(), &self.resources) {
             (_, None) => "what is in them is not known here, as a client encrypted one of them".to_owned(),
             (true, Some(_)) => "no instance and no output differs".to_owned(),
@@ -177,20 +180,17 @@ impl Difference {
 
 impl ChangedProperties {
     /// A line below that of its instance for each property.
-    fn in_words(&self) -> String {
-        let mut lines = String::new();
-        for ChangedProperty { path, change } in &self.properties {
+    fn lines(&self) -> Vec<String> {
+        let line = |ChangedProperty { path, change }: &ChangedProperty| {
             let sign = match change.as_str() {
                 "added" => '+',
                 "removed" => '-',
                 _ => '~',
             };
-            lines.push_str(&format!("\n    {sign} {path}"));
-        }
-        if self.more > 0 {
-            lines.push_str(&format!("\n    and {} more", self.more));
-        }
-        lines
+            format!("    {sign} {path}")
+        };
+        let more = (self.more > 0).then(|| format!("    and {} more", self.more));
+        self.properties.iter().map(line).chain(more).collect()
     }
 }
 
