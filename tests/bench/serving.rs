@@ -170,7 +170,11 @@ mod tests {
     #[test]
     fn a_request_costs_its_invocation_its_gateway_its_line_and_the_time_of_its_calls() {
         let usage = Usage { dynamodb_requests: 2, s3_puts: 1, kms_requests: 1, ..Usage::default() };
-        for (line, mb, records) in [("GET /api/user", 512.0, 0.0), ("POST /api/stacks/o/p", 2048.0, 1.0)] {
+        for (line, mb, records) in [
+            ("GET /api/user/organizations/default", 512.0, 0.0),
+            ("GET /api/user", 512.0, 1.0),
+            ("POST /api/stacks/o/p", 2048.0, 1.0),
+        ] {
             let things = of_requests(&[line.to_owned()], &usage);
             let mb_ms = (WORK_MS + COLD_MS) * mb + (2.0 * DYNAMODB_MS + S3_MS) * mb + KMS_MS * 2048.0;
             let expected = [
