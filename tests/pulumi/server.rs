@@ -182,7 +182,10 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let address = server.address();
     server.signal(Signal::TERM);
     let (code, rest) = server.ended().await;
-    assert_eq!((code, rest.trim()), (Some(0), ""));
+    let others = format!(
+        "or, for OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}"
+    );
+    assert_eq!((code, rest.trim()), (Some(0), others.as_str()));
 
     let server = Server::start(&folder, &address).await;
     cli.run(["whoami"]).await.assert_success();
