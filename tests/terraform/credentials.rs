@@ -203,6 +203,8 @@ async fn a_certificate_that_ends_in_the_middle_of_an_apply_does_not_lose_the_sta
 async fn a_password_does_what_a_token_does(client: Client) {
     let app = TestApp::embedded_on_manual_clock().await;
     told(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
+    // A command has the real time, and a user who is made later than a lock was taken did not take it.
+    app.advance(SystemClock.now().since(app.context.now()));
     let set = async |password: &str| {
         let set = run_with(app.folder(), &["user", "password", "bob"], &format!("{password}\n")).await;
         assert_eq!(set.code, Some(0), "{set:?}");
