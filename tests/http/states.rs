@@ -438,6 +438,24 @@ async fn an_encrypted_state_is_restored_as_it_is() {
     assert_eq!((&newest["serial"], &newest["serialFell"]), (&json!(9), &json!(false)));
 }
 
+/// No client writes such a name, but anybody with `apply` can send one. The state has to stay writable.
+#[tokio::test]
+async fn a_line_break_in_a_name_breaks_no_later_write() {
+    let app = TestApp::memory().await;
+    let path = format!("/tfstate/{ORG}/net/odd");
+    for serial in 1..=4 {
+        let name = if serial == 4 { "plain" } else { "a\nb" };
+        let state = json!({
+            "version": 4, "terraform_version": "1.5.7", "serial": serial, "lineage": "A", "outputs": {},
+            "resources": [{
+                "mode": "managed", "type": "t\nu", "name": name, "module": "module.m\nn", "provider": "p",
+                "instances": [{ "attributes": {} }],
+            }],
+        });
+        app.post(&path, &state).send().await.expect(200);
+    }
+}
+
 #[tokio::test]
 async fn outputs_are_read_without_the_state() {
     let app = TestApp::memory().await;

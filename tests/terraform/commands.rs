@@ -550,6 +550,18 @@ async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) 
     fs::create_dir(cli.home().join(".pulumi")).unwrap();
     fs::write(cli.home().join(".pulumi/credentials.json"), login.to_string()).unwrap();
     stranger.statewright(["tf", "--", "plan"]).await.assert_success();
+    // Nor to one that another file of the configuration puts in the place of the first.
+    let elsewhere = backend.replace(&app.url, "http://127.0.0.1:9");
+    assert_ne!(elsewhere, backend);
+    for file in ["override.tf", "backend_override.tf", "a_override.tf", "backend.tofu", "z_override.tofu"] {
+        cli.write(file, &elsewhere);
+        let ran = stranger.statewright(["tf", "--", "init", "-reconfigure"]).await;
+        let said = |text: &str| ran.stderr.contains(text);
+        let is_kept =
+            said("so no token is passed on") || said("is not sent to") || said("no access token for");
+        assert!(is_kept, "{file}: {ran}");
+        fs::remove_file(cli.project_dir().join(file)).unwrap();
+    }
 }
 
 async fn no_file_has_the_token(client: Client) {

@@ -136,16 +136,17 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
     let before = Recorded::of(folder).filter(|before| !before.has_password && !is_forgotten);
     let passing = folder.join(PASSING_FILE);
     let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
-    let backend = hcl::backends(folder)?.into_iter().find(|backend| !(is_ours && backend.file == passing));
+    let mut backends = hcl::backends(folder)?;
+    backends.retain(|backend| !(is_ours && backend.file == passing));
     let is_named = tf.which.state.is_some();
     let run = Run { at: &tf.at, folder, before, out };
-    match backend {
-        Some(backend) if backend.kind == "http" => {
-            let file = backend.file.file_name().unwrap_or_default().display();
+    match backends.first() {
+        Some(_) if backends.iter().any(|backend| backend.kind == "http") => {
             if is_named {
+                let file = backends[0].file.file_name().unwrap_or_default().display();
                 bail!("{file} says which state this configuration has, so -s cannot say it too");
             }
-            run.as_configured(&backend)
+            run.as_configured(&backends)
         }
         Some(backend) => match run.before.as_ref().filter(|_| is_init) {
             Some(before) => run.away_from(before),
@@ -181,19 +182,26 @@ type Lead = (String, Option<ServerUrl>);
 impl Run<'_> {
     /// The configuration has a backend that somebody wrote: it tells its server as well as a link does. What is not written out
     /// in it comes from the environment or from an option, as the caller wants it.
-    fn as_configured(&self, backend: &Backend) -> anyhow::Result<Option<Prepared>> {
-        let file = backend.file.file_name().unwrap_or_default().display();
-        let lead = |it: &hcl::Address| {
+    ///
+    /// One file may override another, and which one counts differs between the clients. So each address in each file has to be
+    /// one of the server that the token is for.
+    fn as_configured(&self, backends: &[Backend]) -> anyhow::Result<Option<Prepared>> {
+        let lead = |(backend, it): (&Backend, &hcl::Address)| {
             let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
             let server = it.text.as_deref().filter(is_state).and_then(server_of);
+            let file = backend.file.file_name().unwrap_or_default().display();
             (format!("{} in {file}", it.setting), server)
         };
+        let all =
+            || backends.iter().flat_map(|backend| backend.addresses.iter().map(move |it| (backend, it)));
         let of_variable = std::env::var(ADDRESS).ok();
-        let address = match backend.addresses.iter().find(|it| it.setting == "address") {
-            Some(set) => set.text.as_deref(),
+        let mut set = all().filter(|(_, it)| it.setting == "address").map(|(_, it)| it.text.as_deref());
+        let address = match set.next() {
+            // Of two states it is not known which one the run is about.
+            Some(first) => first.filter(|_| set.all(|other| other == first)),
             None => self.before.as_ref().and_then(Recorded::address).or(of_variable.as_deref()),
         };
-        self.passed_on(backend.addresses.iter().map(lead).collect(), address.and_then(place))
+        self.passed_on(all().map(lead).collect(), address.and_then(place))
     }
 
     /// The state goes from a server to something else.

@@ -14,6 +14,9 @@ pub const NAMED_MAX: usize = 50;
 /// Instances that an index holds. A state of more has none, and nothing is told of what its versions change.
 const ENTRIES_MAX: usize = 100_000;
 
+/// What stands for a line break in an address.
+const ESCAPED_LINE_BREAK: &str = "\\n";
+
 /// The instances of a state by address, each with the start of the SHA-256 of its text. That is of secrets, too: an index
 /// is kept sealed, as the state is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,17 +82,21 @@ impl Index {
         text
     }
 
-    /// Reads [`Index::to_text`] back; `None` for anything else.
+    /// Reads [`Index::to_text`] back; `None` for anything else. An older program wrote line breaks of an address as they are.
     pub fn from_text(text: &str) -> Option<Self> {
-        text.lines()
-            .map(|line| {
-                let (address, digest) = line.rsplit_once('\t')?;
-                let mut bytes = [0; 8];
-                hex::decode_to_slice(digest, &mut bytes).ok()?;
-                Some((address.to_owned(), bytes))
-            })
-            .collect::<Option<_>>()
-            .map(Self)
+        let (mut entries, mut begun) = (BTreeMap::new(), String::new());
+        for line in text.lines() {
+            begun.push_str(line);
+            let mut digest = [0; 8];
+            match begun.rsplit_once('\t') {
+                Some((address, hex)) if hex::decode_to_slice(hex, &mut digest).is_ok() => {
+                    entries.insert(address.to_owned(), digest);
+                    begun.clear();
+                }
+                Some(_) | None => begun.push_str(ESCAPED_LINE_BREAK),
+            }
+        }
+        begun.is_empty().then_some(Self(entries))
     }
 
     /// What differs from `before` to this one.
@@ -167,7 +174,9 @@ pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<
     let (Some(kind), Some(name)) = (kind, name) else { return Err(reader.expected("a type and a name")) };
     let module = module.filter(|module| !module.is_empty()).map(|module| format!("{module}."));
     let data = if mode.as_deref() == Some("data") { "data." } else { "" };
-    let address = format!("{}{data}{kind}.{name}", module.unwrap_or_default());
+    // A line of the text form is an address. Clients write no such name, but anybody may send one.
+    let address =
+        format!("{}{data}{kind}.{name}", module.unwrap_or_default()).replace('\n', ESCAPED_LINE_BREAK);
     for Instance { text, key, deposed } in instances {
         let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
         let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
@@ -226,6 +235,17 @@ fn string_length(text: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_break_in_an_address_is_escaped_and_reads_back() {
+        let text = "a.b\t0000000000000001\na.c\nd\t0000000000000002\n";
+        let index = Index::from_text(text).unwrap();
+        assert_eq!(index.0.keys().collect::<Vec<_>>(), ["a.b", "a.c\\nd"]);
+        assert_eq!(Index::from_text(&index.to_text()), Some(index));
+        for bad in ["a.b\n", "a.b\t1\n", "a.b\t0000000000000001\na.c"] {
+            assert_eq!(Index::from_text(bad), None, "{bad:?}");
+        }
+    }
 
     #[test]
     fn space_counts_within_strings_alone() {
