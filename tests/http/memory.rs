@@ -165,3 +165,41 @@ async fn what_one_token_asks_for_leaves_room_for_others() {
     drop(sockets);
     until_given_back(&app).await;
 }
+
+/// A preview takes no lock, so one token begins as many as it likes.
+#[tokio::test]
+async fn what_previews_hold_counts_for_their_user() {
+    let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };
+    let app = TestApp::memory_limited(limits).await;
+    let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);
+    let stack = Stack::new(&app).await;
+    let events = json!({ "events": [], "more": "a".repeat(4 * MIB) }).to_string();
+    let mut sockets = Vec::new();
+    for _ in 0..8 {
+        let preview = stack.begun(stack.begin_call("update", true).token(&greedy)).await;
+        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+        // The last byte does not come, so each holds what it has sent.
+        let head = format!(
+            "POST {}/events/batch HTTP/1.1\r\nHost: statewright\r\nAuthorization: update-token {}\r\nContent-Length: {}\r\n\r\n",
+            preview.path,
+            preview.token,
+            events.len() + 1
+        );
+        let body = events.clone();
+        sockets.push(tokio::spawn(async move {
+            let _ = socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await;
+            std::future::pending::<()>().await;
+        }));
+    }
+    while app.reserved() < 15 * MIB {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..10 {
+        let call = app.request(Method::POST, &format!("{}/batch-encrypt", stack.path)).token(&other);
+        call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
+    }
+    assert!(app.most_reserved() <= 16 * MIB + 64 * 1024, "half of it, and what the other took");
+    sockets.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(sockets);
+    until_given_back(&app).await;
+}

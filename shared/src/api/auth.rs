@@ -68,7 +68,12 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     if let Some(ShowedToken(tell)) = &showed {
         tell();
     }
-    let reservation = app.account().open(pass.who());
+    // What updates hold is their user's: each preview that one token began would have a share of its own else.
+    let bearer = parts.extensions.get::<Claims>().and_then(|claims| claims.bearer.as_ref());
+    let reservation = match bearer {
+        Some(bearer) => app.account().open(&Who::Person(bearer.requester())),
+        None => app.account().open(pass.who()),
+    };
     let work = async { door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
     let response = reservation.during(work).await;
     accounted(response, reservation)
