@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Blobs as _, Ids, Ledger, Order, Query};
 use statewright_shared::services::{check, check_states, sweep, tokens};
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
@@ -919,6 +920,29 @@ async fn a_state_is_not_renamed_under_a_lock() {
         net.write(&text(1, &["a"]), Some("run")).await.expect(200);
         net.unlock("run").await.expect(200);
         app.patch(&api, &rename).send().await.expect(200);
+    }
+}
+
+/// A run may know its state by a former name alone.
+#[tokio::test]
+async fn a_former_name_is_not_taken_from_under_a_run() {
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.write(&text(1, &["a"]), None).await.expect(200);
+        let (api, old) = (net.api().await, net.path.clone());
+        app.patch(&api, &json!({ "project": new_project() })).send().await.expect(200);
+        app.request(verb("LOCK"), &old).json(&info("run")).send().await.expect(200);
+        let (states, named) = (format!("/api/orgs/{ORG}/tfstates"), json!({ "project": net.project }));
+        app.post(&states, &named).send().await.refused(423);
+        let another = Net::new(&app);
+        another.write(&text(1, &[]), None).await.expect(200);
+        app.patch(&another.api().await, &named).send().await.refused(423);
+        app.post(&format!("{old}?ID=run"), &text(2, &["a", "b"])).send().await.expect(200);
+        app.request(verb("UNLOCK"), &old).json(&info("run")).send().await.expect(200);
+        // At rest it is for who may rename.
+        let applies = app.member_with_role(Role::Apply, "ann", "ci").await;
+        app.post(&states, &named).token(&applies).send().await.refused(403);
+        app.post(&states, &named).send().await.expect(200);
     }
 }
 

@@ -166,6 +166,20 @@ impl Former {
     fn take(key: ItemKey, expect: Expect) -> Write {
         if expect == Expect::Absent { check(key, expect) } else { delete(key, expect) }
     }
+
+    /// The writes that go with taking the name on purpose. While the state that it leads to is locked the name stays: the run that
+    /// holds the lock may know the state by this name alone.
+    fn take_unlocked(self, name: &StateAddress) -> Result<Vec<Write>, Error> {
+        let mut writes = vec![Self::take(ItemKeys::former_state_name(name), self.expect)];
+        if let Some(WithLock { id, lock, .. }) = self.state {
+            if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+                return Err(Error::StateLocked(Box::new(holder)));
+            }
+            let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
+            writes.push(check(ItemKeys::state_lock(id), unlocked));
+        }
+        Ok(writes)
+    }
 }
 
 /// Reads which state had a name before.
@@ -250,7 +264,8 @@ pub struct Beginning {
 /// and name by who made it, it is the same state.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow.
+/// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow; for a name that leads to
+/// another state, [`Error::StateLocked`] while that is locked, and [`Error::NotAllowed`] for who may not rename.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -262,10 +277,19 @@ pub async fn create(
         merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
     label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
     let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
-    make(ctx, beginning.id, head, Expect::Any).await
+    let former = former(ctx, address, true).await?;
+    if former.state.as_ref().is_some_and(|found| found.head.value.deleted.is_none()) {
+        caller.check_more(&address.org, Role::Member, "a name that leads to another state")?;
+    }
+    make(ctx, beginning.id, head, former.take_unlocked(address)?).await
 }
 
-async fn make(ctx: &Context, id: Option<StateId>, head: StateHead, former: Expect) -> Result<Located, Error> {
+async fn make(
+    ctx: &Context,
+    id: Option<StateId>,
+    head: StateHead,
+    former: Vec<Write>,
+) -> Result<Located, Error> {
     let brought = id.is_some();
     let id = id.unwrap_or_else(|| new_id(ctx));
     let (revision, writes) = create_writes(ctx, id, &head, former);
@@ -313,14 +337,14 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
     }
 }
 
-fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Expect) -> (Revision, Vec<Write>) {
+fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write>) -> (Revision, Vec<Write>) {
     let revision = ctx.ids.revision();
     let entry = entry_of(id, head);
-    let writes = vec![
+    let mut writes = vec![
         put(ItemKeys::state_head(id), Expect::Absent, revision, head.encode()),
         put(ItemKeys::state_name(&head.address), Expect::Absent, ctx.ids.revision(), entry.encode()),
-        Former::take(ItemKeys::former_state_name(&head.address), former),
     ];
+    writes.extend(former);
     (revision, writes)
 }
 
@@ -337,6 +361,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Re
         };
         let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
         caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
+        let former = vec![Former::take(ItemKeys::former_state_name(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
@@ -541,14 +566,14 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) ->
             writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
             writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
             writes.extend(leave(ctx, id, &head.value.address));
-            let Former { state, expect } = former(ctx, &next.address, false).await?;
-            match state {
+            let former = former(ctx, &next.address, true).await?;
+            match former.state {
                 // Its own: the item goes on leading to it.
                 Some(own) if own.id == id => {}
                 Some(other) if other.head.value.deleted.is_some() => {
                     return Err(is_removed(ctx, &next.address, other).await?);
                 }
-                _ => writes.push(Former::take(ItemKeys::former_state_name(&next.address), expect)),
+                _ => writes.extend(former.take_unlocked(&next.address)?),
             }
             writes.push(check(
                 ItemKeys::state_lock(id),
