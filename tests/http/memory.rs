@@ -9,6 +9,7 @@ use statewright_shared::api::Limits;
 use statewright_tests::app::TestApp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
 use crate::world::{Run, Stack};
 
@@ -133,37 +134,46 @@ async fn a_gzip_that_lies_about_its_length_is_taken_as_it_is() {
     until_given_back(&app).await;
 }
 
+/// A client that sends a body of 4 MiB but for its last byte, so that what it has sent stays reserved until the task is aborted.
+async fn stalls(app: &TestApp, path: &str, authorization: &str) -> JoinHandle<()> {
+    let body = json!({ "more": "a".repeat(4 * MIB) }).to_string();
+    let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: statewright\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n\r\n",
+        body.len() + 1
+    );
+    tokio::spawn(async move {
+        let _ = socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await;
+        std::future::pending::<()>().await;
+    })
+}
+
+/// Another user is served while these clients hold as much as one user may: half of 32 MiB.
+async fn leaves_room(app: &TestApp, path: &str, other: &str, stalled: Vec<JoinHandle<()>>) {
+    while app.reserved() < 15 * MIB {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..10 {
+        let call = app.request(Method::POST, path).token(other);
+        call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
+    }
+    assert!(app.most_reserved() <= 16 * MIB + 64 * 1024, "half of it, and what the other took");
+    stalled.iter().for_each(JoinHandle::abort);
+    drop(stalled);
+    until_given_back(app).await;
+}
+
 #[tokio::test]
 async fn what_one_token_asks_for_leaves_room_for_others() {
     let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);
-    let stack = Stack::new(&app).await;
-    let secrets = json!({ "plaintexts": ["YQ=="], "more": "a".repeat(4 * MIB) }).to_string();
-    let mut sockets = Vec::new();
+    let path = format!("{}/batch-encrypt", Stack::new(&app).await.path);
+    let mut stalled = Vec::new();
     for _ in 0..8 {
-        // The last byte does not come, so each holds what it has sent.
-        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
-        let head = format!(
-            "POST {}/batch-encrypt HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {greedy}\r\nContent-Length: {}\r\n\r\n",
-            stack.path,
-            secrets.len() + 1
-        );
-        let body = secrets.clone();
-        sockets.push(tokio::spawn(async move {
-            let _ = socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await;
-            std::future::pending::<()>().await;
-        }));
+        stalled.push(stalls(&app, &path, &format!("token {greedy}")).await);
     }
-    while app.reserved() < 15 * MIB {
-        tokio::task::yield_now().await;
-    }
-    let call = app.request(Method::POST, &format!("{}/batch-encrypt", stack.path)).token(&other);
-    call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
-    assert!(app.most_reserved() <= 16 * MIB + 64 * 1024, "half of it, and what the other took");
-    sockets.iter().for_each(tokio::task::JoinHandle::abort);
-    drop(sockets);
-    until_given_back(&app).await;
+    leaves_room(&app, &path, &other, stalled).await;
 }
 
 /// A preview takes no lock, so one token begins as many as it likes.
@@ -173,33 +183,11 @@ async fn what_previews_hold_counts_for_their_user() {
     let app = TestApp::memory_limited(limits).await;
     let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);
     let stack = Stack::new(&app).await;
-    let events = json!({ "events": [], "more": "a".repeat(4 * MIB) }).to_string();
-    let mut sockets = Vec::new();
+    let mut stalled = Vec::new();
     for _ in 0..8 {
         let preview = stack.begun(stack.begin_call("update", true).token(&greedy)).await;
-        let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
-        // The last byte does not come, so each holds what it has sent.
-        let head = format!(
-            "POST {}/events/batch HTTP/1.1\r\nHost: statewright\r\nAuthorization: update-token {}\r\nContent-Length: {}\r\n\r\n",
-            preview.path,
-            preview.token,
-            events.len() + 1
-        );
-        let body = events.clone();
-        sockets.push(tokio::spawn(async move {
-            let _ = socket.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await;
-            std::future::pending::<()>().await;
-        }));
+        let authorization = format!("update-token {}", preview.token);
+        stalled.push(stalls(&app, &format!("{}/events/batch", preview.path), &authorization).await);
     }
-    while app.reserved() < 15 * MIB {
-        tokio::task::yield_now().await;
-    }
-    for _ in 0..10 {
-        let call = app.request(Method::POST, &format!("{}/batch-encrypt", stack.path)).token(&other);
-        call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
-    }
-    assert!(app.most_reserved() <= 16 * MIB + 64 * 1024, "half of it, and what the other took");
-    sockets.iter().for_each(tokio::task::JoinHandle::abort);
-    drop(sockets);
-    until_given_back(&app).await;
+    leaves_room(&app, &format!("{}/batch-encrypt", stack.path), &other, stalled).await;
 }
