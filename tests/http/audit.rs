@@ -246,11 +246,11 @@ async fn each_action_leaves_one_record_of_who_did_it() {
         if action == "user.sign_in" {
             continue;
         }
+        assert_eq!(record["organization"], ORG, "{route:?}");
         if matches!(action, "state.read" | "state.outputs") && route.path.contains("{guid}") {
             assert_eq!(record["state"], STATE, "{route:?}");
             continue;
         }
-        assert_eq!(record["organization"], ORG, "{route:?}");
         let what = match route.group {
             Group::Tfstate if !route.path.contains("{stack}") => "state",
             Group::Environments => "environment",
@@ -357,6 +357,103 @@ async fn what_a_role_may_not_do_is_kept_on_every_row() {
     let [record] = &records[..] else { panic!("not one record: {records:?}") };
     let said = [&record["action"], &record["result"], &record["user"]];
     assert_eq!(said, [REFUSED, "refused", "bob"]);
+}
+
+/// What is sent on a row by somebody whom it does not concern: enough for the row to look whom it concerns.
+fn sent(route: &Route) -> Value {
+    let is_protocol = route.path.starts_with("/tfstate/");
+    match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
+        ("GET" | "HEAD", _) => Value::Null,
+        (_, "lock") if is_protocol => json!({ "ID": "a", "Operation": "OperationTypePlan" }),
+        (_, "lock") => json!({ "reason": "maintenance" }),
+        (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
+        (_, "schemas") => json!({ "infer": true }),
+        ("PATCH", "{guid}") => json!({ "state": "other" }),
+        ("POST", _) if is_protocol => text(9, &[]),
+        ("PUT", "tfstate-policy") => json!({ "version": 0, "policy": {} }),
+        ("POST", "tfstate-edges") => json!({ "producer": STATE, "output": "url", "consumer": "reader" }),
+        (_, "{edge}") => json!({ "mock": 1 }),
+        (_, "import" | "checkpoint") => deployment(&[]),
+        ("DELETE", _) => Value::Null,
+        _ => {
+            let mut body = begin_body("update", false);
+            for (name, value) in [
+                ("stackName", json!("dev")),
+                ("name", json!("other")),
+                ("plaintexts", json!([])),
+                ("ciphertexts", json!([])),
+                ("reason", json!("wrong")),
+                ("newName", json!("other")),
+                ("toOrg", json!(ORG)),
+                ("project", json!("web")),
+                ("plaintext", json!("")),
+                ("ciphertext", json!("")),
+                ("environment", json!("web/prod")),
+                ("value", json!("no")),
+                ("newTag", json!({ "name": "a", "value": "b" })),
+            ] {
+                body[name] = value;
+            }
+            body
+        }
+    }
+}
+
+/// What is of another organization is as what does not exist, and who asked for it is kept.
+#[tokio::test]
+async fn who_asks_about_another_organization_is_kept_on_each_row() {
+    let app = TestApp::memory().await;
+    let new = json!({ "id": STATE, "project": "audited" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    app.post(&format!("/tfstate/{STATE}"), &text(1, &[])).send().await.expect(200);
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let run = stack.begin().await;
+    let stranger = app.other_user("mallory", "evil").await;
+    let (here, name) = (format!("/api/stacks/evil/{}", stack.project), json!({ "stackName": "dev" }));
+    app.post(&here, &name).token(&stranger).send().await.expect(200);
+    let begun = app.post(&format!("{here}/dev/begin-update"), &begin_body("update", false));
+    let theirs = begun.token(&stranger).send().await.expect(200)["token"].as_str().unwrap().to_owned();
+    let mut rows = 0;
+    for route in ROUTES.iter().filter(|route| route.path.contains("{org}") || route.path.contains("{guid}")) {
+        app.take_audit();
+        let call = app.request(route.method.clone(), &path(route, &stack.project, &run.id));
+        let call = match route.auth {
+            Auth::UpdateToken => call.update_token(&theirs),
+            _ => call.token(&stranger),
+        };
+        let answer = match sent(route) {
+            Value::Null => call.send().await,
+            body => call.json(&body).send().await,
+        };
+        let expected = match route.auth {
+            Auth::Token => 404,
+            _ => 403,
+        };
+        assert_eq!(answer.status.as_u16(), expected, "{route:?}: {}", answer.text());
+        let records = app.take_audit();
+        let [record] = &records[..] else { panic!("not one record of {route:?}: {records:?}") };
+        assert_eq!(record["action"], route.action.unwrap_or(REFUSED), "{route:?}");
+        assert_eq!(
+            (&record["result"], &record["status"]),
+            (&json!("refused"), &json!(expected)),
+            "{route:?}"
+        );
+        assert_eq!(record["organization"], ORG, "{route:?}");
+        assert_eq!(record["user"], "mallory", "{route:?}");
+        rows += 1;
+    }
+    assert!(rows > 100, "{rows}");
+}
+
+/// To ask for what is not there, in one's own organization, is no refusal.
+#[tokio::test]
+async fn what_a_member_does_not_find_is_in_no_record() {
+    let app = TestApp::memory().await;
+    app.take_audit();
+    app.get(&format!("/api/stacks/{ORG}/none/dev")).send().await.refused(404);
+    app.get(&format!("/api/tfstates/{STATE}")).send().await.refused(404);
+    assert_eq!(app.take_audit(), [Value::Null; 0]);
 }
 
 /// What a record says besides who and where.

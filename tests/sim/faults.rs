@@ -276,8 +276,7 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let begun = updates::begin(&process, &scene.caller, &scene.address, new, None, 2).await.unwrap();
     assert_eq!((begun.located.head.value.running, begun.started.version), (None, 1));
     let id = begun.started.update;
-    let claims =
-        update_tokens::verify(&process, &begun.started.token, &scene.address, &id.to_string()).await.unwrap();
+    let claims = update_tokens::verify(&process, &begun.started.token, &id.to_string()).await.unwrap();
     scene.put_caller().await;
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;

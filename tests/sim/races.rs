@@ -205,7 +205,9 @@ async fn make_at_once(ring: Ring) {
 
     // A token that one signed is good for the other.
     let begun = updates::begin(one, caller, address, new_update(), None, 2).await.unwrap().started;
-    update_tokens::verify(other, &begun.token, address, &begun.update.to_string()).await.unwrap();
+    let id = begun.update.to_string();
+    let claims = update_tokens::verify(other, &begun.token, &id).await.unwrap();
+    update_tokens::check(&claims, address, &id).unwrap();
     updates::cancel(other, caller, address, &begun.update.to_string()).await.unwrap();
     scene.check().await;
     scene.finish().await;
@@ -216,14 +218,17 @@ async fn start_at_once(ring: Ring) {
     let Scene { caller, address, .. } = scene;
     scene.act(one, Step::CreateStack).await.unwrap();
     let id = updates::create(one, caller, address, new_update()).await.unwrap().to_string();
-    // The same update started twice is one start; each gets a token for it.
+    scene.put_caller().await;
+    // The same update started twice is one start; each gets a token for it, which is renewed.
     let started = futures::join!(
         updates::start(one, caller, address, &id, None, 2),
         updates::start(other, caller, address, &id, None, 2)
     );
     for (started, verifier) in [(started.0.unwrap(), other), (started.1.unwrap(), one)] {
         assert_eq!(started.version, 1);
-        update_tokens::verify(verifier, &started.token, address, &id).await.unwrap();
+        let claims = update_tokens::verify(verifier, &started.token, &id).await.unwrap();
+        update_tokens::check(&claims, address, &id).unwrap();
+        updates::renew(verifier, address, &claims, 300).await.unwrap();
     }
     scene.check().await;
     scene.finish().await;

@@ -305,7 +305,8 @@ impl Scene {
     }
 
     async fn hold(&self, ctx: &Context, token: &str, update: &str) -> Result<(), Error> {
-        let claims = update_tokens::verify(ctx, token, &self.address, update).await?;
+        let claims = update_tokens::verify(ctx, token, update).await?;
+        update_tokens::check(&claims, &self.address, update)?;
         self.told.lock().unwrap().claims = Some(claims);
         Ok(())
     }

@@ -139,10 +139,11 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 .to_owned();
             let path = UpdatePath::from_request_parts(parts, app).await?;
             let address = lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
-            let claims = update_tokens::verify(app, &token, &address, &path.update).await?;
+            let claims = update_tokens::verify(app, &token, &path.update).await?;
             if let Some(bearer) = &claims.bearer {
                 trail.asked_by(bearer.requester());
             }
+            update_tokens::check(&claims, &address, &path.update)?;
             let pass = app.gate().enter(Who::Update(claims.update))?;
             parts.extensions.insert(claims);
             Some(pass)
@@ -153,6 +154,7 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
 /// A caller who asks for what this row does; refused now, where it is known already that they may not. A token that has
 /// ended proves first that it may be shown at all.
 fn asking(route: &Route, caller: Caller, trail: &Trail, ended: Option<Timestamp>) -> Result<Caller, Error> {
+    trail.follow(&caller);
     let Some(needs) = route.needs else { return Ok(caller) };
     let caller = caller.asking_for(needs);
     if ended.is_none() {

@@ -17,6 +17,7 @@ use crate::domain::names::{
 };
 use crate::domain::update::Requester;
 use crate::services::Error;
+use crate::services::caller::{Asked, Caller};
 use crate::services::states::Place;
 use crate::services::tokens::TOKEN_PREFIX;
 
@@ -37,6 +38,20 @@ pub(super) struct Story {
     /// An environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
+    /// What who asks was found to ask about.
+    asked: Option<Arc<Asked>>,
+}
+
+impl Story {
+    /// The organization: as the path or the handler names it, or as it was found.
+    pub(super) fn organization(&self) -> Option<&OrgName> {
+        self.org.as_ref().or_else(|| self.asked.as_ref()?.org())
+    }
+
+    /// Whether it is about an organization of which who asks is no member.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.is_foreign())
+    }
 }
 
 /// The way to a request's story.
@@ -72,6 +87,11 @@ impl Trail {
         let mut story = self.story();
         (story.user, story.token) = (Some(requester.login), Some(requester.token));
         story.tried = None;
+    }
+
+    /// What the caller is found to ask about is a part of the story.
+    pub(super) fn follow(&self, caller: &Caller) {
+        self.story().asked = Some(Arc::clone(caller.asked()));
     }
 
     /// A password was shown for this login. What looks like a token is none that may be repeated.

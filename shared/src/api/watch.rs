@@ -54,9 +54,13 @@ struct Answered {
 }
 
 impl Answered {
-    /// Whether it was refused for its credentials, or for what they may do.
-    fn was_not_let_in(&self) -> bool {
-        matches!(self.status, Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))
+    /// Whether it was refused for its credentials, or for what they may do: in an organization of others all is as if it did not exist.
+    fn was_not_let_in(&self, story: &Story) -> bool {
+        match self.status {
+            Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => true,
+            Some(status) => story.is_foreign() && status.is_client_error(),
+            None => false,
+        }
     }
 }
 
@@ -107,7 +111,8 @@ impl Watched {
         });
         self.log(&story, duration, answered);
         if let Some((audit, route)) = self.app.audit().zip(story.route)
-            && let Some(action) = route.action.or_else(|| answered.was_not_let_in().then_some(audit::REFUSED))
+            && let Some(action) =
+                route.action.or_else(|| answered.was_not_let_in(&story).then_some(audit::REFUSED))
         {
             audit.keep(&self.record(story, action, now, answered.status));
         }
@@ -160,6 +165,7 @@ impl Watched {
             Some(status) if status.is_client_error() => Outcome::Refused,
             Some(_) | None => Outcome::Unknown,
         };
+        let organization = story.organization().cloned().map(Into::into);
         Record {
             time,
             action,
@@ -168,7 +174,7 @@ impl Watched {
             user: story.user.map(Into::into),
             tried: story.tried.map(Into::into),
             token: story.token.map(Into::into),
-            organization: story.org.map(Into::into),
+            organization,
             project: story.project.map(Into::into),
             stack: story.stack.map(Into::into),
             state: story.state.map(|state| state.to_string()),

@@ -1,5 +1,7 @@
 //! Who asks, what they may see, and what they may do.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Error;
@@ -36,18 +38,51 @@ pub struct Caller {
     pub token: Token,
     /// What is asked for needs this role in the organization that it is about.
     needs: Role,
+    asked: Arc<Asked>,
+}
+
+/// Which organization a caller was found to ask about, for a record of it: a request may name it by an id alone, and the answer to somebody
+/// who is no member says nothing of it.
+#[derive(Debug, Default)]
+pub struct Asked {
+    org: OnceLock<OrgName>,
+    is_foreign: AtomicBool,
+}
+
+impl Asked {
+    /// The organization that was asked about first.
+    pub fn org(&self) -> Option<&OrgName> {
+        self.org.get()
+    }
+
+    /// Whether the caller asked about one without being a member.
+    pub fn is_foreign(&self) -> bool {
+        self.is_foreign.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, org: &OrgName, is_member: bool) {
+        self.org.get_or_init(|| org.clone());
+        if !is_member {
+            self.is_foreign.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Caller {
     /// A caller who asks for something that needs everything, until [`Caller::asking_for`] says what it needs.
     pub fn new(user: User, token: Token) -> Self {
-        Self { user, token, needs: Role::Admin }
+        Self { user, token, needs: Role::Admin, asked: Arc::default() }
     }
 
     /// This caller asking for what needs this role.
     #[must_use]
     pub fn asking_for(self, needs: Role) -> Self {
         Self { needs, ..self }
+    }
+
+    /// What this caller, and each clone of it, is found to ask about.
+    pub fn asked(&self) -> &Arc<Asked> {
+        &self.asked
     }
 
     /// The role that is needed for what is asked for.
@@ -90,8 +125,9 @@ impl Caller {
     /// # Errors
     /// `missing`, [`Error::NotAllowed`].
     pub fn check(&self, org: &OrgName, missing: impl FnOnce() -> Error) -> Result<(), Error> {
-        let role = self.user.role_in(org).ok_or_else(missing)?;
-        self.judge(Some(org), role, self.needs, "this")
+        let role = self.user.role_in(org);
+        self.asked.note(org, role.is_some());
+        self.judge(Some(org), role.ok_or_else(missing)?, self.needs, "this")
     }
 
     /// Refuses a member who may not do what needs more than what is asked for in general, such as to write what was begun;

@@ -256,10 +256,10 @@ pub async fn project_exists(
     org: &OrgName,
     project: &ProjectName,
 ) -> Result<bool, Error> {
-    if !caller.is_member(org) {
-        return Ok(false);
+    match caller.check_org(org) {
+        Err(Error::NoOrg(_)) => return Ok(false),
+        checked => checked?,
     }
-    caller.check_org(org)?;
     let (partition, prefix) = ItemKeys::names(org, Some(project));
     let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
     Ok(!store::query(ctx, &query).await?.items.is_empty())

@@ -58,34 +58,34 @@ pub async fn issue(
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
 }
 
-/// What the token says, if it is one of ours for exactly this update of this stack.
+/// What the token says, if it is one of ours; [`check`] says whether it is for the update that is meant.
 ///
 /// # Errors
 /// [`Error::Fenced`] for any other token: the client is told to stop, and tries no more.
-pub async fn verify(
-    ctx: &Context,
-    token: &str,
-    address: &StackAddress,
-    update: &str,
-) -> Result<Claims, Error> {
+pub async fn verify(ctx: &Context, token: &str, update: &str) -> Result<Claims, Error> {
     let refused = || Error::Fenced(NOT_VALID.to_owned());
     // Checking a signature is a good part of an append.
     let id = UpdateId::parse(update).ok_or_else(refused)?;
-    let remembered = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR);
-    let claims = match remembered {
-        Some((shown, claims)) if shown == token => claims,
-        Some(_) | None => {
-            let claims = read(ctx, token).await?.ok_or_else(refused)?;
-            if claims.update == id {
-                ctx.memory.claims.put(id, ctx.now(), (token.to_owned(), claims.clone()));
-            }
-            claims
-        }
-    };
-    if claims.update != id || claims.address != sha256_hex(address.to_string().as_bytes()) {
-        return Err(refused());
+    if let Some((shown, claims)) = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR)
+        && shown == token
+    {
+        return Ok(claims);
+    }
+    let claims = read(ctx, token).await?.ok_or_else(refused)?;
+    if claims.update == id {
+        ctx.memory.claims.put(id, ctx.now(), (token.to_owned(), claims.clone()));
     }
     Ok(claims)
+}
+
+/// Refuses a token that is not for exactly this update of this stack.
+///
+/// # Errors
+/// [`Error::Fenced`].
+pub fn check(claims: &Claims, address: &StackAddress, update: &str) -> Result<(), Error> {
+    let is_it =
+        claims.update.to_string() == update && claims.address == sha256_hex(address.to_string().as_bytes());
+    if is_it { Ok(()) } else { Err(Error::Fenced(NOT_VALID.to_owned())) }
 }
 
 /// What the token says, if it was signed by one of our keys.
