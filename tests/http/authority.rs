@@ -10,7 +10,8 @@ use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName}
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::update::{LEASE, Update};
 use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Stored;
+use statewright_shared::layout::record::{Record as _, Stored, put};
+use statewright_shared::ports::Expect;
 use statewright_shared::services::{orgs, passwords, tokens, update_tokens, users};
 use statewright_tests::app::{Answer, ORG, TestApp};
 
@@ -85,7 +86,8 @@ async fn a_running_update_gives_its_token_to_its_user_alone() {
     // CI has a token for each job.
     let second = token(&app, "ann", "second", Some(Role::Apply), None).await;
     let third = again(&run, &start(&app, &run, &second).await);
-    assert_eq!(record(&app, &run).await, before, "neither whose it is nor its lease");
+    let now = Update { renewed_by: before.renewed_by.clone(), ..record(&app, &run).await };
+    assert_eq!(now, before, "neither whose it is nor its lease");
     third.append(&[stack.made(1, "a")]).await.expect(204);
     third.renew(300).await.expect(200);
     again(&run, &start(&app, &run, &ann).await).append(&[stack.made(2, "b")]).await.expect(204);
@@ -150,7 +152,7 @@ const TAKEN: [(Taken, &str); 6] = [
     (Taken::Role, "needs the role"),
     (Taken::Membership, "ann is not a member of acme any more"),
     (Taken::User, "the user ann was removed"),
-    (Taken::UserOfThisName, "the token \"ci\" of ann was revoked"),
+    (Taken::UserOfThisName, "the user ann was removed"),
 ];
 
 async fn take_away(app: &TestApp, taken: Taken) {
@@ -229,16 +231,118 @@ async fn a_token_of_an_older_program_is_renewed_by_the_same_rights() {
     let stack = Stack::new(&app).await;
     let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
     let run = stack.begun(stack.begin_call("update", false).token(&ann)).await;
-    let (id, update) = (UpdateId::parse(&run.id).unwrap(), record(&app, &run).await);
-    let address = StackAddress::parse(ORG, &stack.project, "dev").unwrap();
-    let expires = app.context.now().plus(LEASE);
-    let old = update_tokens::issue(&app.context, id, &update, &address, expires, None).await.unwrap();
-    let old = run.with_token(&old);
+    let old = begun_by_an_older_program(&app, &stack, &run).await;
     old.append(&[stack.made(1, "a")]).await.expect(204);
+    // Also one that is given out again for it.
+    let renewed = again(&run, &old.renew(300).await);
+    again(&run, &start(&app, &run, &ann).await).renew(300).await.expect(200);
     old.renew(300).await.expect(200);
     revoke(&app, "ann", "ci").await;
-    let words = old.renew(300).await.refused(403);
+    let words = renewed.renew(300).await.refused(403);
     assert!(words.contains("the token \"ci\" of ann was revoked"), "{words}");
+}
+
+/// The update as an older program would have begun it, with the token that it gave out.
+async fn begun_by_an_older_program<'a>(app: &TestApp, stack: &Stack<'_>, run: &Run<'a>) -> Run<'a> {
+    let id = UpdateId::parse(&run.id).unwrap();
+    let update = Update { renewed_by: Vec::new(), user_made: None, ..record(app, run).await };
+    let write = put(ItemKeys::update(id), Expect::Any, app.context.ids.revision(), update.encode());
+    app.context.ledger.commit(vec![write]).await.unwrap();
+    run.with_token(&forged(app, stack, run).await)
+}
+
+/// A token that somebody signs for an update who has a copy of the key.
+async fn forged(app: &TestApp, stack: &Stack<'_>, run: &Run<'_>) -> String {
+    let (id, update) = (UpdateId::parse(&run.id).unwrap(), record(app, run).await);
+    let address = StackAddress::parse(ORG, &stack.project, "dev").unwrap();
+    let expires = app.context.now().plus(LEASE);
+    update_tokens::issue(&app.context, id, &update, &address, expires, None, None).await.unwrap()
+}
+
+/// Also before the key is replaced: what was signed elsewhere ends with the lease that it says it has.
+#[tokio::test]
+async fn a_token_that_was_not_given_out_is_not_renewed() {
+    let app = TestApp::memory().await;
+    for dry_run in [false, true] {
+        let stack = Stack::new(&app).await;
+        let run = stack.begin_kind("update", dry_run).await;
+        let forged = run.with_token(&forged(&app, &stack, &run).await);
+        forged.event(1).await.expect(204);
+        let words = forged.renew(300).await.refused(403);
+        assert!(words.contains("not one that this server gave out"), "{words}");
+        // Nor with the secret of another update.
+        let other = Stack::new(&app).await.begin().await;
+        let words = run.with_token(&other.token).renew(300).await.refused(403);
+        assert!(words.contains("not valid for this update"), "{words}");
+        // Each of ours is, also the one before after a lost answer.
+        let renewed = again(&run, &run.renew(300).await);
+        run.renew(300).await.expect(200);
+        renewed.renew(300).await.expect(200);
+    }
+}
+
+/// An update that an older program began has no secret: a rotation of keys ends what it has.
+#[tokio::test]
+async fn an_unbound_update_is_not_renewed_once_another_key_signs() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let old = begun_by_an_older_program(&app, &stack, &run).await;
+    update_tokens::renew_signer(&app.context).await.unwrap();
+    app.advance(Duration::from_secs(61));
+    old.append(&[stack.made(1, "a")]).await.expect(204);
+    let words = old.renew(300).await.refused(403);
+    assert!(words.contains("its signing key was replaced"), "{words}");
+}
+
+/// A user who is removed and made again under the same login at once is somebody else.
+#[tokio::test]
+async fn who_has_a_login_later_has_nothing_that_was_taken_under_it() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    let bob = app.member_with_role(Role::Apply, "bob", "ci").await;
+    let run = stack.begun(stack.begin_call("update", false).token(&bob)).await;
+    let waiting = stack.created_by(stack.post("/update", &program(true)).token(&bob)).await;
+    take(&app, &bob, "run", "OperationTypeApply").await.expect(200);
+    let open = format!("/api/esc/environments/{ORG}/yaml/open");
+    let opened = app.post(&open, &json!({ "values": {} })).token(&bob).send().await.expect(200);
+    let look = format!("{open}/{}", opened["id"].as_str().unwrap());
+    app.get(&look).token(&bob).send().await.expect(200);
+    users::remove(&app.context, &login("bob")).await.unwrap();
+    app.advance(Duration::from_millis(1));
+    let later = app.member_with_role(Role::Apply, "bob", "ci").await;
+    start(&app, &run, &later).await.refused(409);
+    start(&app, &waiting, &later).await.refused(409);
+    app.post(&format!("{}/cancel", run.path), &Value::Null).token(&later).send().await.refused(403);
+    take(&app, &later, "run", "OperationTypeApply").await.refused(423);
+    write(&app, &later, "POST", "run", 2).await.refused(423);
+    let words = give(&app, &later, "run").await.refused(403);
+    assert!(words.contains("of somebody else"), "{words}");
+    app.get(&look).token(&later).send().await.refused(404);
+    let words = run.renew(300).await.refused(403);
+    assert!(words.contains("the user bob was removed"), "{words}");
+    assert_eq!(serial(&app).await, 1);
+}
+
+/// What one took oneself, with a token that may do less.
+#[tokio::test]
+async fn a_lesser_token_is_told_that_it_is_the_one_that_may_not() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
+    let plan = token(&app, "ann", "plan", Some(Role::Plan), None).await;
+    let run = stack.begun(stack.begin_call("update", false).token(&ann)).await;
+    take(&app, &ann, "run", "OperationTypeApply").await.expect(200);
+    let cancel = app.post(&format!("{}/cancel", run.path), &Value::Null).token(&plan).send().await;
+    let unlock = give(&app, &plan, "run").await;
+    for (answer, what) in [(cancel, "cancelling your update"), (unlock, "giving back your lock")] {
+        let words = answer.refused(403);
+        let said =
+            format!("{what} needs the role apply in {ORG}, and the token \"plan\" of ann has at most plan");
+        assert!(words.contains(&said), "{words}");
+    }
 }
 
 #[tokio::test]

@@ -61,15 +61,26 @@ impl Copy {
 
     /// The status of a write into the log of an update, with a token that this copy signs for it.
     async fn writes(&self, app: &TestApp, project: &str, run: &Run<'_>) -> u16 {
+        let path = format!("/api/stacks/{ORG}/{project}/dev/update/{}/journalentries", run.id);
+        let call =
+            app.patch(&path, &json!({ "entries": [] })).update_token(&self.signs(app, project, run).await);
+        call.send().await.status.as_u16()
+    }
+
+    /// The status of a renewal of such a token.
+    async fn renews(&self, app: &TestApp, project: &str, run: &Run<'_>) -> u16 {
+        let path = format!("/api/stacks/{ORG}/{project}/dev/update/{}/renew_lease", run.id);
+        let call = app.post(&path, &json!({ "token": "", "duration": 300 }));
+        call.update_token(&self.signs(app, project, run).await).send().await.status.as_u16()
+    }
+
+    async fn signs(&self, app: &TestApp, project: &str, run: &Run<'_>) -> String {
         let id = UpdateId::parse(&run.id).unwrap();
         let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
         let update = Stored::<Update>::read(&item).unwrap().value;
         let until = self.context.now().plus(LEASE);
-        let token =
-            update_tokens::issue(&self.context, id, &update, &address(project), until, None).await.unwrap();
-        let path = format!("/api/stacks/{ORG}/{project}/dev/update/{}/journalentries", run.id);
-        let call = app.patch(&path, &json!({ "entries": [] })).update_token(&token);
-        call.send().await.status.as_u16()
+        let address = address(project);
+        update_tokens::issue(&self.context, id, &update, &address, until, None, None).await.unwrap()
     }
 }
 
@@ -89,10 +100,13 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
     let running = Run::begin(&app, "shop").await;
     let copy = Copy::of(&app).await;
     assert_eq!(copy.writes(&app, "shop", &running).await, 204, "it has the key");
+    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "and not the secret of the update");
     told(app.folder(), &["key", "rotate"]).await;
     follow(&app);
     // What runs goes on with its token, and gets one of the new key.
     running.append(1, "a").await.expect(204);
+    assert_eq!(copy.writes(&app, "shop", &running).await, 204, "for six minutes at most");
+    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "and no longer by a renewal");
     app.advance(Duration::from_secs(61));
     let renewed = running.renew().await;
     renewed.append(2, "b").await.expect(204);

@@ -20,6 +20,9 @@ use crate::ports::Timestamp;
 /// (pulumi v3.274.1, `pkg/backend/httpstate/token_source.go`).
 pub const LEASE: Duration = Duration::from_secs(300);
 
+/// Secrets that tokens of one update are renewed by, at most: one for each start that was answered. The last ones count.
+const RENEWAL_SECRETS_MAX: usize = 4;
+
 /// A created update can be started for so long.
 pub const START_WITHIN: Duration = Duration::from_secs(3600);
 
@@ -164,12 +167,19 @@ pub struct Update {
     pub dry_run: bool,
     /// Who asked for it.
     pub requester: Requester,
+    /// When that user was made, since another may have the login later; `None` where an older program wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_made: Option<Timestamp>,
     /// When it was created.
     pub created: Timestamp,
     /// The stack's version that it starts from; set when it starts.
     pub base_version: u64,
     /// The journal version that was negotiated; 0 if the client saves checkpoints.
     pub journal_version: u32,
+    /// The hex SHA-256 of the secrets that its tokens are renewed by, the last one at the end. None where an older program
+    /// started it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renewed_by: Vec<String>,
     /// Where it stands.
     pub status: Status,
 }
@@ -328,6 +338,16 @@ impl Update {
             ) => return Err(NotNow::Over { outcome: *outcome, by: by.clone(), at: *at }),
         };
         Ok(next)
+    }
+
+    /// The record with the hash of one more secret that its tokens are renewed by.
+    #[must_use]
+    pub fn renewed_by_one_more(&self, hash: String) -> Self {
+        let mut next = self.clone();
+        next.renewed_by.push(hash);
+        let surplus = next.renewed_by.len().saturating_sub(RENEWAL_SECRETS_MAX);
+        next.renewed_by.drain(..surplus);
+        next
     }
 
     /// The role that beginning it needs.

@@ -131,9 +131,11 @@ fn update(status: Status) -> Update {
         kind: UpdateKind::ResourceImport,
         dry_run: false,
         requester: requester(),
+        user_made: None,
         created: CREATED,
         base_version: 7,
         journal_version: 2,
+        renewed_by: Vec::new(),
         status,
     }
 }
@@ -195,7 +197,7 @@ fn state_holder(by_hand: bool) -> StateHolder {
         created: text("2026-01-01T00:00:00.5Z"),
         path: String::new(),
     };
-    StateHolder { info, by: requester(), since: CREATED, by_hand }
+    StateHolder { info, by: requester(), user_made: None, since: CREATED, by_hand }
 }
 
 fn labels() -> Labels {
@@ -314,6 +316,8 @@ fn read_states(read: &mut Read) {
     read.is("state-head-erasing.v1", &StateHead { deleted: Some(LATER), erasing: true, ..new }, b"");
     let held = StateLock { holder: Some(state_holder(false)), ended: vec!["before".to_owned()] };
     read.is("state-lock.v1", &held, b"");
+    let of_user = StateHolder { user_made: Some(CREATED), ..state_holder(false) };
+    read.is("state-lock-of-user.v1", &StateLock { holder: Some(of_user), ended: Vec::new() }, b"");
     read.is("state-lock-by-hand.v1", &StateLock { holder: Some(state_holder(true)), ..held }, b"");
     read.is("state-lock-free.v1", &StateLock { holder: None, ended: vec![lock()] }, b"");
     let changes = Changes {
@@ -445,9 +449,12 @@ fn read_environments(read: &mut Read) {
         opened: Some("web/prod".to_owned()),
         revisions: BTreeMap::from([(String::new(), opened("web/prod"))]),
         by: login("alice"),
+        user_made: None,
         until: LATER,
     };
     read.is("opened-environment.v1", &session, b"");
+    let of_user = EnvironmentSession { user_made: Some(CREATED), ..session.clone() };
+    read.is("opened-environment-of-user.v1", &of_user, b"");
     let text = EnvironmentSession {
         opened: None,
         revisions: BTreeMap::from([("web/prod@stable".to_owned(), opened("web/prod@stable"))]),
@@ -532,7 +539,11 @@ fn read_all() -> Read {
     read.is("summary.v1", &Summary { resource_changes: changes() }, b"");
 
     read.is("update-not-started.v1", &update(Status::NotStarted), b"");
-    read.is("update-running.v1", &update(Status::Running { since: CREATED, until: LATER }), b"");
+    let running = update(Status::Running { since: CREATED, until: LATER });
+    read.is("update-running.v1", &running, b"");
+    let renewed_by = vec!["ab".repeat(32), "cd".repeat(32)];
+    let bound = Update { user_made: Some(CREATED), renewed_by, ..running };
+    read.is("update-bound.v1", &bound, b"");
     let cancelled = seal(Outcome::Cancelled, SealedBy::Cancel(login("bob")));
     read.is("update-sealed.v1", &update(Status::Sealed { since: CREATED, seal: cancelled }), b"");
     let by = SealedBy::Expiry;

@@ -382,6 +382,9 @@ pub struct EnvironmentSession {
     pub revisions: BTreeMap<String, OpenedRevision>,
     /// Who opened it, and may look.
     pub by: Login,
+    /// When that user was made, since another may have the login later; `None` where an older program wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_made: Option<Timestamp>,
     /// Until when.
     pub until: Timestamp,
 }
@@ -860,6 +863,9 @@ pub struct StateHolder {
     pub info: LockInfo,
     /// Who it is, by the token that was shown.
     pub by: Requester,
+    /// When that user was made, since another may have the login later; `None` where an older program wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_made: Option<Timestamp>,
     /// Since when, by our clock.
     pub since: Timestamp,
     /// Whether a person took it by hand, to keep others out.

@@ -108,9 +108,11 @@ async fn store_at_once(
         kind,
         dry_run: false,
         requester: caller.requester(),
+        user_made: Some(caller.user.created),
         created: now,
         base_version: head.version,
         journal_version: 0,
+        renewed_by: Vec::new(),
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
     stored.writes.push(update_write(ctx, id, Expect::Absent, &update));

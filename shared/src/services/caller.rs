@@ -23,10 +23,21 @@ pub(super) const CLOCKS_APART: Duration = Duration::from_secs(60);
 pub struct Taken<'a> {
     /// Who took it.
     pub by: &'a Requester,
+    /// When that user was made; `None` where an older program wrote down who took it.
+    pub user_made: Option<Timestamp>,
     /// When.
     pub at: Timestamp,
     /// The role that taking it needs.
     pub needs: Role,
+}
+
+/// What ending something is called: for the user who took it, and for all others.
+#[derive(Debug, Clone, Copy)]
+pub struct What {
+    /// Of what the caller's user took, with another token.
+    pub own: &'static str,
+    /// Of what somebody else took.
+    pub others: &'static str,
 }
 
 /// An authenticated caller.
@@ -139,22 +150,39 @@ impl Caller {
         self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
     }
 
+    /// Whether this is the user who had this login: if that one was made at another time, another has the login since. `None` where
+    /// that is not known.
+    pub fn is_user(&self, login: &Login, made: Option<Timestamp>) -> bool {
+        self.user.login == *login && made.is_none_or(|made| self.user.created == made)
+    }
+
     /// Whether the caller took this. An id of it proves nothing, since others see ids. Another token of the same user has to
     /// be one that may take it, so that one that may only plan does not touch what another one applies; and a user or a token
     /// that was made since has no more than the name.
     pub fn has_taken(&self, org: &OrgName, taken: &Taken<'_>) -> bool {
-        let was_there = |made: Timestamp| made <= taken.at.plus(CLOCKS_APART);
-        let is_user = taken.by.login == self.user.login && was_there(self.user.created);
-        let is_token = taken.by.token == self.token.name && was_there(self.token.created);
-        is_user && (is_token || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= taken.needs))
+        let is_token = taken.by.token == self.token.name && was_there(self.token.created, taken.at);
+        self.is_of_user(taken)
+            && (is_token || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= taken.needs))
+    }
+
+    /// Whether the caller's user took this, with whatever token.
+    fn is_of_user(&self, taken: &Taken<'_>) -> bool {
+        self.is_user(&taken.by.login, taken.user_made)
+            && (taken.user_made.is_some() || was_there(self.user.created, taken.at))
     }
 
     /// Refuses a caller who did not take this, and may not end what others took either.
     ///
     /// # Errors
     /// [`Error::NotAllowed`].
-    pub fn check_may_end(&self, org: &OrgName, taken: &Taken<'_>, what: &'static str) -> Result<(), Error> {
-        if self.has_taken(org, taken) { Ok(()) } else { self.check_more(org, Role::Member, what) }
+    pub fn check_may_end(&self, org: &OrgName, taken: &Taken<'_>, what: What) -> Result<(), Error> {
+        if self.has_taken(org, taken) {
+            return Ok(());
+        }
+        match self.is_of_user(taken) {
+            true => self.check_more(org, taken.needs, what.own),
+            false => self.check_more(org, Role::Member, what.others),
+        }
     }
 
     /// Refuses, before anything is read, whoever cannot be allowed what is asked for: in the organization that the request
@@ -185,6 +213,11 @@ impl Caller {
             token: self.token.name.clone(),
         })))
     }
+}
+
+/// Whether something that was made at this time can have been there when something else was taken.
+fn was_there(made: Timestamp, taken: Timestamp) -> bool {
+    made <= taken.plus(CLOCKS_APART)
 }
 
 /// What a caller lacks, in words for whoever has to do something about it.
@@ -324,21 +357,24 @@ mod tests {
     #[test]
     fn what_was_taken_is_ended_by_who_took_it_and_by_members() {
         let end = |role, by: &Requester, needs| {
-            let taken = Taken { by, at: NOW, needs };
-            caller(&[("acme", role)], None).check_may_end(&org("acme"), &taken, "this").is_ok()
+            let taken = Taken { by, user_made: None, at: NOW, needs };
+            let what = What { own: "ending yours", others: "ending that of others" };
+            caller(&[("acme", role)], None).check_may_end(&org("acme"), &taken, what)
         };
-        assert!(end(Role::Plan, &by("bob", "ci"), Role::Apply), "the very token, whatever it may by now");
-        assert!(!end(Role::Plan, &by("bob", "laptop"), Role::Apply), "another one that may not take it");
-        assert!(end(Role::Plan, &by("bob", "laptop"), Role::Plan));
-        assert!(end(Role::Apply, &by("bob", "laptop"), Role::Apply));
-        assert!(!end(Role::Apply, &by("alice", "ci"), Role::Plan), "of somebody else");
-        assert!(end(Role::Member, &by("alice", "ci"), Role::Apply));
+        end(Role::Plan, &by("bob", "ci"), Role::Apply).expect("the very token, whatever it may by now");
+        end(Role::Plan, &by("bob", "laptop"), Role::Plan).unwrap();
+        end(Role::Apply, &by("bob", "laptop"), Role::Apply).unwrap();
+        end(Role::Member, &by("alice", "ci"), Role::Apply).unwrap();
+        let said = words(end(Role::Plan, &by("bob", "laptop"), Role::Apply));
+        assert!(said.starts_with("ending yours needs the role apply in acme, and bob has plan"), "{said}");
+        let said = words(end(Role::Apply, &by("alice", "ci"), Role::Plan));
+        assert!(said.starts_with("ending that of others needs the role member in acme"), "{said}");
     }
 
     #[test]
     fn only_the_user_has_taken_it_with_a_token_that_may() {
         let has = |role, may, by: &Requester, needs| {
-            let taken = Taken { by, at: NOW, needs };
+            let taken = Taken { by, user_made: None, at: NOW, needs };
             caller(&[("acme", role)], may).has_taken(&org("acme"), &taken)
         };
         assert!(has(Role::Apply, None, &by("bob", "laptop"), Role::Apply));
@@ -354,7 +390,7 @@ mod tests {
     fn a_name_that_was_given_again_is_not_the_same() {
         let at = NOW.plus(CLOCKS_APART + Duration::from_secs(1));
         let ours = by("bob", "ci");
-        let before = Taken { by: &ours, at: NOW, needs: Role::Apply };
+        let before = Taken { by: &ours, user_made: None, at: NOW, needs: Role::Apply };
         let mut bob = caller(&[("acme", Role::Plan)], None);
         assert!(bob.has_taken(&org("acme"), &before));
         bob.token.created = at;
@@ -363,5 +399,15 @@ mod tests {
         let mut bob = caller(&[("acme", Role::Apply)], None);
         bob.user.created = at;
         assert!(!bob.has_taken(&org("acme"), &before), "another user of this name");
+    }
+
+    #[test]
+    fn where_it_is_known_when_its_user_was_made_that_counts() {
+        let ours = by("bob", "ci");
+        let taken = Taken { by: &ours, user_made: Some(NOW), at: NOW, needs: Role::Apply };
+        let mut bob = caller(&[("acme", Role::Admin)], None);
+        assert!(bob.has_taken(&org("acme"), &taken));
+        bob.user.created = NOW.plus(Duration::from_nanos(1));
+        assert!(!bob.has_taken(&org("acme"), &taken), "another user of this name");
     }
 }

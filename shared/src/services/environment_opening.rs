@@ -190,8 +190,8 @@ async fn keep(
     }
     let id = SessionId::new(ctx.ids.uuid());
     let until = ctx.now().plus(lasts);
-    let by = caller.user.login.clone();
-    let session = EnvironmentSession { org: org.clone(), opened, revisions, by, until };
+    let (by, user_made) = (caller.user.login.clone(), Some(caller.user.created));
+    let session = EnvironmentSession { org: org.clone(), opened, revisions, by, user_made, until };
     let value = session.encode_with(&tail);
     let write = Write {
         key: ItemKeys::environment_session(id),
@@ -221,7 +221,7 @@ pub async fn look(
     let item = store::get(ctx, &ItemKeys::environment_session(id)).await?.ok_or_else(missing)?;
     let (session, tail) = EnvironmentSession::decode_with(&item.value)?;
     let is_it = session.org == *org
-        && session.by == caller.user.login
+        && caller.is_user(&session.by, session.user_made)
         && session.opened == opened.map(EnvironmentAddress::within_org)
         && ctx.now() < session.until;
     if !is_it {

@@ -292,7 +292,7 @@ fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {
 
 impl std::fmt::Display for StateHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { info, by, since, by_hand } = self;
+        let Self { info, by, since, by_hand, .. } = self;
         let (who, since) = (&by.login, since.to_rfc3339());
         if *by_hand {
             return write!(f, "{who} locked it by hand at {since}, lock {}: {}", info.id, info.info);

@@ -1,7 +1,14 @@
 //! Whether the user who runs an update may still do so. A lease is renewed by the rights of today, so what was taken away ends with
 //! the lease: a role, a membership, a token, a user, and the stack itself.
+//!
+//! And whether the update token is one that we gave out: somebody else may have a copy of the key that signs. Each carries a secret, whose
+//! hash the update's record has had since the update was started, so that a token which was made elsewhere ends with the lease that it claims.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::caller::{CLOCKS_APART, Caller};
+use super::store::sha256_hex;
 use super::tokens::TOKEN_GRACE;
 use super::update_record::read_own;
 use super::{Error, store};
@@ -13,6 +20,32 @@ use crate::layout::ItemKeys;
 use crate::layout::record::Stored;
 use crate::layout::records::{Head, Token, TokenEntry, User};
 use crate::ports::Timestamp;
+
+/// Random bytes of a secret that update tokens are renewed by.
+const SECRET_BYTES: usize = 16;
+
+/// One more secret that tokens of this update are renewed by, and the record that knows it.
+pub(super) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
+    let mut random = [0; SECRET_BYTES];
+    ctx.ids.fill(&mut random);
+    let secret = URL_SAFE_NO_PAD.encode(random);
+    (update.renewed_by_one_more(sha256_hex(secret.as_bytes())), secret)
+}
+
+/// Refuses to renew a token that we did not give out. Those of an update that an older program started carry no secret: the key that signs has
+/// to be enough, as long as it does.
+///
+/// # Errors
+/// [`Error::Fenced`].
+pub(super) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error> {
+    const NOT_OURS: &str = "the update token is not one that this server gave out, or its signing key was replaced, so it \
+                            cannot be renewed; run the command again to start a new update";
+    let is_ours = match &claims.renewal {
+        Some(secret) => update.renewed_by.contains(&sha256_hex(secret.as_bytes())),
+        None => update.renewed_by.is_empty() && !claims.is_of_former_key,
+    };
+    if is_ours { Ok(()) } else { Err(Error::Fenced(NOT_OURS.to_owned())) }
+}
 
 /// Who runs an update and where, as it is stored today.
 pub(super) struct Standing {
@@ -87,7 +120,8 @@ impl Standing {
             return Err(ended(&format!("another stack has the name {address} now")));
         }
         let org = &head.address.org;
-        let user = user.ok_or_else(|| ended(&format!("the user {login} was removed")))?;
+        let is_same = |user: &User| update.user_made.is_none_or(|made| user.created == made);
+        let user = user.filter(is_same).ok_or_else(|| ended(&format!("the user {login} was removed")))?;
         // A token that merely ends may finish what it began, as it may under a lock.
         let in_time = |expires: Timestamp| {
             now < expires || (update.created < expires && now < expires.plus(TOKEN_GRACE))

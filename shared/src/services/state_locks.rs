@@ -5,7 +5,7 @@
 
 use futures::StreamExt;
 
-use super::caller::{Caller, Taken};
+use super::caller::{Caller, Taken, What};
 use super::states::{self, ListFilter, Listed, Place, WithLock};
 use super::{Error, RACES_MAX, store};
 use crate::context::{Context, StateLimits};
@@ -47,7 +47,7 @@ pub async fn lock(
         error => error,
     })?;
     check_room(limits, &found.head.value)?;
-    let holder = StateHolder { info: info.clone(), by: caller.requester(), since: ctx.now(), by_hand: false };
+    let holder = holder(ctx, caller, info.clone(), false);
     take(ctx, caller, &found, &holder).await?;
     Ok(found.head.value.address)
 }
@@ -73,7 +73,7 @@ pub async fn lock_by_hand(
         ..LockInfo::default()
     };
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
-    let holder = StateHolder { info, by: caller.requester(), since: ctx.now(), by_hand: true };
+    let holder = holder(ctx, caller, info, true);
     take(ctx, caller, &found, &holder).await?;
     Ok((found.head.value.address, holder))
 }
@@ -89,10 +89,16 @@ fn needs(info: &LockInfo) -> Role {
     if READERS.contains(&info.operation.as_str()) { Role::Plan } else { Role::Apply }
 }
 
+/// The caller as who holds a lock from now on.
+fn holder(ctx: &Context, caller: &Caller, info: LockInfo, by_hand: bool) -> StateHolder {
+    let (by, user_made) = (caller.requester(), Some(caller.user.created));
+    StateHolder { info, by, user_made, since: ctx.now(), by_hand }
+}
+
 /// A lock as something that somebody took.
 pub(super) fn taken(holder: &StateHolder) -> Taken<'_> {
     let needs = if holder.by_hand { Role::Member } else { needs(&holder.info) };
-    Taken { by: &holder.by, at: holder.since, needs }
+    Taken { by: &holder.by, user_made: holder.user_made, at: holder.since, needs }
 }
 
 /// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
@@ -196,7 +202,8 @@ pub async fn unlock(
             }
             Some(_) => return Err(Error::NotHolder(holder)),
         };
-        caller.check_may_end(&org, &taken(&holder), "breaking the lock of somebody else")?;
+        let what = What { own: "giving back your lock", others: "breaking the lock of somebody else" };
+        caller.check_may_end(&org, &taken(&holder), what)?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
         let key = ItemKeys::state_lock(state);

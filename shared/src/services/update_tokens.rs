@@ -30,7 +30,7 @@ const OLD_VERIFIES_FOR: Duration = OLD_SIGNS_FOR.saturating_add(LEASE);
 const NOT_VALID: &str =
     "the update token is not valid for this update; run the command again to start a new update";
 
-/// A token for one update, for who gets it.
+/// A token for one update, for who gets it, with the secret that it is renewed by.
 ///
 /// # Errors
 /// Those of the ports; the signing key is read once and remembered.
@@ -41,6 +41,7 @@ pub async fn issue(
     address: &StackAddress,
     expires: Timestamp,
     bearer: Option<Bearer>,
+    renewal: Option<String>,
 ) -> Result<String, Error> {
     let (key, seed) = signer(ctx).await?;
     let claims = Claims {
@@ -51,6 +52,8 @@ pub async fn issue(
         journals: update.journal_version > 0,
         expires,
         bearer,
+        renewal,
+        is_of_former_key: false,
     };
     let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
     let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));
@@ -92,8 +95,9 @@ pub fn check(claims: &Claims, address: &StackAddress, update: &str) -> Result<()
 async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
     let Some(parts) = Parts::of(token) else { return Ok(None) };
     let Some((public, replaced)) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
-    let Some(claims) = parts.claims(&public) else { return Ok(None) };
+    let Some(mut claims) = parts.claims(&public) else { return Ok(None) };
     let Some(replaced) = replaced else { return Ok(Some(claims)) };
+    claims.is_of_former_key = true;
     // Whoever has a copy of that key may sign too: for what ran when it was replaced, and for nothing that began later.
     let began = store::read::<Update>(ctx, &ItemKeys::update(claims.update)).await?;
     let ran = began.is_some_and(|update| update.value.created <= replaced.plus(OLD_SIGNS_FOR));

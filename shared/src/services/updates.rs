@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::caller::{Caller, Taken};
+use super::caller::{Caller, Taken, What};
 use super::lookup::{self, Located};
 use super::update_record::{entry_writes, fenced, read_own, update_write};
 use super::{
@@ -84,7 +84,7 @@ pub async fn create(
 }
 
 /// Starts a created update, for the user who created it. Starting one that runs already, as after a lost answer, gives the same
-/// answer again, and changes nothing.
+/// answer again, with a token of its own, and changes neither whose it is nor its lease.
 ///
 /// # Errors
 /// [`Error::Held`] while an update of somebody else, or another one, holds the stack; [`Error::NotYours`] for any other that
@@ -108,10 +108,20 @@ pub async fn start(
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
-            return started(ctx, caller, address, &located, id, &record.value).await;
+            // Where an older program started it, other tokens are out that carry no secret.
+            if record.value.renewed_by.is_empty() {
+                return started(ctx, caller, address, &located, id, &record.value, None).await;
+            }
+            let (next, secret) = renewal::bind(ctx, &record.value);
+            let write = update_write(ctx, id, record.unchanged(), &next);
+            if store::commit(ctx, vec![write]).await?.is_ok() {
+                return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
+            }
+            continue;
         }
         let command = start_command(&located.head.value, journal_version);
         let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let (next, secret) = renewal::bind(ctx, &next);
         let expect = record.unchanged();
         check_takeable(ctx, &located, &next).await?;
         // Signed after the commit; a signing key that does not open must not leave the stack held by an update that nobody
@@ -123,7 +133,7 @@ pub async fn start(
             writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
         if take(ctx, &located, id, &next, expect, writes).await? {
-            return started(ctx, caller, address, &located, id, &next).await;
+            return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
         }
     }
     Err(Error::Contended("the stack"))
@@ -166,6 +176,7 @@ pub async fn begin(
         let command = start_command(&located.head.value, journal_version);
         let next =
             not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let (next, secret) = renewal::bind(ctx, &next);
         check_takeable(ctx, &located, &next).await?;
         let (base, name, ()) = futures::try_join!(
             small_base(ctx, &located),
@@ -178,7 +189,7 @@ pub async fn begin(
             writes.push(name_write(ctx, address, &name, tags));
         }
         if take(ctx, &located, id, &next, Expect::Absent, writes).await? {
-            let started = started(ctx, caller, address, &located, id, &next).await?;
+            let started = started(ctx, caller, address, &located, id, &next, Some(secret)).await?;
             let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
             if !new.dry_run {
@@ -199,7 +210,7 @@ fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Resul
 }
 
 fn taken(update: &Update) -> Taken<'_> {
-    Taken { by: &update.requester, at: update.created, needs: update.needs() }
+    Taken { by: &update.requester, user_made: update.user_made, at: update.created, needs: update.needs() }
 }
 
 /// An update's token is for the user who created it. Its id proves nothing: all who see the stack see it.
@@ -231,9 +242,11 @@ fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) 
         kind: new.kind,
         dry_run: new.dry_run,
         requester: caller.requester(),
+        user_made: Some(caller.user.created),
         created: ctx.now(),
         base_version: 0,
         journal_version: 0,
+        renewed_by: Vec::new(),
         status: Status::NotStarted,
     }
 }
@@ -324,9 +337,11 @@ async fn started(
     located: &Located,
     id: UpdateId,
     update: &Update,
+    secret: Option<String>,
 ) -> Result<Started, Error> {
     let (version, expires) = (update.base_version + u64::from(!update.dry_run), lease(update)?);
-    let token = update_tokens::issue(ctx, id, update, address, expires, Some(caller.bearer())).await?;
+    let bearer = Some(caller.bearer());
+    let token = update_tokens::issue(ctx, id, update, address, expires, bearer, secret).await?;
     let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
     let journal_version = update.journal_version;
     Ok(Started { update: id, version, token, expires, journal_version, secrets_url })
@@ -336,7 +351,8 @@ async fn started(
 /// stays good until its own end.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update is over, or its user may not go on: the client ends, as it must.
+/// [`Error::Fenced`] when the update is over, its user may not go on, or the token is not one that we gave out: the client ends, as it
+/// must.
 pub async fn renew(
     ctx: &Context,
     address: &StackAddress,
@@ -349,12 +365,13 @@ pub async fn renew(
         let command = Command::Renew(Duration::from_secs(seconds));
         let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
         standing.check(ctx, address, &record.value).await?;
+        renewal::check_bound(claims, &record.value)?;
         let write = update_write(ctx, claims.update, record.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
+            let (bearer, secret) = (claims.bearer.clone(), claims.renewal.clone());
             let token =
-                update_tokens::issue(ctx, claims.update, &next, address, until, claims.bearer.clone())
-                    .await?;
+                update_tokens::issue(ctx, claims.update, &next, address, until, bearer, secret).await?;
             return Ok((token, until));
         }
     }
@@ -391,7 +408,7 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 ///
 /// # Errors
 /// [`Error::NothingToCancel`] when the stack's last update is over, [`Error::NotNow`] when an older one is;
-/// [`Error::NotAllowed`] for one of somebody else.
+/// [`Error::NotAllowed`] for one of somebody else, and with a token that may not begin it.
 pub async fn cancel(
     ctx: &Context,
     caller: &Caller,
@@ -399,7 +416,7 @@ pub async fn cancel(
     update: &str,
 ) -> Result<Requester, Error> {
     let (located, id, record) = lookup::update(ctx, caller, address, update).await?;
-    let what = "cancelling an update of somebody else";
+    let what = What { own: "cancelling your update", others: "cancelling an update of somebody else" };
     caller.check_may_end(&address.org, &taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());

@@ -122,7 +122,7 @@ pub struct Lock {
 impl Lock {
     /// A lock as it is shown now.
     pub fn of(holder: StateHolder, expired: bool, now: Timestamp) -> Self {
-        let StateHolder { info, by, since, by_hand } = holder;
+        let StateHolder { info, by, since, by_hand, .. } = holder;
         Self {
             id: info.id,
             operation: info.operation,

@@ -29,7 +29,8 @@ enum Command {
     /// key that signs update tokens. While a server runs the old master key stays in the file, and goes at its next start.
     ///
     /// Who has an older copy of the folder with its key can still read what that copy holds. The copy opens later secrets too, until
-    /// their data keys are new (--data-keys). It can sign for the updates that run now until they end, for six minutes at most.
+    /// their data keys are new (--data-keys). It can sign for the updates that run now, for six minutes at most: such a token is not
+    /// renewed. An update that an older version of the server began is not renewed either, and ends within five minutes.
     Rotate {
         /// Make a new data key for everything that has one as well: what is encrypted from now on is under it.
         #[arg(long, conflicts_with = "stack")]
@@ -68,11 +69,11 @@ pub(crate) async fn run(key: Key, out: Output) -> anyhow::Result<()> {
 fn of_old_copies(data_keys: Option<u64>) -> String {
     match data_keys {
         Some(_) => "Who has an older copy and its key can read what that copy holds, and what a running server seals in the next \
-                    five minutes, and can sign for updates that run now, for six minutes at most."
+                    five minutes, and can sign for updates that run now, for six minutes at most: such a token is not renewed."
             .to_owned(),
         None => "Who has an older copy and its key can read what that copy holds and can open later secrets too, since they are \
                  sealed under the same data keys: add --data-keys to change that. They can sign for updates that run now, for six \
-                 minutes at most."
+                 minutes at most: such a token is not renewed."
             .to_owned(),
     }
 }

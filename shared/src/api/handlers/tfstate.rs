@@ -152,7 +152,7 @@ pub(crate) async fn unlock(
 pub(super) fn in_words(unlocked: &Unlocked, caller: &Caller) -> String {
     match unlocked {
         Unlocked::Already => "it was not held".to_owned(),
-        Unlocked::ByItsId(holder) if holder.by.login == caller.user.login => {
+        Unlocked::ByItsId(holder) if caller.is_user(&holder.by.login, holder.user_made) => {
             format!("lock {}", short(&holder.info.id))
         }
         Unlocked::ByItsId(holder) => format!("lock {} of {}", short(&holder.info.id), holder.by.login),

@@ -16,9 +16,11 @@ fn update(status: Status) -> Update {
             login: Login::parse("alice").unwrap(),
             token: TokenName::parse("laptop").unwrap(),
         },
+        user_made: None,
         created: CREATED,
         base_version: 0,
         journal_version: 0,
+        renewed_by: Vec::new(),
         status,
     }
 }
