@@ -443,6 +443,39 @@ async fn a_certificate_is_a_token_whose_secret_is_its_key() {
     assert_eq!(reads(&app, &known, &[]).await, 401);
 }
 
+/// A lock is its user's, whatever shows who that is.
+#[tokio::test]
+async fn a_lock_by_certificate_is_its_users_and_of_no_other_certificate() {
+    let app = with_password().await;
+    let bob = tokens::create_token(&app.context, &login("bob"), &name("second"), None).await.unwrap();
+    let ours = certificate(&app, "bob", "laptop-key", None).await;
+    app.member("carol", "laptop").await;
+    let theirs = made(2);
+    tokens::create_certificate(&app.context, &login("carol"), &name("key"), &theirs, None, None)
+        .await
+        .unwrap();
+    let theirs = Bytes::from(theirs.der);
+    let lock = json!({ "ID": "run", "Operation": "OperationTypeApply" });
+    let under = format!("{NET}?ID=run");
+    let by = async |certificate: &Bytes, method: &str, path: &str, body: &Value| {
+        over(&app, certificate, method, path, &[], body).await
+    };
+    assert_eq!(by(&ours, "LOCK", NET, &lock).await, 200);
+    assert_eq!(by(&theirs, "LOCK", NET, &lock).await, 423);
+    assert_eq!(by(&theirs, "POST", &under, &text(2, &["theirs"])).await, 423);
+    app.post(&under, &text(2, &["a"])).token(&bob).send().await.expect(200);
+    assert_eq!(by(&ours, "POST", &under, &text(3, &["a", "b"])).await, 200);
+    // She may break locks, and that is told apart from giving back one's own.
+    app.take_audit();
+    let unlock = Method::from_bytes(b"UNLOCK").unwrap();
+    app.request(unlock, NET).token(&bob).json(&lock).send().await.expect(200);
+    let unlocked = app.take_audit().pop().unwrap();
+    assert_eq!((&unlocked["user"], &unlocked["detail"]), (&json!("bob"), &json!("lock run")));
+    assert_eq!(by(&theirs, "LOCK", NET, &lock).await, 200, "it is free");
+    let state = app.get(NET).send().await.expect(200);
+    assert_eq!(state["serial"], 3);
+}
+
 #[tokio::test]
 async fn a_certificate_may_do_less_than_its_owner_as_a_token_may() {
     let app = with_password().await;
