@@ -360,3 +360,28 @@ async fn a_revoked_token_is_refused_within_a_minute() {
     let refused = ci.run(["stack", "ls", "--all"]).await.assert_failure();
     assert_says(&refused, &["this command requires logging in"]);
 }
+
+/// As `mkdir`, or a volume of a container, leaves it.
+#[tokio::test]
+async fn a_new_folder_is_closed_to_others_and_an_open_one_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let (folder, log) = (place.path().join("data"), place.path().join("log"));
+    let open = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    let run = async || {
+        let file = std::fs::File::create(&log).unwrap();
+        let server = Server::start_logging(&folder, "127.0.0.1:0", &[], &[], file.into()).await;
+        server.signal(Signal::TERM);
+        server.ended().await;
+        std::fs::read_to_string(&log).unwrap()
+    };
+    std::fs::create_dir(&folder).unwrap();
+    open(0o755);
+    let first = run().await;
+    assert!(!first.contains("look into"), "{first}");
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    open(0o750);
+    let warned = run().await;
+    let words = format!("other users of this machine may look into {0}: chmod 700 {0}", folder.display());
+    assert!(warned.contains("WARN") && warned.contains(&words), "{warned}");
+}

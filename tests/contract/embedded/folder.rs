@@ -145,6 +145,34 @@ async fn folder_and_key_are_for_their_owner_alone() {
     assert_eq!(mode(&path.join("ledger.sqlite-wal")), 0o600);
 }
 
+/// As `mkdir`, a container's volume or a package makes it.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_empty_folder_comes_to_be_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let make = |path: &Path| {
+        fs::create_dir(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let (_kept, path) = place();
+    make(&path);
+    fs::create_dir(path.join("lost+found")).unwrap();
+    let running = serve(&path).await.unwrap();
+    assert_eq!(mode(&path), 0o700);
+    assert!(!running.is_for_others());
+    drop(running);
+    // What somebody chose for a folder in use stays, and so does a folder that holds something else.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(serve(&path).await.unwrap().is_for_others());
+    assert_eq!(mode(&path), 0o750);
+    let (_kept, other) = place();
+    make(&other);
+    fs::write(other.join("notes"), "of somebody").unwrap();
+    assert!(serve(&other).await.unwrap().is_for_others());
+    assert_eq!(mode(&other), 0o755);
+}
+
 /// Those that a test makes have the umask of all tests, so they are compared with what that would have made of them.
 #[cfg(unix)]
 #[tokio::test]

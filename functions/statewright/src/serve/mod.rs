@@ -55,6 +55,10 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     }
     // After the socket is had: a token that is made is shown.
     let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
+    if let Some(folder) = folder.as_ref().filter(|folder| folder.is_for_others()) {
+        let path = folder.path().display();
+        tracing::warn!("other users of this machine may look into {path}: chmod 700 {path}");
+    }
     let scheme = if tls.is_some() { "https" } else { "http" };
     greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
     if let Some(metrics) = &metrics {

@@ -64,3 +64,28 @@ pub(super) fn is_for_all(folder: &Path) -> io::Result<bool> {
 pub(super) fn is_for_all(_folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
+
+/// Whether users other than its owner may do anything with a folder.
+#[cfg(unix)]
+pub(super) fn is_for_others(folder: &Path) -> io::Result<bool> {
+    let metadata = std::fs::metadata(folder)?;
+    Ok(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0)
+}
+
+/// Elsewhere permissions are not told by a mode.
+#[cfg(not(unix))]
+pub(super) fn is_for_others(_folder: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Lets only its owner into a folder that is there.
+#[cfg(unix)]
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
+    std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+}
+
+/// Elsewhere permissions are not told by a mode.
+#[cfg(not(unix))]
+pub(super) fn make_private(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

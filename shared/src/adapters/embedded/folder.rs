@@ -8,7 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::disk::{create_private_folder, is_for_all, open_lock_file, sync_folder};
+use super::disk::{
+    create_private_folder, is_for_all, is_for_others, make_private, open_lock_file, sync_folder,
+};
 use super::{FileBlobs, FileKeys, KeyFileError, OpenLedgerError, SqliteLedger};
 use crate::adapters::SystemIds;
 use crate::adapters::cursor::{cursor_behind, item_behind};
@@ -173,13 +175,18 @@ pub enum FolderError {
 }
 
 impl DataFolder {
-    /// Opens the folder for the one server that may run on it, and makes it, for its owner alone, when there is none.
+    /// Opens the folder for the one server that may run on it, and makes it, for its owner alone, when there is none. One that was made
+    /// beforehand and is empty comes to be for its owner alone, where that is who runs this.
     ///
     /// # Errors
     /// See [`FolderError`]. A folder with a part missing is refused and left as it is, never filled up.
     pub async fn open_server(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         make(path)?;
         refuse_for_all(path)?;
+        if is_new(path)? && is_for_others(path).is_ok_and(|is_so| is_so) {
+            // Who may not do that runs a server that says so.
+            let _ = make_private(path);
+        }
         let lock = lock(path)?;
         let names = Files::in_folder(path);
         names.refuse_unfinished()?;
@@ -243,6 +250,11 @@ impl DataFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether users other than its owner may see what is in it, or more. Its files are for their owner alone in any case.
+    pub fn is_for_others(&self) -> bool {
+        is_for_others(&self.path).is_ok_and(|is_so| is_so)
     }
 
     /// Keeps everybody else from replacing the master key, and from making data keys beside the server.
@@ -374,6 +386,18 @@ fn refuse_for_all(path: &Path) -> Result<(), FolderError> {
         Ok(true) => Err(FolderError::ForAll { path: path.to_owned() }),
         Err(source) => Err(FolderError::System { path: path.to_owned(), what: "read", source }),
     }
+}
+
+/// Whether there is nothing in a folder but what a file system puts there, or a start that was broken off.
+fn is_new(path: &Path) -> Result<bool, FolderError> {
+    let failed = |source| FolderError::System { path: path.to_owned(), what: "read", source };
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name != "lost+found" && name != "lock" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the folder, if there is none, and those above it.
