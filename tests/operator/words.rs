@@ -6,14 +6,17 @@ use statewright_tests::commands::{Output, of_user, output, run};
 
 use crate::support::stack;
 
-/// What changes a terminal's title, its colours, its direction and its lines.
-const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{8}\u{202e}\u{2066}\r\nerror: forged";
+/// What changes a terminal's title, its colours, its direction and its lines, and what is not seen.
+const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{8}\u{200b}\u{200f}\u{2028}\u{2029}\u{202e}\u{2060}\u{2066}\u{feff}\u{e0041}\
+                       \r\nerror: forged";
 
 /// Fails if anything is there that a terminal would obey; a line may end.
 #[track_caller]
 fn assert_safe(what: &[&str], output: &Output) {
     let obeyed = |c: char| {
-        (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
+            || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
     };
     let printed = format!("{}{}", output.stdout, output.stderr);
     assert!(!printed.contains(obeyed), "{what:?}: {printed:?}");

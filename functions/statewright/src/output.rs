@@ -2,7 +2,8 @@
 //! scripts. All else goes to stderr.
 //!
 //! Much of it was written by others: the message of an update, who holds a lock, the name of an output. A control character in it would
-//! be a command to the reader's terminal, so none leaves this place but as an escape.
+//! be a command to the reader's terminal, and one that is not seen can make two texts look alike, so none leaves this place but as an
+//! escape.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use comfy_table::{Table, TableStyle};
+use icu_properties::props::{GeneralCategory, PrependedConcatenationMark};
+use icu_properties::{CodePointMapData, CodePointSetData};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde::{Serialize, Serializer};
@@ -190,9 +193,28 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// What no terminal may get from others: control characters, and those that change the direction of what follows.
+/// What no terminal may get from others: control characters (Cc), characters that format others and are not seen themselves (Cf, such
+/// as those that have no width or turn the direction), and the ends of lines and paragraphs (Zl, Zp). The signs of Cf that are
+/// seen, of Arabic and other numbers, are letters as far as a terminal is concerned.
 fn is_for_no_terminal(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let is_of_the_kind = matches!(
+        CodePointMapData::<GeneralCategory>::new().get(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+    );
+    is_of_the_kind && !CodePointSetData::new::<PrependedConcatenationMark>().contains(c)
+}
+
+/// Emoji are made of several with the one, and words of Persian and of Indic scripts with both: they stay between two characters that are
+/// seen and not of ASCII, where they move nothing and hide nothing.
+fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let is_joined = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_for_no_terminal(c));
+    matches!(c, '\u{200c}' | '\u{200d}') && is_joined(before) && is_joined(after)
 }
 
 /// A text for people, on any number of lines.
@@ -210,8 +232,14 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_escaped(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    let (mut before, mut chars) = (None, text.chars().peekable());
+    while let Some(c) = chars.next() {
+        if is_escaped(c) && !joins(before, c, chars.peek().copied()) {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+        before = Some(c);
     }
     Cow::Owned(safe)
 }
@@ -224,7 +252,10 @@ fn in_json(text: &str) -> Cow<'_, str> {
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_escaped(c) { safe.push_str(&format!("\\u{:04x}", u32::from(c))) } else { safe.push(c) }
+        match is_escaped(c) {
+            true => safe.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+            false => safe.push(c),
+        }
     }
     Cow::Owned(safe)
 }
@@ -379,13 +410,14 @@ mod tests {
         assert_eq!(table(&["NAME", "ENDS"], rows), "NAME    ENDS\na       never\nlonger");
     }
 
-    /// All that are dangerous, and next to each of them one that is not.
-    const HOSTILE: &str =
-        "\u{1b}]0;x\u{7}\u{0}\u{8}\r\u{7f}\u{9b}31m\u{85}\u{202e}\u{2066}\u{2069}a\u{a0}\u{200d}\u{2070}";
+    /// Of each kind that is dangerous some, and next to them one that is not.
+    const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{0}\u{8}\r\u{7f}\u{9b}31m\u{85}\u{ad}\u{61c}\u{180e}\u{200b}\u{200e}\u{2028}\u{2029}\u{202e}\
+                           \u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{1d173}\u{e0001}\u{e0041}a\u{a0}\u{2070}";
 
     #[test]
     fn no_control_character_reaches_a_terminal_and_json_stays_json() {
-        let safe = "\\u{1b}]0;x\\u{7}\\u{0}\\u{8}\\r\\u{7f}\\u{9b}31m\\u{85}\\u{202e}\\u{2066}\\u{2069}a\u{a0}\u{200d}\u{2070}";
+        let safe = "\\u{1b}]0;x\\u{7}\\u{0}\\u{8}\\r\\u{7f}\\u{9b}31m\\u{85}\\u{ad}\\u{61c}\\u{180e}\\u{200b}\\u{200e}\\u{2028}\\u{2029}\\u{202e}\
+                    \\u{2060}\\u{2066}\\u{2069}\\u{feff}\\u{fff9}\\u{1d173}\\u{e0001}\\u{e0041}a\u{a0}\u{2070}";
         assert_eq!(for_terminals(HOSTILE), safe);
         assert_eq!(on_one_line(HOSTILE), safe);
         assert_eq!(for_terminals("a\tb\nc"), "a\tb\nc");
@@ -395,6 +427,27 @@ mod tests {
         let safe = in_json(&json);
         assert!(safe.chars().all(|c| c == '\n' || !is_for_no_terminal(c)), "{safe}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), document);
+    }
+
+    #[test]
+    fn what_scripts_and_emoji_are_made_of_stays() {
+        // Persian with a non-joiner, a family, Devanagari with a joiner, an Arabic sign of a number.
+        for text in [
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+            "\u{1f469}\u{200d}\u{1f4bb}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{600}1",
+        ] {
+            assert_eq!(for_terminals(text), text);
+            assert_eq!(on_one_line(text), text);
+        }
+        for (hidden, shown) in [
+            ("ad\u{200d}min", "ad\\u{200d}min"),
+            ("\u{e9}\u{200c}", "\u{e9}\\u{200c}"),
+            ("\u{e9}\u{200d}\u{200d}\u{e9}", "\u{e9}\\u{200d}\\u{200d}\u{e9}"),
+        ] {
+            assert_eq!(for_terminals(hidden), shown);
+        }
     }
 
     #[test]
