@@ -26,6 +26,7 @@ journeys! {
     no_file_has_the_token
     a_state_moves_away_with_the_token_of_where_it_was
     a_token_goes_to_no_other_server
+    a_token_goes_nowhere_that_an_option_or_a_variable_leads
     a_token_of_the_environment_goes_to_no_server_of_a_file
     a_nested_configuration_never_runs_on_the_state_above
     a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one
@@ -526,6 +527,54 @@ async fn a_token_goes_to_no_other_server(client: Client) {
         "the backend that this folder was initialised with",
         &other.url,
     );
+}
+
+/// Clients take an address from an option or from the environment before, or in the place of, what the files say.
+async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let other = TestApp::embedded().await;
+    let id = shown(&app).await["id"].as_str().unwrap().to_owned();
+    let new = json!({ "project": "net", "id": id });
+    other.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let there = format!("{}/tfstate/{id}", other.url);
+    let option = format!("-backend-config=address={there}");
+    let strays = |output: Output, what: &str| {
+        let said = format!("{what} leads to another server than {}, so no token is passed on", app.url);
+        assert!(output.stderr.contains(&said), "{said}: {output}");
+        assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
+    };
+    let init = cli.statewright(["tf", "--", "init", "-reconfigure", &option]).await;
+    strays(init, "address in -backend-config");
+    cli.write("elsewhere.hcl", &format!("address = \"{there}\"\n"));
+    let init =
+        cli.statewright(["tf", "--", "init", "-reconfigure", "-backend-config", "elsewhere.hcl"]).await;
+    strays(init, "address in elsewhere.hcl");
+    let with_arguments = cli.clone().env("TF_CLI_ARGS_init", format!("-reconfigure '{option}'"));
+    strays(with_arguments.statewright(["tf", "--", "init"]).await, "address in -backend-config");
+    // A variable counts where nothing else says it.
+    let with_variable = cli.clone().env("TF_HTTP_ADDRESS", &there);
+    with_variable.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
+    let backend = cli.read("backend.tf");
+    cli.write("backend.tf", "terraform {\n  backend \"http\" {}\n}\n");
+    strays(with_variable.statewright(["tf", "--", "init", "-reconfigure"]).await, "TF_HTTP_ADDRESS");
+    let with_lock = cli.clone().env("TF_HTTP_ADDRESS", format!("{}/tfstate/{id}", app.url));
+    let with_lock = with_lock.env("TF_HTTP_LOCK_ADDRESS", format!("{there}/lock"));
+    strays(with_lock.statewright(["tf", "--", "init", "-reconfigure"]).await, "TF_HTTP_LOCK_ADDRESS");
+    // Nor where the folder has no backend of its own, and gets one for the time.
+    fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
+    strays(
+        cli.statewright(["tf", "--", "init", "-reconfigure", &option]).await,
+        "address in -backend-config",
+    );
+    // What leads to the server that the token is for is as good as a file.
+    cli.write("backend.tf", "terraform {\n  backend \"http\" {}\n}\n");
+    let here = format!("-backend-config=address={}/tfstate/{id}", app.url);
+    cli.statewright(["tf", "--", "init", "-reconfigure", &here]).await.assert_success();
+    let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
+    assert!(plan.stdout.contains("No changes"), "{plan}");
+    cli.write("backend.tf", &backend);
+    assert_eq!(other.take_audit().iter().filter(|record| !record["user"].is_null()).count(), 1, "its maker");
 }
 
 async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) {

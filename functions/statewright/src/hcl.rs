@@ -125,6 +125,26 @@ pub(crate) fn backends(folder: &Path) -> anyhow::Result<Vec<Backend>> {
     Ok(found)
 }
 
+/// Those of [`ADDRESSES`] that a file sets which has the settings of a backend and nothing else; `None` if it cannot be read.
+pub(crate) fn settings(file: &Path) -> Option<Vec<Address>> {
+    let text = String::from_utf8_lossy(&fs::read(file).ok()?).into_owned();
+    if file.extension().is_some_and(|extension| extension == "json") {
+        return serde_json::from_str(&text).ok().map(|document| settings_in_json(&document));
+    }
+    // As in a block of their own.
+    let said = in_hcl(&format!("terraform {{\nbackend \"http\" {{\n{text}\n}}\n}}\n"));
+    Some(said.into_iter().flat_map(|(_, addresses)| addresses).collect())
+}
+
+fn settings_in_json(settings: &Value) -> Vec<Address> {
+    let set = ADDRESSES.iter().filter_map(|name| Some((*name, settings.get(name)?)));
+    let address = |(name, value): (&str, &Value)| Address {
+        setting: name.to_owned(),
+        text: value.as_str().map(str::to_owned),
+    };
+    set.filter(|(_, value)| !value.is_null()).map(address).collect()
+}
+
 /// Backends with their addresses. What is no JSON has none: the client says what is wrong with it.
 fn in_json(text: &str) -> Vec<Said> {
     /// A block may be an object, or several in a list.
@@ -139,13 +159,7 @@ fn in_json(text: &str) -> Vec<Said> {
     for terraform in document.get("terraform").map(blocks).unwrap_or_default() {
         for backend in terraform.get("backend").map(blocks).unwrap_or_default() {
             for (kind, settings) in backend.as_object().into_iter().flatten() {
-                let mut addresses = Vec::new();
-                for settings in blocks(settings) {
-                    let set = ADDRESSES.iter().filter_map(|name| Some((*name, settings.get(name)?)));
-                    addresses.extend(set.filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                        Address { setting: name.to_owned(), text: value.as_str().map(str::to_owned) }
-                    }));
-                }
+                let addresses = blocks(settings).into_iter().flat_map(settings_in_json).collect();
                 found.push((kind.clone(), addresses));
             }
         }

@@ -7,6 +7,7 @@ mod certificate;
 mod client;
 mod commands;
 mod data;
+mod given;
 mod hcl;
 mod managed;
 mod output;

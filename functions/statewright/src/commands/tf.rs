@@ -21,7 +21,8 @@ use super::EndsWith;
 use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::wire::State;
 use crate::client::{At, Client, Failure, LINK_FILE, Linked, StateRef, WhichState, place, server_of};
-use crate::hcl::{self, Backend, PASSING_FILE};
+use crate::given::{self, Given, VARIABLES};
+use crate::hcl::{self, Address, Backend, PASSING_FILE};
 use crate::managed::{self, Found};
 use crate::output::{self, Output};
 use crate::recorded::Recorded;
@@ -48,7 +49,6 @@ const WITHOUT_STATE: &[&str] = &["fmt", "version", "login", "logout", "metadata"
 const ERRORED: &str = "errored.tfstate";
 
 /// The marks of the environment by which clients find credentials for an HTTP backend.
-const ADDRESS: &str = "TF_HTTP_ADDRESS";
 const USERNAME: &str = "TF_HTTP_USERNAME";
 const PASSWORD: &str = "TF_HTTP_PASSWORD";
 
@@ -95,10 +95,10 @@ async fn env(tf: &Tf, out: Output) -> anyhow::Result<()> {
         let state = client.state::<State>(tf.which.state.as_ref()).await?.read;
         let at = format!("{}/tfstate/{}", client.server(), state.identity()?.0);
         lines.extend([
-            (ADDRESS, at.clone()),
-            ("TF_HTTP_LOCK_ADDRESS", format!("{at}/lock")),
+            (VARIABLES[0], at.clone()),
+            (VARIABLES[1], format!("{at}/lock")),
             ("TF_HTTP_LOCK_METHOD", "POST".to_owned()),
-            ("TF_HTTP_UNLOCK_ADDRESS", format!("{at}/lock")),
+            (VARIABLES[2], format!("{at}/lock")),
             ("TF_HTTP_UNLOCK_METHOD", "DELETE".to_owned()),
         ]);
     }
@@ -139,7 +139,8 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
     let mut backends = hcl::backends(folder)?;
     backends.retain(|backend| !(is_ours && backend.file == passing));
     let is_named = tf.which.state.is_some();
-    let run = Run { at: &tf.at, folder, before, out };
+    let given = if is_init { given::by_options(&tf.arguments, folder) } else { Vec::new() };
+    let run = Run { at: &tf.at, folder, before, given, out };
     match backends.first() {
         Some(_) if backends.iter().any(|backend| backend.kind == "http") => {
             if is_named {
@@ -173,35 +174,48 @@ struct Run<'a> {
     folder: &'a Path,
     /// The backend before, if that is asked with the credentials of the environment.
     before: Option<Recorded>,
+    /// What it is given beside the files of the configuration.
+    given: Vec<Given>,
     out: Output,
 }
 
 /// Something that a client asks, in words, and the server that it leads to, if that is one of this kind.
 type Lead = (String, Option<ServerUrl>);
 
+/// Where a setting of a backend leads.
+fn lead(what: String, it: &Address) -> Lead {
+    let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
+    (what, it.text.as_deref().filter(is_state).and_then(server_of))
+}
+
 impl Run<'_> {
     /// The configuration has a backend that somebody wrote: it tells its server as well as a link does. What is not written out
-    /// in it comes from the environment or from an option, as the caller wants it.
+    /// in it comes from an option or from the environment.
     ///
-    /// One file may override another, and which one counts differs between the clients. So each address in each file has to be
-    /// one of the server that the token is for.
+    /// One file may override another, and which one counts differs between the clients. So each address in each file, and each that
+    /// the client is given beside them, has to be one of the server that the token is for.
     fn as_configured(&self, backends: &[Backend]) -> anyhow::Result<Option<Prepared>> {
-        let lead = |(backend, it): (&Backend, &hcl::Address)| {
-            let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
-            let server = it.text.as_deref().filter(is_state).and_then(server_of);
+        let written = backends.iter().flat_map(|backend| {
             let file = backend.file.file_name().unwrap_or_default().display();
-            (format!("{} in {file}", it.setting), server)
-        };
-        let all =
-            || backends.iter().flat_map(|backend| backend.addresses.iter().map(move |it| (backend, it)));
-        let of_variable = std::env::var(ADDRESS).ok();
-        let mut set = all().filter(|(_, it)| it.setting == "address").map(|(_, it)| it.text.as_deref());
+            backend.addresses.iter().map(move |it| (format!("{} in {file}", it.setting), it))
+        });
+        let mut all: Vec<(String, &Address)> = written.collect();
+        all.extend(self.given.iter().map(|given| (given.what.clone(), &given.address)));
+        let mut of_environment = given::by_environment();
+        of_environment.retain(|given| all.iter().all(|(_, it)| it.setting != given.address.setting));
+        let mut set = all.iter().filter(|(_, it)| it.setting == "address").map(|(_, it)| it.text.as_deref());
+        let of_variable = of_environment.iter().find(|given| given.address.setting == "address");
         let address = match set.next() {
             // Of two states it is not known which one the run is about.
             Some(first) => first.filter(|_| set.all(|other| other == first)),
-            None => self.before.as_ref().and_then(Recorded::address).or(of_variable.as_deref()),
+            None => {
+                let before = self.before.as_ref().and_then(Recorded::address);
+                before.or(of_variable.and_then(|given| given.address.text.as_deref()))
+            }
         };
-        self.passed_on(all().map(lead).collect(), address.and_then(place))
+        let place = address.and_then(place);
+        all.extend(of_environment.iter().map(|given| (given.what.clone(), &given.address)));
+        self.passed_on(all.into_iter().map(|(what, it)| lead(what, it)).collect(), place)
     }
 
     /// The state goes from a server to something else.
@@ -219,7 +233,10 @@ impl Run<'_> {
         let (id, address) = state.identity()?;
         let text = hcl::passing_backend(client.server(), id, &address);
         let passing = Some(Passing::lay(passing, &text)?);
-        let takes_token = !self.strays(&self.leads_of_before(), client.server());
+        let mut leads: Vec<Lead> =
+            self.given.iter().map(|given| lead(given.what.clone(), &given.address)).collect();
+        leads.extend(self.leads_of_before());
+        let takes_token = !self.strays(&leads, client.server());
         Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, passing })
     }
 
