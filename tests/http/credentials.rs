@@ -445,7 +445,7 @@ async fn a_certificate_is_a_token_whose_secret_is_its_key() {
 
 /// A lock is its user's, whatever shows who that is.
 #[tokio::test]
-async fn a_lock_by_certificate_is_its_users_and_of_no_other_certificate() {
+async fn a_lock_by_certificate_is_of_its_user_and_no_other() {
     let app = with_password().await;
     let bob = tokens::create_token(&app.context, &login("bob"), &name("second"), None).await.unwrap();
     let ours = certificate(&app, "bob", "laptop-key", None).await;
@@ -465,7 +465,7 @@ async fn a_lock_by_certificate_is_its_users_and_of_no_other_certificate() {
     assert_eq!(by(&theirs, "POST", &under, &text(2, &["theirs"])).await, 423);
     app.post(&under, &text(2, &["a"])).token(&bob).send().await.expect(200);
     assert_eq!(by(&ours, "POST", &under, &text(3, &["a", "b"])).await, 200);
-    // She may break locks, and that is told apart from giving back one's own.
+    // It is given back and not broken, as the record says.
     app.take_audit();
     let unlock = Method::from_bytes(b"UNLOCK").unwrap();
     app.request(unlock, NET).token(&bob).json(&lock).send().await.expect(200);

@@ -363,7 +363,7 @@ async fn a_revoked_token_is_refused_within_a_minute() {
 
 /// As `mkdir`, or a volume of a container, leaves it.
 #[tokio::test]
-async fn a_new_folder_is_closed_to_others_and_an_open_one_is_warned_of() {
+async fn a_new_folder_is_closed_and_an_open_one_is_warned_of() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = tempfile::tempdir().unwrap();
     let (folder, log) = (place.path().join("data"), place.path().join("log"));

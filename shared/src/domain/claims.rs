@@ -32,8 +32,8 @@ pub struct Claims {
     /// Who got it; `None` in one of an older program, which said nothing of that.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<Bearer>,
-    /// The secret that it is renewed by, of which the update's record has the hash: whoever has a copy of the key that signs
-    /// does not have this. `None` in one of an older program.
+    /// The secret that it is renewed by, of which the update's record has the hash: a copy of the key that signs does not
+    /// tell it. `None` in one of an older program.
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub renewal: Option<String>,
     /// Whether a key signed it that does not sign any more.
