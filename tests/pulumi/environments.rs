@@ -76,6 +76,26 @@ async fn an_environment_is_made_changed_opened_and_removed() {
     assert_eq!(opened["pulumiConfig"]["password"], "hunter2");
 }
 
+/// The client shows a warning with its place, and what it was about is saved.
+#[tokio::test]
+async fn a_secret_in_a_comment_is_warned_of_and_saved() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = client(&app);
+    write(&cli, "acme/web/base", "values: {n: 1}\n").await;
+    cli.write("environment.yaml", "values:\n  # old: {fn::secret: hunter2}\n  new: {fn::secret: hunter3}\n");
+    let edited = run(&cli, "env edit acme/web/base --file environment.yaml").await;
+    let said =
+        ["Environment updated.", "Warning: a secret in a comment is stored as text", "on web/base line 2:"];
+    assert_says(&edited, &said);
+    let kept = run(&cli, "env get acme/web/base --definition").await;
+    assert!(kept.stdout.contains("# old: {fn::secret: hunter2}"), "{kept}");
+    assert!(!kept.stdout.contains("hunter3"), "{kept}");
+    // And the one after it, which has none.
+    cli.write("environment.yaml", "values:\n  new: {fn::secret: hunter3}\n");
+    let edited = run(&cli, "env edit acme/web/base --file environment.yaml").await;
+    assert!(!format!("{edited}").contains("stored as text"), "{edited}");
+}
+
 #[tokio::test]
 async fn revisions_have_a_history_names_and_a_way_back() {
     let app = TestApp::on(BACKEND).await;
