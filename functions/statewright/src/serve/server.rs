@@ -1,31 +1,40 @@
 //! Connections: how they are accepted, how long a client may keep one waiting, and how they end.
+//!
+//! HTTP closes some without an answer: a head that breaks off, or that is not there in time. What says why to their clients
+//! is here, and so is what keeps an answer to a request that was not read to its end from being lost to a reset.
+
+mod activity;
+mod stream;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode, Version};
 use bytes::Bytes;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use statewright_shared::api::{ClientCertificate, Peer, ShowedToken};
-use statewright_shared::ports::{Clock, Timestamp};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use statewright_shared::ports::Clock;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
+use self::activity::{Activity, Answering, Asking, Idle};
+use self::stream::{Heard, Lent, Patient};
 use super::tls::Tls;
 
 /// The TLS handshake has to be done by then.
@@ -38,16 +47,6 @@ const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 /// does not send a request, which it may not repeat, into one that is just being closed.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
-/// How often a connection is looked at. Shorter than any time that a request sets for itself, because to set one that ends
-/// before all others wakes up a thread.
-const LOOK_EVERY: Duration = Duration::from_secs(20);
-
-/// A client that takes less than [`PROGRESS_BYTES_MIN`] of its answer in this time is not waited for.
-const WRITE_PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// See [`WRITE_PAUSE_MAX`].
-const PROGRESS_BYTES_MIN: usize = 64 << 10;
-
 /// Requests under way may take so long when the server stops: long enough for a publish, and less than what service
 /// managers wait.
 const STOP_MAX: Duration = Duration::from_secs(25);
@@ -57,6 +56,13 @@ const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
 /// The head of a request, in bytes. The longest that the CLI sends is some 2 KB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// What is left of a request that was refused before its body was read is read out where it is no longer than this, and came along: then
+/// the connection goes on. After a longer one it ends.
+const READ_OUT_MAX: u64 = 16 << 10;
+
+/// Connections beyond those that an address may have that are told so at once; more are closed without a word.
+const TURNED_AWAY_MAX: usize = 64;
 
 /// Requests at once on one connection of HTTP/2. The CLI opens another connection for more.
 const STREAMS_MAX: u32 = 256;
@@ -78,13 +84,21 @@ impl Server {
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
+        let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
+        // With TLS nothing can be said before the handshake, which costs more than it is worth.
+        let turn_away = |stream: TcpStream| {
+            let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() else { return };
+            if is_plain {
+                tokio::spawn(turn_away(stream, Arc::clone(&clock), permit));
+            }
+        };
         let (stopping, stopped) = watch::channel(false);
         let mut stop = pin!(stop);
         loop {
             let (slot, stream, peer) = tokio::select! {
                 biased;
                 () = &mut stop => break,
-                accepted = accept(&listener, &slots, &*clock) => accepted,
+                accepted = accept(&listener, &slots, &*clock, &turn_away) => accepted,
             };
             let connection = Connection {
                 router: router.clone(),
@@ -109,7 +123,22 @@ impl Server {
     }
 }
 
-async fn accept(listener: &TcpListener, slots: &Slots, clock: &dyn Clock) -> (Slot, TcpStream, SocketAddr) {
+/// Tells who has too many connections.
+async fn turn_away(stream: TcpStream, clock: Arc<dyn Clock>, permit: OwnedSemaphorePermit) {
+    const WHY: &str =
+        "this address has as many connections without a valid token as it may have: close some of them";
+    let mut heard = Heard::new(stream, Arc::new(Activity::new(Arc::clone(&clock))));
+    heard.answer_unheard(StatusCode::TOO_MANY_REQUESTS, WHY).await;
+    heard.linger(&*clock).await;
+    drop(permit);
+}
+
+async fn accept(
+    listener: &TcpListener,
+    slots: &Slots,
+    clock: &dyn Clock,
+    turn_away: &(dyn Fn(TcpStream) + Sync),
+) -> (Slot, TcpStream, SocketAddr) {
     // Nobody closes the semaphore.
     let permit = Arc::clone(&slots.open).acquire_owned().await.ok();
     loop {
@@ -117,6 +146,7 @@ async fn accept(listener: &TcpListener, slots: &Slots, clock: &dyn Clock) -> (Sl
             Ok((stream, peer)) => {
                 let Some(counted) = slots.count(peer) else {
                     tracing::debug!(%peer, "an address has as many connections as it may have");
+                    turn_away(stream);
                     continue;
                 };
                 let slot = Slot {
@@ -237,14 +267,26 @@ struct Connection {
 
 impl Connection {
     async fn open(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        let stream = Patient { stream, clock: Arc::clone(&self.clock), blocked: None, taken: 0 };
-        let Some(tls) = tls else { return self.serve(stream, None).await };
+        let clock = Arc::clone(&self.clock);
+        let Some(tls) = tls else { return self.serve(Patient::new(stream, clock), None).await };
+        let shake = async {
+            let is_plain = is_plain(&stream).await?;
+            let stream = Patient::new(stream, clock);
+            if is_plain { Ok(Err(stream)) } else { tls.accept(stream).await.map(Ok) }
+        };
         let shaken = tokio::select! {
-            shaken = tls.accept(stream) => shaken,
+            shaken = shake => shaken,
             () = self.clock.sleep(HANDSHAKE_MAX) => Err(io::ErrorKind::TimedOut.into()),
         };
         match shaken {
-            Ok(stream) => {
+            Ok(Err(plain)) => {
+                let mut heard = Heard::new(plain, self.activity);
+                heard
+                    .answer_unheard(StatusCode::BAD_REQUEST, "this address speaks TLS: ask for https://")
+                    .await;
+                heard.linger(&*self.clock).await;
+            }
+            Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let certificate = shown.map(|der| ClientCertificate(Bytes::copy_from_slice(der)));
                 self.serve(stream, certificate).await;
@@ -271,38 +313,98 @@ impl Connection {
         let showed = ShowedToken(Arc::new(move || slot.keep()));
         let service = service_fn(move |request: Request<Incoming>| {
             let (router, certificate, under_way) = (router.clone(), certificate.clone(), activity.begin());
-            let showed = showed.clone();
+            let (showed, activity) = (showed.clone(), Arc::clone(&activity));
             async move {
-                let mut request = request.map(Body::new);
+                let version = request.version();
+                // Of a chunked one it is not known.
+                let is_short = request.body().size_hint().exact().is_some_and(|bytes| bytes <= READ_OUT_MAX);
+                let (head, body) = request.into_parts();
+                let mut request = Request::from_parts(head, Body::new(Asking::new(body, &activity)));
                 request.extensions_mut().insert(peer);
                 request.extensions_mut().insert(showed);
                 certificate.map(|certificate| request.extensions_mut().insert(certificate));
-                let answer = router.oneshot(request).await?;
-                Ok::<_, Infallible>(
-                    answer.map(|body| Body::new(Answering { body, under_way, progress: None })),
-                )
+                let mut answer = router.oneshot(request).await?;
+                if activity.is_body_left() && !is_short && version <= Version::HTTP_11 {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer.map(|body| Body::new(Answering::new(body, under_way))))
             }
         });
-        let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        tokio::select! {
-            ended = serving.as_mut() => return tell(self.peer, ended),
-            () = stop(&mut self.stopped) => serving.as_mut().graceful_shutdown(),
-            idle = self.activity.idle(FIRST_REQUEST_MAX, IDLE_MAX) => {
-                if idle == Idle::TooSlow {
-                    tracing::debug!(peer = %self.peer, "a client took too little of its answer");
-                    return;
+        let (stream, owner) = Lent::new(stream, Arc::clone(&self.activity));
+        let end = {
+            let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                ended = serving.as_mut() => {
+                    let is_well = ended.is_ok();
+                    tell(self.peer, ended);
+                    if is_well { End::Well } else { End::Broken }
                 }
-                serving.as_mut().graceful_shutdown();
-                self.activity.rest();
-                // One whose request is only half there does not take the hint.
-                tokio::select! {
-                    ended = serving.as_mut() => tell(self.peer, ended),
-                    _ = self.activity.idle(GOODBYE_MAX, GOODBYE_MAX) => {}
+                () = stop(&mut self.stopped) => {
+                    serving.as_mut().graceful_shutdown();
+                    tell(self.peer, serving.await);
+                    End::Stopped
                 }
-                return;
+                idle = self.activity.idle(FIRST_REQUEST_MAX, IDLE_MAX) => {
+                    if idle == Idle::TooSlow {
+                        tracing::debug!(peer = %self.peer, "a client took too little of its answer");
+                        return;
+                    }
+                    serving.as_mut().graceful_shutdown();
+                    self.activity.rest();
+                    // One whose request is only half there does not take the hint.
+                    tokio::select! {
+                        ended = serving.as_mut() => tell(self.peer, ended),
+                        _ = self.activity.idle(GOODBYE_MAX, GOODBYE_MAX) => {}
+                    }
+                    End::Late
+                }
+            }
+        };
+        let Some(mut heard) = owner.take() else { return };
+        let is_told = match end.answer() {
+            Some((status, why)) => heard.answer(status, why).await,
+            None => false,
+        };
+        if is_told || end == End::Broken || self.activity.is_body_left() {
+            heard.linger(&*self.clock).await;
+        }
+    }
+}
+
+/// Whether a client begins with a letter, as HTTP does, and TLS does not (RFC 8446, section 5.1).
+async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    let bytes = stream.peek(&mut first).await?;
+    Ok(bytes > 0 && first[0].is_ascii_alphabetic())
+}
+
+/// How HTTP on a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With all that was asked answered.
+    Well,
+    /// By what the client sent, or did not send any more.
+    Broken,
+    /// Because the client took too long.
+    Late,
+    /// Because the server stops.
+    Stopped,
+}
+
+impl End {
+    /// The answer to what HTTP has not answered.
+    fn answer(self) -> Option<(StatusCode, &'static str)> {
+        match self {
+            Self::Well => None,
+            Self::Broken => Some((
+                StatusCode::BAD_REQUEST,
+                "what came is not a request of HTTP/1.1 or HTTP/2, or it broke off before its end",
+            )),
+            Self::Late => Some((StatusCode::REQUEST_TIMEOUT, "the request did not come to its end in time")),
+            Self::Stopped => {
+                Some((StatusCode::SERVICE_UNAVAILABLE, "the server is being stopped; send the request again"))
             }
         }
-        tell(self.peer, serving.await);
     }
 }
 
@@ -316,232 +418,6 @@ async fn stop(stopped: &mut watch::Receiver<bool>) {
 fn tell(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = ended {
         tracing::debug!(%peer, error = &*error as &dyn std::error::Error, "a connection broke");
-    }
-}
-
-/// The requests of a connection, until their answers are sent.
-///
-/// A request only notes that it is there: who waits for the connection to be idle looks now and then, so that a request
-/// costs no timer and wakes up nobody.
-struct Activity {
-    clock: Arc<dyn Clock>,
-    under_way: AtomicUsize,
-    had_one: AtomicBool,
-    /// When it began to rest.
-    since: AtomicI64,
-    /// Of answers that are longer than one frame.
-    answers: Mutex<Vec<Weak<Progress>>>,
-}
-
-/// Why a connection is not waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Idle {
-    /// It has no request.
-    Resting,
-    /// Its client takes too little of an answer.
-    TooSlow,
-}
-
-/// How an answer goes out.
-///
-/// A socket that takes nothing is noticed by [`Patient`]. On a connection of HTTP/2 the client may hold one answer back while the
-/// socket is free.
-#[derive(Debug)]
-struct Progress {
-    bytes: AtomicUsize,
-    /// Whether the answer is not made yet, so that the client is not the one who is waited for.
-    is_ours: AtomicBool,
-    seen: Mutex<(Timestamp, usize)>,
-}
-
-impl Progress {
-    fn is_too_slow(&self, now: Timestamp) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, before) = *seen;
-        if now.since(since) < WRITE_PAUSE_MAX {
-            return false;
-        }
-        let bytes = self.bytes.load(Ordering::SeqCst);
-        *seen = (now, bytes);
-        bytes - before < PROGRESS_BYTES_MIN && !self.is_ours.load(Ordering::SeqCst)
-    }
-}
-
-impl Activity {
-    fn new(clock: Arc<dyn Clock>) -> Self {
-        let since = AtomicI64::new(clock.now().0);
-        let (under_way, had_one) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { clock, under_way, had_one, since, answers: Mutex::default() }
-    }
-
-    fn answers(&self) -> Arc<Progress> {
-        let seen = Mutex::new((self.clock.now(), 0));
-        let progress =
-            Arc::new(Progress { bytes: AtomicUsize::new(0), is_ours: AtomicBool::new(false), seen });
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.retain(|answer| answer.strong_count() > 0);
-        answers.push(Arc::downgrade(&progress));
-        progress
-    }
-
-    fn is_too_slow(&self) -> bool {
-        let now = self.clock.now();
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.iter().filter_map(Weak::upgrade).any(|answer| answer.is_too_slow(now))
-    }
-
-    fn begin(self: &Arc<Self>) -> UnderWay {
-        self.under_way.fetch_add(1, Ordering::SeqCst);
-        self.had_one.store(true, Ordering::SeqCst);
-        UnderWay(Arc::clone(self))
-    }
-
-    /// Counts its rest from now on.
-    fn rest(&self) {
-        self.since.store(self.clock.now().0, Ordering::SeqCst);
-    }
-
-    /// Returns when the connection had no request for this long, or for `first` if it never had one; or when its client takes too
-    /// little of an answer.
-    async fn idle(&self, first: Duration, duration: Duration) -> Idle {
-        loop {
-            let left = match self.under_way.load(Ordering::SeqCst) {
-                0 => {
-                    let patience = if self.had_one.load(Ordering::SeqCst) { duration } else { first };
-                    let since = Timestamp(self.since.load(Ordering::SeqCst));
-                    patience.saturating_sub(self.clock.now().since(since))
-                }
-                _ if self.is_too_slow() => return Idle::TooSlow,
-                _ => LOOK_EVERY,
-            };
-            if left.is_zero() {
-                return Idle::Resting;
-            }
-            self.clock.sleep(left.min(LOOK_EVERY)).await;
-        }
-    }
-}
-
-struct UnderWay(Arc<Activity>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.rest();
-        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// The body of an answer, which is under way until it is sent.
-struct Answering {
-    body: Body,
-    under_way: UnderWay,
-    progress: Option<Arc<Progress>>,
-}
-
-impl HttpBody for Answering {
-    type Data = <Body as HttpBody>::Data;
-    type Error = <Body as HttpBody>::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.body).poll_frame(cx);
-        // Most answers are one frame, of which nothing needs to be known.
-        if this.progress.is_none() && matches!(polled, Poll::Ready(Some(Ok(_)))) && !this.body.is_end_stream()
-        {
-            this.progress = Some(this.under_way.0.answers());
-        }
-        if let Some(progress) = &this.progress {
-            progress.is_ours.store(polled.is_pending(), Ordering::SeqCst);
-            if let Poll::Ready(Some(Ok(frame))) = &polled {
-                progress.bytes.fetch_add(frame.data_ref().map_or(0, Bytes::len), Ordering::SeqCst);
-            }
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-/// A stream whose writes fail when the other side takes too little for too long.
-struct Patient {
-    stream: TcpStream,
-    clock: Arc<dyn Clock>,
-    /// The end of its time, while something is there that the other side has not taken.
-    blocked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// What it took of that time's bytes.
-    taken: usize,
-}
-
-impl Patient {
-    fn wait(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(taken) = &result {
-            self.taken = self.taken.saturating_add(taken.as_ref().map_or(0, |taken| *taken));
-            if self.taken >= PROGRESS_BYTES_MIN {
-                self.blocked = None;
-            }
-            return result;
-        }
-        let blocked = match &mut self.blocked {
-            Some(blocked) => blocked,
-            None => {
-                let clock = Arc::clone(&self.clock);
-                self.taken = 0;
-                self.blocked.insert(Box::pin(async move { clock.sleep(WRITE_PAUSE_MAX).await }))
-            }
-        };
-        blocked.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncRead for Patient {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Patient {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wait(cx, written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wait(cx, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // It is flushed when all has been taken.
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        if flushed.is_ready() {
-            self.blocked = None;
-        }
-        flushed
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

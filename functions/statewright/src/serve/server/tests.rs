@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::Json;
+use axum::body::HttpBody;
 use axum::extract::Extension;
 use axum::routing::{get, post};
+use hyper::body::Frame;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::client::ResolvesClientCert;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -18,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+use super::activity::PROGRESS_BYTES_MIN;
 use super::*;
 
 /// A server of a test.
@@ -105,8 +110,10 @@ async fn a_client_that_asks_nothing_or_half_a_question_is_let_go() {
         stream.write_all(beginning).await.unwrap();
         let mut rest = Vec::new();
         let (read, seconds) = server.pass_time_until(stream.read_to_end(&mut rest)).await;
-        // A connection may be reset where something was not read.
-        assert!(read.is_err() || rest.is_empty() || rest.starts_with(b"HTTP/1.1 4"), "{rest:?}");
+        read.unwrap();
+        let expected = if beginning.is_empty() { "" } else { "HTTP/1.1 408 Request Timeout\r\n" };
+        let rest = String::from_utf8(rest).unwrap();
+        assert!(rest.starts_with(expected) && rest.is_empty() == expected.is_empty(), "{rest}");
         assert!(seconds >= 30, "{seconds}");
     }
 }
@@ -261,7 +268,9 @@ async fn connections_of_one_address_are_bounded_until_a_token_is_shown() {
     };
     let (mut one, mut two) = (server.connect().await, server.connect().await);
     assert!(ask(&mut one, "/peer").await && ask(&mut two, "/peer").await);
-    assert!(!ask(&mut server.connect().await, "/peer").await, "a third is closed");
+    let mut third = server.connect().await;
+    let told = exchange(&mut third, ASK, Sent::AndWaits).await;
+    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("as many connections"), "{told}");
     assert!(ask(&mut one, "/token").await);
     let mut three = server.connect().await;
     assert!(ask(&mut three, "/peer").await, "one has a place of its own now");
@@ -270,6 +279,162 @@ async fn connections_of_one_address_are_bounded_until_a_token_is_shown() {
     drop(three);
     let again = async { while !ask(&mut server.connect().await, "/peer").await {} };
     tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is free again");
+}
+
+/// What a client does when it has sent something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// It waits for the answer.
+    AndWaits,
+    /// It says that no more comes.
+    AndEnds,
+}
+
+/// All that is answered to this, to a client that reads when it has sent everything; and what went wrong with the connection.
+async fn exchange(stream: &mut TcpStream, bytes: &[u8], sent: Sent) -> String {
+    let talk = async {
+        // Whether all of it is taken is for the server to say.
+        let written = stream.write_all(bytes).await;
+        if sent == Sent::AndEnds {
+            let _ = stream.shutdown().await;
+        }
+        let mut answer = Vec::new();
+        let read = stream.read_to_end(&mut answer).await;
+        let lost =
+            if written.is_err() || read.is_err() { format!("{written:?} {read:?}") } else { String::new() };
+        String::from_utf8_lossy(&answer).into_owned() + &lost
+    };
+    tokio::time::timeout(Duration::from_secs(60), talk).await.expect("it ends by itself")
+}
+
+/// A server that refuses most of what it is asked by its head.
+async fn refusing(tls: Option<Arc<Tls>>) -> Running {
+    let refuse = || async { StatusCode::UNAUTHORIZED };
+    let read = |body: Result<Bytes, axum::extract::rejection::BytesRejection>| async move {
+        match body {
+            Ok(body) => Ok(body.len().to_string()),
+            Err(refused) => Err(refused),
+        }
+    };
+    start(echo().route("/refuse", post(refuse)).route("/read", post(read)), tls, 10).await
+}
+
+/// Each client reads what is wrong, also one that goes on to send before it reads.
+#[tokio::test]
+async fn no_bad_request_is_closed_without_an_answer() {
+    let server = refusing(None).await;
+    let long = |bytes: usize| "x".repeat(bytes);
+    let rest = long(4 << 20);
+    let head = |line: &str, more: &str| format!("{line}\r\nHost: test\r\n{more}\r\n");
+    let post = |path: &str, more: &str, body: &str| {
+        format!("{}{body}", head(&format!("POST {path} HTTP/1.1"), more))
+    };
+    let length = |bytes: usize| format!("Content-Length: {bytes}\r\n");
+    let many: String = (0..200).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let cases = [
+        ("no HTTP", format!("\u{0}\u{1}\u{2}garbage\r\n\r\n{rest}"), 400),
+        ("a bad method", head("G(T / HTTP/1.1", "") + &rest, 400),
+        ("a bad version", head("GET / HTTP/9.9", "") + &rest, 400),
+        ("a bad path", head("GET /a\u{1}b HTTP/1.1", "") + &rest, 400),
+        ("no version", "GET /\r\n\r\n".to_owned() + &rest, 400),
+        ("a bad name of a header", head("GET /peer HTTP/1.1", "a b: c\r\n") + &rest, 400),
+        ("a bad value of a header", head("GET /peer HTTP/1.1", "a: \u{1}\r\n") + &rest, 400),
+        ("a header without a colon", head("GET /peer HTTP/1.1", "nothing\r\n") + &rest, 400),
+        ("a bad length", post("/read", "Content-Length: -1\r\n", &rest), 400),
+        ("two lengths", post("/read", "Content-Length: 1\r\nContent-Length: 2\r\n", &rest), 400),
+        ("an unknown encoding", post("/read", "Transfer-Encoding: other\r\n", &rest), 400),
+        ("half of HTTP/2", format!("PRI * HTTP/2.0\r\n\r\n{rest}"), 400),
+        ("a path that is too long", head(&format!("GET /{} HTTP/1.1", long(70_000)), "") + &rest, 431),
+        ("a header that is too long", head("GET /peer HTTP/1.1", &format!("a: {}\r\n", long(1 << 20))), 431),
+        ("too many headers", head("GET /peer HTTP/1.1", &many) + &rest, 431),
+        ("a refused body", post("/refuse", &length(rest.len()), &rest), 401),
+        (
+            "a refused body in chunks",
+            post("/refuse", chunked, &format!("400000\r\n{rest}\r\n0\r\n\r\n")),
+            401,
+        ),
+        ("a body that is too long", post("/read", &length(rest.len()), &rest), 413),
+        ("a bad chunk", post("/read", chunked, &format!("zz\r\n{rest}")), 400),
+    ];
+    let mut wrong = Vec::new();
+    for (what, bytes, status) in cases {
+        let answer = exchange(&mut server.connect().await, bytes.as_bytes(), Sent::AndWaits).await;
+        let is_closed = answer.to_lowercase().contains("\r\nconnection: close\r\n");
+        let is_so = answer.starts_with(&format!("HTTP/1.1 {status} ")) && !answer.contains("Err(");
+        if !is_closed || !is_so || answer.matches("HTTP/1.1 4").count() != 1 {
+            wrong.push(format!("{what}: {answer}"));
+        }
+    }
+    // What breaks off.
+    for (what, bytes) in [
+        ("a line", "GET /pe".to_owned()),
+        ("a head", "GET /peer HTTP/1.1\r\nHost: test\r\n".to_owned()),
+        ("HTTP/2", "PRI * HT".to_owned()),
+        ("a body", post("/read", &length(100), "half")),
+        ("a chunk", post("/read", chunked, "64\r\nhalf")),
+    ] {
+        let answer = exchange(&mut server.connect().await, bytes.as_bytes(), Sent::AndEnds).await;
+        if !answer.starts_with("HTTP/1.1 400 Bad Request\r\n") || answer.matches("HTTP/1.1 4").count() != 1 {
+            wrong.push(format!("half of {what}: {answer}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    // A client that says that no more comes waits for its answer.
+    for _ in 0..20 {
+        let answer = exchange(&mut server.connect().await, ASK, Sent::AndEnds).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:?}");
+    }
+    // Nothing was asked.
+    assert_eq!(exchange(&mut server.connect().await, b"", Sent::AndEnds).await, "");
+}
+
+#[tokio::test]
+async fn a_client_that_went_is_worked_for_no_longer() {
+    let (sender, dropped) = oneshot::channel();
+    let sender = Arc::new(Mutex::new(Some(sender)));
+    let never = move || {
+        let told = Told(sender.lock().unwrap().take());
+        async move {
+            let _told = told;
+            std::future::pending::<&str>().await
+        }
+    };
+    let server = start(Router::new().route("/peer", get(never)), None, 10).await;
+    let mut stream = server.connect().await;
+    stream.write_all(ASK).await.unwrap();
+    drop(stream);
+    let (dropped, seconds) = server.pass_time_until(dropped).await;
+    dropped.unwrap();
+    assert!((5..=60).contains(&seconds), "{seconds}");
+}
+
+/// What is short has come along, and costs no connection.
+#[tokio::test]
+async fn a_connection_goes_on_after_a_short_body_that_was_refused() {
+    let server = refusing(None).await;
+    let mut stream = server.connect().await;
+    for _ in 0..3 {
+        let refused = b"POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n{}";
+        stream.write_all(refused).await.unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0);
+        }
+        assert!(!String::from_utf8(text).unwrap().to_lowercase().contains("connection: close"));
+    }
+    stream.write_all(ASK).await.unwrap();
+    answer(&mut stream).await;
+}
+
+#[tokio::test]
+async fn plain_http_is_told_where_tls_is_spoken() {
+    let folder = tempfile::tempdir().unwrap();
+    certificate(folder.path());
+    let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
+    let server = refusing(Some(Arc::new(tls))).await;
+    let told = exchange(&mut server.connect().await, ASK, Sent::AndWaits).await;
+    assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("speaks TLS"), "{told}");
 }
 
 #[test]

@@ -1,0 +1,268 @@
+//! The stream of a connection: how long its client may keep one waiting, what is said where HTTP ended without an answer, and that
+//! the last answer arrives.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use statewright_shared::ports::Clock;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::activity::{Activity, PROGRESS_BYTES_MIN, WRITE_PAUSE_MAX};
+
+/// What a client may still be sending is taken and forgotten for so long, and no more than that: a connection that is closed before is reset,
+/// and a client that is reset loses the answer that it has not read yet.
+const LINGER_MAX: Duration = Duration::from_secs(5);
+
+/// A client that says that no more comes may wait for its answer, or may have gone, which looks the same: it is taken to have gone after
+/// this.
+const GONE_AFTER: Duration = Duration::from_secs(5);
+
+/// What every connection of HTTP/2 begins with (RFC 9113, section 3.4).
+const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A stream whose writes fail when the other side takes too little for too long.
+pub(super) struct Patient {
+    stream: TcpStream,
+    clock: Arc<dyn Clock>,
+    /// The end of its time, while something is there that the other side has not taken.
+    blocked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What it took of that time's bytes.
+    taken: usize,
+}
+
+impl Patient {
+    pub(super) fn new(stream: TcpStream, clock: Arc<dyn Clock>) -> Self {
+        Self { stream, clock, blocked: None, taken: 0 }
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(taken) = &result {
+            self.taken = self.taken.saturating_add(taken.as_ref().map_or(0, |taken| *taken));
+            if self.taken >= PROGRESS_BYTES_MIN {
+                self.blocked = None;
+            }
+            return result;
+        }
+        let blocked = match &mut self.blocked {
+            Some(blocked) => blocked,
+            None => {
+                let clock = Arc::clone(&self.clock);
+                self.taken = 0;
+                self.blocked.insert(Box::pin(async move { clock.sleep(WRITE_PAUSE_MAX).await }))
+            }
+        };
+        blocked.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wait(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wait(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // It is flushed when all has been taken.
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            self.blocked = None;
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A stream with what was said on it.
+pub(super) struct Heard<S> {
+    stream: S,
+    activity: Arc<Activity>,
+    /// The first bytes, as many as tell HTTP/2.
+    beginning: Vec<u8>,
+    end: End,
+}
+
+/// Whether more comes.
+enum End {
+    No,
+    /// The client has said that no more comes, and is taken to have gone when this is over.
+    Said(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Gone,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, beginning: Vec::new(), end: End::No }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        let missing = HTTP_2.len().saturating_sub(self.beginning.len());
+        self.beginning.extend(bytes.iter().take(missing));
+        if !bytes.is_empty() {
+            self.activity.hear();
+        }
+    }
+
+    /// Answers what HTTP has not: with this status, unless all was answered, or nothing was asked. Says whether it did.
+    pub(super) async fn answer(&mut self, status: StatusCode, why: &str) -> bool {
+        let is_needed = self.activity.is_unanswered() && self.beginning != HTTP_2;
+        if is_needed {
+            self.answer_unheard(status, why).await;
+        }
+        is_needed
+    }
+
+    /// Answers whatever may come.
+    pub(super) async fn answer_unheard(&mut self, status: StatusCode, why: &str) {
+        let body =
+            serde_json::json!({ "code": status.as_u16(), "message": format!("{}: {why}", status.canonical_reason().unwrap_or_default()) }).to_string();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        // Who does not take it has gone.
+        let _ = self.stream.write_all(format!("{head}{body}").as_bytes()).await;
+        let _ = self.stream.flush().await;
+    }
+
+    /// Closes our side, and the other one when the client has done so too, or after a while.
+    pub(super) async fn linger(mut self, clock: &dyn Clock) {
+        let read_out = async {
+            let _ = self.stream.shutdown().await;
+            let mut forgotten = vec![0; 16 << 10];
+            while self.stream.read(&mut forgotten).await.is_ok_and(|bytes| bytes > 0) {}
+        };
+        tokio::select! {
+            () = read_out => {}
+            () = clock.sleep(LINGER_MAX) => {}
+        }
+    }
+}
+
+/// A stream that is lent: who has it gives it back by dropping it.
+pub(super) struct Lent<S> {
+    heard: Option<Heard<S>>,
+    owner: Owner<S>,
+}
+
+/// Where a stream that was lent comes back to.
+pub(super) struct Owner<S>(Arc<Mutex<Option<Heard<S>>>>);
+
+impl<S> Clone for Owner<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Owner<S> {
+    /// The stream, once nobody has it any more.
+    pub(super) fn take(self) -> Option<Heard<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Lent<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> (Self, Owner<S>) {
+        let owner = Owner(Arc::default());
+        (Self { heard: Some(Heard::new(stream, activity)), owner: owner.clone() }, owner)
+    }
+
+    /// It is there until this is dropped.
+    fn heard(&mut self) -> io::Result<&mut Heard<S>> {
+        self.heard.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl<S> Drop for Lent<S> {
+    fn drop(&mut self) {
+        *self.owner.0.lock().unwrap_or_else(PoisonError::into_inner) = self.heard.take();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lent<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let heard = self.heard()?;
+        if matches!(heard.end, End::No) {
+            let (before, has_room) = (buffer.filled().len(), buffer.remaining() > 0);
+            let polled = Pin::new(&mut heard.stream).poll_read(cx, buffer);
+            heard.hear(buffer.filled().get(before..).unwrap_or_default());
+            let is_end = has_room && buffer.filled().len() == before && matches!(polled, Poll::Ready(Ok(())));
+            if !is_end {
+                return polled;
+            }
+            heard.end = End::Said(heard.activity.after(GONE_AFTER));
+        }
+        // HTTP ends what is under way when it learns of the end.
+        if let End::Said(gone) = &mut heard.end
+            && heard.activity.is_answer_due()
+        {
+            std::task::ready!(gone.as_mut().poll(cx));
+            heard.end = End::Gone;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lent<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let heard = self.heard()?;
+        heard.activity.say();
+        Pin::new(&mut heard.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let heard = self.heard()?;
+        heard.activity.say();
+        Pin::new(&mut heard.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.heard.as_ref().is_some_and(|heard| heard.stream.is_write_vectored())
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.heard()?.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.heard()?.stream).poll_shutdown(cx)
+    }
+}
