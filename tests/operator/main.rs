@@ -5,6 +5,7 @@
 mod credentials;
 mod doctor;
 mod documents;
+mod first_user;
 mod keys;
 mod people;
 mod stacks;

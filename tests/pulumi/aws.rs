@@ -45,7 +45,9 @@ impl Store {
     }
 
     async fn serve(&self, is_first: bool) -> Server {
-        Server::start_command(self.statewright(&["serve", "--listen", "127.0.0.1:0"]), is_first).await
+        let mut command = self.statewright(&["serve", "--listen", "127.0.0.1:0"]);
+        command.args(is_first.then_some("--first-user"));
+        Server::start_command(command, is_first).await
     }
 }
 

@@ -403,11 +403,14 @@ impl TestApp {
         self.clock.as_ref().expect("the server runs on a manual clock").advance(duration);
     }
 
-    /// Another user, in an organization of their own, with a token.
+    /// Another user, the admin of an organization of their own, with a token.
     pub async fn other_user(&self, login: &str, org: &str) -> String {
+        let ctx = &self.context;
         let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(org).expect("valid"));
-        let first = accounts::bootstrap(&self.context, &login, &org).await.expect("the store takes a user");
-        first.expect("the user is new").token
+        orgs::create(ctx, &org, &[]).await.expect("the organization is new");
+        users::create(ctx, &login, &[org], Role::Admin).await.expect("the user is new");
+        let name = TokenName::parse("first-start").expect("valid");
+        tokens::create_token(ctx, &login, &name, None).await.expect("the token is new")
     }
 
     /// Another member of [`ORG`], with a token of this name.

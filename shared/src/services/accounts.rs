@@ -31,14 +31,25 @@ pub struct FirstUser {
     pub token: String,
 }
 
-/// Makes the first user and organization with an access token, unless there is a user of that name already. A store from
-/// before there was a directory gets one: with this user, and with everybody who shares an organization with a listed one.
+/// Whether the store has a user, of this name or of any. A store from before there was a directory gets one: with this user, and
+/// with everybody who shares an organization with a listed one.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
+    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
+        directory::complete_once(ctx, login).await?;
+        return Ok(true);
+    }
+    directory::has_users(ctx).await
+}
+
+/// Makes the first user and organization with an access token, unless there is a user already.
 ///
 /// # Errors
 /// [`Error::Invalid`] for the name that means the operator, and those of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
-    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
-        directory::complete_once(ctx, login).await?;
+    if has_users(ctx, login).await? {
         return Ok(None);
     }
     users::check_name(login)?;

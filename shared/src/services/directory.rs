@@ -45,6 +45,12 @@ pub async fn users(ctx: &Context) -> Result<Vec<(Login, Timestamp)>, Error> {
     query(ctx, ItemKeys::listed_users(), ItemKeys::parse_listed_user_sort).await
 }
 
+/// Whether any user is listed.
+pub(super) async fn has_users(ctx: &Context) -> Result<bool, Error> {
+    let (partition, prefix) = ItemKeys::listed_users();
+    Ok(!store::query_all(ctx, partition, prefix, 1).await?.is_empty())
+}
+
 async fn query<T>(
     ctx: &Context,
     (partition, prefix): (String, String),

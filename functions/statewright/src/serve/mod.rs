@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) use self::options::Serve;
 use self::server::Server;
 use self::tls::Tls;
+use crate::args::Store;
 use crate::audit::AuditFile;
 use crate::commands::{doctor, key};
 use crate::data;
@@ -54,13 +55,21 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         return Err(doctor::why(&args.data, error).await);
     }
     // After the socket is had: a token that is made is shown.
-    let first = accounts::bootstrap(&ctx, &args.user, &args.organization).await?;
+    // What is printed on a machine of a cloud is collected, and a token has no end: there it is made when it is asked for.
+    let makes_first = args.first_user || args.data.store == Store::Folder;
+    let first = match makes_first {
+        true => accounts::bootstrap(&ctx, &args.user, &args.organization).await?,
+        false => None,
+    };
     if let Some(folder) = folder.as_ref().filter(|folder| folder.is_for_others()) {
         let path = folder.path().display();
         tracing::warn!("other users of this machine may look into {path}: chmod 700 {path}");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
+    if !makes_first && !accounts::has_users(&ctx, &args.user).await? {
+        say("There is no user yet: make one with `statewright user create`, or start once with --first-user");
+    }
     if let Some(metrics) = &metrics {
         say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
     }

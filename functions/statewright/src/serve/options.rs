@@ -31,6 +31,10 @@ pub(crate) struct Serve {
     /// The private key of the certificate, a PEM file.
     #[arg(long, value_name = "FILE", env = "STATEWRIGHT_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// On AWS: make the first user if there is none yet, and print an access token that has no end. A folder's first start does so
+    /// by itself.
+    #[arg(long)]
+    pub(crate) first_user: bool,
     /// The user that the first start makes.
     #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
     pub(crate) user: Login,

@@ -1,0 +1,72 @@
+//! The user that a first start makes: of a folder by itself, of a store on AWS when it is asked for, and never beside others.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Names, set_up};
+use statewright_tests::app::TestApp;
+use statewright_tests::aws::{StandIn, clients};
+use statewright_tests::commands::{statewright, told};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::Command;
+
+/// All that a server says on its standard output, from its start to its end.
+async fn said_by(command: &mut Command) -> String {
+    command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = command.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap());
+    let mut said = String::new();
+    lines.read_line(&mut said).await.unwrap();
+    assert!(said.starts_with("Statewright listens on "), "{said}");
+    let id = Pid::from_raw(server.id().unwrap().try_into().unwrap()).unwrap();
+    kill_process(id, Signal::TERM).unwrap();
+    lines.read_to_string(&mut said).await.unwrap();
+    assert!(server.wait().await.unwrap().success());
+    said
+}
+
+fn on_aws(stand_in: &StandIn, names: &Names, arguments: &[&str]) -> Command {
+    let mut command = statewright(Path::new("/nowhere"), arguments);
+    command.envs(stand_in.environment(names)).env("STATEWRIGHT_AWS_ATTEMPT_TIMEOUT", "20s");
+    command
+}
+
+#[tokio::test]
+async fn a_server_on_aws_makes_a_user_only_when_it_is_asked_to() {
+    let (stand_in, names) = (StandIn::of_this_process(), StandIn::fresh_names());
+    set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    let command = |arguments: &[&str]| on_aws(stand_in, &names, arguments);
+    let serve = async |option: Option<&str>| said_by(command(&["serve"]).args(option)).await;
+    let said = serve(None).await;
+    assert!(said.contains("statewright user create") && said.contains("--first-user"), "{said}");
+    assert!(!said.contains("TOKEN") && !said.contains("swt_"), "{said}");
+    let listed = command(&["user", "list", "--json"]).output().await.unwrap();
+    assert!(!String::from_utf8(listed.stdout).unwrap().contains("admin"));
+
+    let said = serve(Some("--first-user")).await;
+    assert!(said.contains("export PULUMI_ACCESS_TOKEN="), "{said}");
+    for option in [None, Some("--first-user")] {
+        let said = serve(option).await;
+        assert_eq!(said.lines().count(), 1, "there is a user: {said}");
+    }
+}
+
+/// The first container of a deployment of functions, whose users were made by commands.
+#[tokio::test]
+async fn a_server_makes_no_admin_where_there_are_users() {
+    let (stand_in, names) = (StandIn::of_this_process(), StandIn::fresh_names());
+    set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    TestApp::aws(&stand_in.url, &names).await;
+    let said = said_by(&mut on_aws(stand_in, &names, &["serve", "--first-user"])).await;
+    assert_eq!(said.lines().count(), 1, "{said}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let said = said_by(&mut statewright(folder.path(), &["serve", "--user", "alice"])).await;
+    assert!(said.contains("It made the user alice"), "{said}");
+    let said = said_by(&mut statewright(folder.path(), &["serve"])).await;
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let listed = told(folder.path(), &["user", "list"]).await;
+    assert!(listed.contains("\nalice ") && !listed.contains("\nadmin "), "{listed}");
+}
