@@ -121,6 +121,17 @@ impl StandIn {
         assert!(answer.status().is_success(), "{what}: {:?}", answer.text().await);
     }
 
+    /// What is set of a bucket, such as `policy`, as the service has it.
+    ///
+    /// # Panics
+    /// If there is no such thing.
+    pub async fn bucket(&self, bucket: &str, what: &str) -> String {
+        let request = reqwest::Client::new().get(format!("{}/{bucket}?{what}", self.url));
+        let scope = "stand-in/20260101/us-east-1/s3/aws4_request";
+        let authorization = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0");
+        text(request.header("authorization", authorization)).await
+    }
+
     /// All that lies in this table and this bucket, byte by byte, by its name.
     ///
     /// # Panics

@@ -9,23 +9,24 @@ use statewright_shared::ports::{Clock, Timestamp};
 use statewright_tests::aws::{Gateway, Play, StandIn, clients};
 
 /// What there is to be looked at in a store as `set_up` makes it.
-const ALL: [&str; 17] = [
+const ALL: [&str; 18] = [
     "there",
     "capacity",
-    "deletion",
+    "protection against deletion",
     "expiry of items",
     "recovery to any point of 35 days",
     "use",
     "quotas",
     "clock",
     "there",
-    "public access",
+    "no access for the public",
     "encryption at rest",
+    "access by TLS alone",
     "versions",
-    "lifecycle",
+    "lifecycle of objects",
     "use",
     "there",
-    "rotation",
+    "rotation each year",
     "use",
 ];
 
@@ -119,7 +120,7 @@ async fn what_is_not_allowed_is_named_by_the_right_that_it_takes() {
         ),
         ("DescribeLimits", &table, "quotas", "dynamodb:DescribeLimits"),
         ("DescribeKey", &key, "there", "kms:DescribeKey"),
-        ("GetKeyRotationStatus", &key, "rotation", "kms:GetKeyRotationStatus"),
+        ("GetKeyRotationStatus", &key, "rotation each year", "kms:GetKeyRotationStatus"),
     ] {
         gateway.play(operation, 1, denied("AccessDeniedException"));
         assert_only(&look(&gateway, &names).await, of, what, State::Unknown, right);
@@ -129,11 +130,12 @@ async fn what_is_not_allowed_is_named_by_the_right_that_it_takes() {
         ("HEAD", 1, "there", State::Wrong, "s3:ListBucket"),
         ("PUT", 1, "use", State::Wrong, "s3:PutObject"),
         ("DELETE", 1, "use", State::Wrong, "s3:DeleteObject"),
-        ("GET", 1, "public access", State::Unknown, "s3:GetBucketPublicAccessBlock"),
+        ("GET", 1, "no access for the public", State::Unknown, "s3:GetBucketPublicAccessBlock"),
         ("GET", 2, "encryption at rest", State::Unknown, "s3:GetEncryptionConfiguration"),
-        ("GET", 3, "versions", State::Unknown, "s3:GetBucketVersioning"),
-        ("GET", 4, "lifecycle", State::Unknown, "s3:GetLifecycleConfiguration"),
-        ("GET", 5, "use", State::Wrong, "s3:GetObject"),
+        ("GET", 3, "access by TLS alone", State::Unknown, "s3:GetBucketPolicy"),
+        ("GET", 4, "versions", State::Unknown, "s3:GetBucketVersioning"),
+        ("GET", 5, "lifecycle of objects", State::Unknown, "s3:GetLifecycleConfiguration"),
+        ("GET", 6, "use", State::Wrong, "s3:GetObject"),
     ] {
         gateway.play_at_nth(method, nth, Play::xml_error(403, "AccessDenied"));
         assert_only(&look(&gateway, &names).await, &bucket, what, state, right);
@@ -164,7 +166,13 @@ async fn a_table_that_is_not_as_it_should_be_is_told() {
         stand_in.call(&format!("DynamoDB_20120810.{call}"), &body).await
     };
     set("UpdateTable", json!({ "DeletionProtectionEnabled": false })).await;
-    assert_only(&look(&gateway, &names).await, &table, "deletion", State::Advice, "update-table");
+    assert_only(
+        &look(&gateway, &names).await,
+        &table,
+        "protection against deletion",
+        State::Advice,
+        "aws setup",
+    );
     set("UpdateTable", json!({ "DeletionProtectionEnabled": true })).await;
 
     let recovery = |on| json!({ "PointInTimeRecoverySpecification": { "PointInTimeRecoveryEnabled": on } });
@@ -198,12 +206,24 @@ async fn a_bucket_that_is_not_as_it_should_be_is_told() {
     let (gateway, names) = fresh().await;
     let bucket = format!("the bucket {}", names.bucket);
     stand_in.set_bucket(&names.bucket, "publicAccessBlock", None).await;
-    assert_only(&look(&gateway, &names).await, &bucket, "public access", State::Wrong, "aws setup");
+    assert_only(
+        &look(&gateway, &names).await,
+        &bucket,
+        "no access for the public",
+        State::Wrong,
+        "aws setup",
+    );
     let open = "<PublicAccessBlockConfiguration><BlockPublicAcls>true</BlockPublicAcls>\
                 <IgnorePublicAcls>true</IgnorePublicAcls><BlockPublicPolicy>false</BlockPublicPolicy>\
                 <RestrictPublicBuckets>true</RestrictPublicBuckets></PublicAccessBlockConfiguration>";
     stand_in.set_bucket(&names.bucket, "publicAccessBlock", Some(open)).await;
-    assert_only(&look(&gateway, &names).await, &bucket, "public access", State::Wrong, "aws setup");
+    assert_only(
+        &look(&gateway, &names).await,
+        &bucket,
+        "no access for the public",
+        State::Wrong,
+        "aws setup",
+    );
     set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
     assert_eq!(not_good(&look(&gateway, &names).await), []);
 
@@ -213,10 +233,22 @@ async fn a_bucket_that_is_not_as_it_should_be_is_told() {
     let not_kept = "<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>";
     stand_in.set_bucket(&names.bucket, "versioning", Some(not_kept)).await;
 
+    stand_in.set_bucket(&names.bucket, "policy", None).await;
+    assert_only(&look(&gateway, &names).await, &bucket, "access by TLS alone", State::Advice, "aws setup");
+    set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
+    stand_in.set_bucket(&names.bucket, "lifecycle", None).await;
+    assert_only(&look(&gateway, &names).await, &bucket, "lifecycle of objects", State::Advice, "aws setup");
+
     let rule = "<LifecycleConfiguration><Rule><ID>old</ID><Status>Enabled</Status><Filter><Prefix></Prefix></Filter>\
                 <Expiration><Days>30</Days></Expiration></Rule></LifecycleConfiguration>";
     stand_in.set_bucket(&names.bucket, "lifecycle", Some(rule)).await;
-    assert_only(&look(&gateway, &names).await, &bucket, "lifecycle", State::Wrong, "Remove the rule");
+    assert_only(
+        &look(&gateway, &names).await,
+        &bucket,
+        "lifecycle of objects",
+        State::Wrong,
+        "Remove the rule",
+    );
 }
 
 #[tokio::test]
@@ -227,7 +259,7 @@ async fn a_key_that_is_disabled_or_to_be_deleted_is_told() {
     let id = stand_in.call("TrentService.DescribeKey", &json!({ "KeyId": names.key })).await;
     let id = json!({ "KeyId": id["KeyMetadata"]["KeyId"] });
     stand_in.call("TrentService.DisableKeyRotation", &id).await;
-    assert_only(&look(&gateway, &names).await, &key, "rotation", State::Advice, "aws setup");
+    assert_only(&look(&gateway, &names).await, &key, "rotation each year", State::Advice, "aws setup");
     stand_in.call("TrentService.DisableKey", &id).await;
     assert_only(&look(&gateway, &names).await, &key, "there", State::Wrong, "Enable the key");
     // Whoever may not look at the key finds out by using it.

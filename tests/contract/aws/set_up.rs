@@ -1,7 +1,7 @@
 //! Making the table, the bucket and the key.
 
 use statewright_shared::adapters::SystemClock;
-use statewright_shared::adapters::aws::{Outcome, SetupError, set_up};
+use statewright_shared::adapters::aws::{LIFECYCLE, Outcome, SetupError, set_up};
 use statewright_shared::ports::Ledger;
 use statewright_tests::aws::{Gateway, Play, StandIn, clients};
 
@@ -18,10 +18,13 @@ async fn the_first_time_makes_everything_and_the_second_finds_it() {
             ("table", &names.table),
             ("expiry of items", &names.table),
             ("recovery to any point of 35 days", &names.table),
+            ("protection against deletion", &names.table),
             ("bucket", &names.bucket),
             ("no access for the public", &names.bucket),
             // A bucket has it from the first, there as here.
             ("encryption at rest", &names.bucket),
+            ("access by TLS alone", &names.bucket),
+            ("lifecycle of objects", &names.bucket),
             ("key", &names.key),
             ("rotation each year", &names.key),
         ]
@@ -51,6 +54,49 @@ async fn what_a_service_does_not_know_is_said_and_what_it_refuses_stops() {
     let SetupError::Call { source, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!(source.to_string(), "AccessDeniedException: as played by the test");
     assert_eq!(refused.to_string(), format!("asking about the backups of the table {} failed", names.table));
+}
+
+/// A bucket and a table that are somebody's already keep what they have.
+#[tokio::test]
+async fn what_is_found_is_completed_and_loses_nothing() {
+    let stand_in = StandIn::of_this_process();
+    let clients = clients(&stand_in.url).await;
+    let names = StandIn::fresh_names();
+    set_up(&clients, &names, &SystemClock).await.unwrap();
+    let unprotected = serde_json::json!({ "TableName": names.table, "DeletionProtectionEnabled": false });
+    stand_in.call("DynamoDB_20120810.UpdateTable", &unprotected).await;
+    let theirs = format!(
+        r#"{{"Version":"2012-10-17","Statement":{{"Sid":"Theirs","Effect":"Allow","Principal":{{"AWS":"arn:aws:iam::000000000000:root"}},"Action":"s3:ListBucket","Resource":"arn:aws:s3:::{}"}}}}"#,
+        names.bucket
+    );
+    stand_in.set_bucket(&names.bucket, "policy", Some(&theirs)).await;
+    let rule = "<LifecycleConfiguration><Rule><ID>theirs</ID><Status>Enabled</Status><Filter><Prefix>import/</Prefix></Filter>\
+                <Expiration><Days>30</Days></Expiration></Rule><Rule><ID>ours</ID><Status>Enabled</Status>\
+                <Filter><Prefix>log/</Prefix></Filter><Transition><Days>30</Days>\
+                <StorageClass>STANDARD_IA</StorageClass></Transition></Rule></LifecycleConfiguration>";
+    stand_in.set_bucket(&names.bucket, "lifecycle", Some(rule)).await;
+
+    let made = async || {
+        let done = set_up(&clients, &names, &SystemClock).await.unwrap();
+        let made = done.iter().filter(|done| done.outcome == Outcome::Made);
+        made.map(|done| done.what).collect::<Vec<_>>()
+    };
+    let expected = ["protection against deletion", "access by TLS alone", "lifecycle of objects"];
+    assert_eq!(made().await, expected);
+    assert_eq!(made().await, [""; 0]);
+
+    let policy: serde_json::Value =
+        serde_json::from_str(&stand_in.bucket(&names.bucket, "policy").await).unwrap();
+    let statements: Vec<&str> =
+        policy["Statement"].as_array().unwrap().iter().map(|it| it["Sid"].as_str().unwrap()).collect();
+    assert_eq!(statements, ["Theirs", "OnlyByTls"]);
+    let rules = stand_in.bucket(&names.bucket, "lifecycle").await;
+    let ids: Vec<&str> =
+        rules.split("<ID>").skip(1).map(|rule| rule.split("</ID>").next().unwrap()).collect();
+    let logs = "logs-are-read-within-days";
+    let ours = LIFECYCLE.iter().map(|rule| rule.id).filter(|id| *id != logs);
+    assert_eq!(ids, ["theirs", "ours"].into_iter().chain(ours).collect::<Vec<_>>());
+    assert!(rules.contains("<Prefix>import/</Prefix>"), "{rules}");
 }
 
 #[tokio::test]

@@ -15,13 +15,14 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_sdk_kms::types::{DataKeySpec, KeySpec, KeyState, KeyUsageType};
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::{BucketVersioningStatus, ExpirationStatus};
+use aws_sdk_s3::types::{BucketVersioningStatus, ExpirationStatus, LifecycleExpiration, LifecycleRule};
 use time::PrimitiveDateTime;
 use time::macros::format_description;
 
 use super::failure::describe;
 use super::item::{PARTITION, SORT, TTL, VALUE, key_to_attributes};
 use super::setup::{code, has_our_keys, is_not_implemented};
+use super::wanted::{self, CLOSED, ENCRYPTION, EXPIRY, PROTECTION, RECOVERY, ROTATION, RULES, TLS};
 use super::{Clients, Names};
 use crate::adapters::{Finding, State};
 use crate::ports::{Clock, ItemKey, Timestamp};
@@ -290,19 +291,13 @@ async fn look_at_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> L
                 }
             });
             found.push(match described.deletion_protection_enabled {
-                Some(true) => table.good("deletion", "protected"),
-                _ => {
-                    let remedy = format!(
-                        "Run `aws dynamodb update-table --table-name {} --deletion-protection-enabled`",
-                        table.name
-                    );
-                    table.says(
-                        "deletion",
-                        State::Advice,
-                        "anybody with the right may delete it",
-                        Some(&remedy),
-                    )
-                }
+                Some(true) => table.good(PROTECTION, "on"),
+                _ => table.says(
+                    PROTECTION,
+                    State::Advice,
+                    "off: one call deletes the table",
+                    Some("Run `statewright aws setup`, which turns it on"),
+                ),
             });
         }
         Err(error) => match Meaning::of(&error) {
@@ -335,23 +330,22 @@ async fn look_at_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> L
 }
 
 async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
-    const WHAT: &str = "expiry of items";
     let asked = clients.dynamodb().describe_time_to_live().table_name(table.name).send().await;
     let ttl = match asked {
         Ok(found) => found.time_to_live_description,
-        Err(error) => return table.hides(WHAT, "dynamodb:DescribeTimeToLive", error),
+        Err(error) => return table.hides(EXPIRY, "dynamodb:DescribeTimeToLive", error),
     };
     let status = ttl.as_ref().and_then(|ttl| ttl.time_to_live_status.clone());
     let is_on = matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling));
     match (is_on, ttl.and_then(|ttl| ttl.attribute_name)) {
-        (true, Some(attribute)) if attribute == TTL => table.good(WHAT, format!("by {TTL}")),
+        (true, Some(attribute)) if attribute == TTL => table.good(EXPIRY, format!("by {TTL}")),
         (true, attribute) => {
             let words = format!("by {}, which is not ours", attribute.unwrap_or_default());
             let remedy = format!("Turn it off, and on again for the attribute {TTL}");
-            table.says(WHAT, State::Wrong, words, Some(&remedy))
+            table.says(EXPIRY, State::Wrong, words, Some(&remedy))
         }
         (false, _) => table.says(
-            WHAT,
+            EXPIRY,
             State::Advice,
             "off: what has expired is only removed by sweeps",
             Some("Run `statewright aws setup`, which turns it on"),
@@ -360,11 +354,10 @@ async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
 }
 
 async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
-    const WHAT: &str = "recovery to any point of 35 days";
     let asked = clients.dynamodb().describe_continuous_backups().table_name(table.name).send().await;
     let backups = match asked {
         Ok(found) => found.continuous_backups_description,
-        Err(error) => return table.hides(WHAT, "dynamodb:DescribeContinuousBackups", error),
+        Err(error) => return table.hides(RECOVERY, "dynamodb:DescribeContinuousBackups", error),
     };
     let is_on = backups.is_some_and(|backups| {
         backups.continuous_backups_status == ContinuousBackupsStatus::Enabled
@@ -374,9 +367,9 @@ async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
                 == Some(PointInTimeRecoveryStatus::Enabled)
     });
     match is_on {
-        true => table.good(WHAT, "on"),
+        true => table.good(RECOVERY, "on"),
         false => table.says(
-            WHAT,
+            RECOVERY,
             State::Wrong,
             "off: what is deleted or overwritten by mistake is gone",
             Some("Run `statewright aws setup`, which turns it on"),
@@ -465,7 +458,7 @@ async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
             public(bucket, is_closed)
         }
         Err(error) if code(&error) == Some("NoSuchPublicAccessBlockConfiguration") => public(bucket, false),
-        Err(error) => bucket.hides("public access", "s3:GetBucketPublicAccessBlock", error),
+        Err(error) => bucket.hides(CLOSED, "s3:GetBucketPublicAccessBlock", error),
     });
     found.push(match client.get_bucket_encryption().bucket(bucket.name).send().await {
         Ok(answer) => encryption(
@@ -477,7 +470,15 @@ async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
         Err(error) if code(&error) == Some("ServerSideEncryptionConfigurationNotFoundError") => {
             encryption(bucket, false)
         }
-        Err(error) => bucket.hides("encryption at rest", "s3:GetEncryptionConfiguration", error),
+        Err(error) => bucket.hides(ENCRYPTION, "s3:GetEncryptionConfiguration", error),
+    });
+    found.push(match client.get_bucket_policy().bucket(bucket.name).send().await {
+        Ok(answer) => {
+            let policy = answer.policy.and_then(|text| serde_json::from_str(&text).ok());
+            tls(bucket, policy.is_some_and(|policy| wanted::refuses_without_tls(&policy)))
+        }
+        Err(error) if code(&error) == Some("NoSuchBucketPolicy") => tls(bucket, false),
+        Err(error) => bucket.hides(TLS, "s3:GetBucketPolicy", error),
     });
     found.push(match client.get_bucket_versioning().bucket(bucket.name).send().await {
         Ok(answer) if answer.status == Some(BucketVersioningStatus::Enabled) => bucket.says(
@@ -490,27 +491,9 @@ async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
         Err(error) => bucket.hides("versions", "s3:GetBucketVersioning", error),
     });
     found.push(match client.get_bucket_lifecycle_configuration().bucket(bucket.name).send().await {
-        Ok(answer) => {
-            let removes = answer.rules().iter().any(|rule| {
-                *rule.status() == ExpirationStatus::Enabled
-                    && rule
-                        .expiration()
-                        .is_some_and(|expiration| expiration.days.is_some() || expiration.date.is_some())
-            });
-            match removes {
-                true => bucket.says(
-                    "lifecycle",
-                    State::Wrong,
-                    "a rule deletes objects by their age",
-                    Some("Remove the rule: a version may name a blob for as long as it is kept"),
-                ),
-                false => bucket.good("lifecycle", "no rule deletes objects"),
-            }
-        }
-        Err(error) if code(&error) == Some("NoSuchLifecycleConfiguration") => {
-            bucket.good("lifecycle", "no rule deletes objects")
-        }
-        Err(error) => bucket.hides("lifecycle", "s3:GetLifecycleConfiguration", error),
+        Ok(answer) => rules(bucket, answer.rules()),
+        Err(error) if code(&error) == Some("NoSuchLifecycleConfiguration") => rules(bucket, &[]),
+        Err(error) => bucket.hides(RULES, "s3:GetLifecycleConfiguration", error),
     });
     match use_bucket(clients, bucket).await {
         Ok(finding) => found.push(finding),
@@ -521,9 +504,9 @@ async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
 
 fn public(bucket: &Thing<'_>, is_closed: bool) -> Finding {
     match is_closed {
-        true => bucket.good("public access", "blocked"),
+        true => bucket.good(CLOSED, "blocked"),
         false => bucket.says(
-            "public access",
+            CLOSED,
             State::Wrong,
             "not blocked: a policy could open it to everybody",
             Some("Run `statewright aws setup`, which blocks it"),
@@ -533,13 +516,45 @@ fn public(bucket: &Thing<'_>, is_closed: bool) -> Finding {
 
 fn encryption(bucket: &Thing<'_>, is_encrypted: bool) -> Finding {
     match is_encrypted {
-        true => bucket.good("encryption at rest", "on"),
+        true => bucket.good(ENCRYPTION, "on"),
         false => bucket.says(
-            "encryption at rest",
+            ENCRYPTION,
             State::Wrong,
             "off",
             Some("Run `statewright aws setup`, which turns it on"),
         ),
+    }
+}
+
+fn tls(bucket: &Thing<'_>, is_only: bool) -> Finding {
+    match is_only {
+        true => bucket.good(TLS, "its policy refuses anything else"),
+        false => bucket.says(
+            TLS,
+            State::Advice,
+            "its policy does not refuse requests without TLS",
+            Some("Run `statewright aws setup`, which adds that"),
+        ),
+    }
+}
+
+fn rules(bucket: &Thing<'_>, rules: &[LifecycleRule]) -> Finding {
+    let removes = |rule: &LifecycleRule| {
+        let expires =
+            |expiration: &LifecycleExpiration| expiration.days().is_some() || expiration.date().is_some();
+        *rule.status() == ExpirationStatus::Enabled
+            && rule.expiration().is_some_and(expires)
+            && !wanted::prefix(rule).starts_with(wanted::PROBES)
+    };
+    let missing: Vec<&str> = wanted::missing(rules).iter().map(|rule| rule.id).collect();
+    if rules.iter().any(removes) {
+        let remedy = "Remove the rule: a version may name a blob for as long as it is kept";
+        bucket.says(RULES, State::Wrong, "a rule deletes objects by their age", Some(remedy))
+    } else if missing.is_empty() {
+        bucket.good(RULES, "as they should be")
+    } else {
+        let words = format!("it lacks {}", missing.join(", "));
+        bucket.says(RULES, State::Advice, words, Some("Run `statewright aws setup`, which adds what lacks"))
     }
 }
 
@@ -601,14 +616,14 @@ async fn look_at_key(clients: &Clients, key: &Thing<'_>) -> Look {
             found.push(key.good("there", "enabled"));
             let id = metadata.map(|key| key.key_id);
             found.push(match client.get_key_rotation_status().set_key_id(id).send().await {
-                Ok(answer) if answer.key_rotation_enabled => key.good("rotation", "each year"),
+                Ok(answer) if answer.key_rotation_enabled => key.good(ROTATION, "on"),
                 Ok(_) => key.says(
-                    "rotation",
+                    ROTATION,
                     State::Advice,
                     "off",
                     Some("Run `statewright aws setup`, which turns it on"),
                 ),
-                Err(error) => key.hides("rotation", "kms:GetKeyRotationStatus", error),
+                Err(error) => key.hides(ROTATION, "kms:GetKeyRotationStatus", error),
             });
         }
         Err(error) => match Meaning::of(&error) {

@@ -13,6 +13,7 @@ mod kms;
 mod reach;
 mod s3;
 mod setup;
+mod wanted;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,7 @@ pub use kms::KmsKeys;
 pub use reach::reach;
 pub use s3::S3Blobs;
 pub use setup::{Done, Outcome, SetupError, set_up};
+pub use wanted::{FEATURES, LIFECYCLE, Rule, Then, tls_only};
 
 use crate::ports::{BlobKey, Clock, Cursor, Ids, Inventory, Item, Part, PortError};
 

@@ -11,13 +11,15 @@ use aws_sdk_dynamodb::types::{
     TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
 };
 use aws_sdk_s3::types::{
-    BucketLocationConstraint, BucketVersioningStatus, CreateBucketConfiguration,
-    PublicAccessBlockConfiguration, ServerSideEncryption, ServerSideEncryptionByDefault,
-    ServerSideEncryptionConfiguration, ServerSideEncryptionRule,
+    BucketLifecycleConfiguration, BucketLocationConstraint, BucketVersioningStatus,
+    CreateBucketConfiguration, PublicAccessBlockConfiguration, ServerSideEncryption,
+    ServerSideEncryptionByDefault, ServerSideEncryptionConfiguration, ServerSideEncryptionRule,
 };
+use serde_json::{Value, json};
 
 use super::failure::Described;
 use super::item::{PARTITION, SORT, TTL};
+use super::wanted::{self, CLOSED, ENCRYPTION, EXPIRY, PROTECTION, RECOVERY, ROTATION, RULES, TLS};
 use super::{Clients, Names};
 use crate::ports::{BoxError, Clock};
 
@@ -77,9 +79,9 @@ pub enum SetupError {
     NoKey(String),
 }
 
-/// Makes the table (on demand, protected against its deletion, with time to live and recovery to any point of 35 days), the bucket (private, encrypted,
-/// without versions) and the key (under its alias, rotated each year), or finds them. Each step may be repeated: the second
-/// time it finds what the first has made. Nothing that is there is removed, and no content is touched.
+/// Makes the table (on demand), the bucket (without versions) and the key (under its alias), or finds them, and gives each what
+/// [`wanted::FEATURES`] lists. Each step may be repeated: the second time it finds what the first has made. Nothing that is
+/// there is removed, neither statements of a policy nor rules of a bucket, and no content is touched.
 ///
 /// `clients` should give an attempt [`super::SET_UP_ATTEMPT_TIMEOUT`].
 ///
@@ -127,7 +129,6 @@ async fn table(
     }
     note(done, "table", name, made);
 
-    const EXPIRY: &str = "expiry of items";
     let outcome = match client.describe_time_to_live().table_name(name).send().await {
         Ok(found) => {
             let status = found
@@ -177,7 +178,16 @@ async fn table(
         }
         Err(error) => not_implemented("asking about the backups of the table", name, error)?,
     };
-    note(done, "recovery to any point of 35 days", name, outcome);
+    note(done, RECOVERY, name, outcome);
+
+    let outcome = if table.deletion_protection_enabled == Some(true) {
+        Outcome::Found
+    } else {
+        let sent = client.update_table().table_name(name).deletion_protection_enabled(true).send();
+        set("protecting the table", name, sent.await)?
+    };
+    // One that this has made was made so.
+    note(done, PROTECTION, name, if made == Outcome::Made { made } else { outcome });
     Ok(())
 }
 
@@ -259,7 +269,7 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
             client.put_public_access_block().bucket(name).public_access_block_configuration(closed).send();
         set("closing the bucket", name, sent.await)?
     };
-    note(done, "no access for the public", name, outcome);
+    note(done, CLOSED, name, outcome);
 
     let found = client.get_bucket_encryption().bucket(name).send().await;
     // A key of KMS would be another's choice, which stays.
@@ -286,8 +296,69 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
             client.put_bucket_encryption().bucket(name).server_side_encryption_configuration(wanted).send();
         set(doing, name, sent.await)?
     };
-    note(done, "encryption at rest", name, outcome);
+    note(done, ENCRYPTION, name, outcome);
+    note(done, TLS, name, only_by_tls(client, name).await?);
+    note(done, RULES, name, rules(client, name).await?);
     Ok(())
+}
+
+/// Adds to the bucket's policy, if there is one, that nothing is done without TLS.
+async fn only_by_tls(client: &aws_sdk_s3::Client, name: &str) -> Result<Outcome, SetupError> {
+    let doing = "setting the policy of the bucket";
+    let mut policy = match client.get_bucket_policy().bucket(name).send().await {
+        Ok(found) => {
+            let text = found.policy.unwrap_or_default();
+            serde_json::from_str(&text).map_err(|error| malformed(doing, name, error))?
+        }
+        Err(error) if code(&error) == Some("NoSuchBucketPolicy") => {
+            json!({ "Version": "2012-10-17", "Statement": [] })
+        }
+        Err(error) => return not_implemented("asking about the policy of the bucket", name, error),
+    };
+    if wanted::refuses_without_tls(&policy) {
+        return Ok(Outcome::Found);
+    }
+    let partition = wanted::partition(client.config().region().map(AsRef::as_ref));
+    let ours = wanted::tls_only(&format!("arn:{partition}:s3:::{name}"));
+    policy["Statement"] = match policy["Statement"].take() {
+        Value::Array(mut statements) => {
+            statements.push(ours);
+            statements.into()
+        }
+        Value::Null => json!([ours]),
+        statement => json!([statement, ours]),
+    };
+    let sent = client.put_bucket_policy().bucket(name).policy(policy.to_string()).send();
+    set(doing, name, sent.await)
+}
+
+/// Adds to the bucket's rules those of ours that it lacks.
+async fn rules(client: &aws_sdk_s3::Client, name: &str) -> Result<Outcome, SetupError> {
+    let doing = "setting the rules of the bucket";
+    let (mut rules, size_min) = match client.get_bucket_lifecycle_configuration().bucket(name).send().await {
+        Ok(found) => (found.rules.unwrap_or_default(), found.transition_default_minimum_object_size),
+        Err(error) if code(&error) == Some("NoSuchLifecycleConfiguration") => (Vec::new(), None),
+        Err(error) => return not_implemented("asking about the rules of the bucket", name, error),
+    };
+    let missing = wanted::missing(&rules);
+    if missing.is_empty() {
+        return Ok(Outcome::Found);
+    }
+    rules.iter_mut().for_each(wanted::spell_anew);
+    for rule in missing {
+        rules.push(rule.to_sdk().map_err(|error| malformed(doing, name, error))?);
+    }
+    let wanted = BucketLifecycleConfiguration::builder()
+        .set_rules(Some(rules))
+        .build()
+        .map_err(|error| malformed(doing, name, error))?;
+    let sent = client
+        .put_bucket_lifecycle_configuration()
+        .bucket(name)
+        .lifecycle_configuration(wanted)
+        .set_transition_default_minimum_object_size(size_min)
+        .send();
+    set(doing, name, sent.await)
 }
 
 async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), SetupError> {
@@ -320,7 +391,7 @@ async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), 
         )?,
         Err(error) => not_implemented("asking about the rotation of the key", name, error)?,
     };
-    note(done, "rotation each year", name, outcome);
+    note(done, ROTATION, name, outcome);
     Ok(())
 }
 
