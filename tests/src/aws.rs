@@ -281,6 +281,7 @@ struct Shared {
     http: reqwest::Client,
     script: Mutex<Vec<Scene>>,
     seen: Mutex<Vec<String>>,
+    signers: Mutex<BTreeSet<String>>,
     rights: Mutex<BTreeSet<Right>>,
     /// How many were seen, for whoever waits for that.
     count: watch::Sender<usize>,
@@ -327,6 +328,7 @@ impl Gateway {
             http: reqwest::Client::new(),
             script: Mutex::default(),
             seen: Mutex::default(),
+            signers: Mutex::default(),
             rights: Mutex::default(),
             count: watch::Sender::new(0),
             chance: Mutex::default(),
@@ -408,6 +410,11 @@ impl Gateway {
         let is_there = |_: &usize| self.seen().iter().filter(|seen| *seen == operation).count() >= times;
         // The count lives as long as this.
         let _ = self.shared.count.subscribe().wait_for(is_there).await;
+    }
+
+    /// The access keys that the requests so far were signed with.
+    pub fn signers(&self) -> BTreeSet<String> {
+        lock(&self.shared.signers).clone()
     }
 
     /// The rights that the requests so far needed.
@@ -528,11 +535,18 @@ impl Chance {
 #[error("the connection breaks, by script")]
 struct Broken;
 
+/// The access key that a request is signed with.
+fn signer(headers: &HeaderMap) -> Option<String> {
+    let authorization = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    Some(authorization.split_once("Credential=")?.1.split('/').next()?.to_owned())
+}
+
 async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Broken> {
     let (mut parts, body) = request.into_parts();
     let body = to_bytes(Body::new(body), usize::MAX).await.map_err(|_| Broken)?;
     let operation = operation(&parts.method, &parts.headers);
     lock(&shared.seen).push(operation.clone());
+    lock(&shared.signers).extend(signer(&parts.headers));
     lock(&shared.rights).extend(rights(&operation, &parts, &body));
     shared.count.send_modify(|count| *count += 1);
     let play = shared.next(&operation);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
-use statewright_shared::adapters::aws::{examine, reach};
+use statewright_shared::adapters::aws::{NoCredentials, examine, reach};
 use statewright_shared::adapters::embedded::{DataFolder, FileKeys};
 use statewright_shared::adapters::{Finding, State, SystemClock, SystemIds};
 use statewright_shared::context::Context;
@@ -105,7 +105,10 @@ pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
 async fn look_at_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
     match data.store {
         Store::Aws => {
-            let clients = data::aws_clients(&data.aws, data.aws.attempt_timeout).await?;
+            let clients = match data::aws_clients(&data.aws, data.aws.attempt_timeout).await {
+                Ok(clients) => clients,
+                Err(error) => return error.downcast::<NoCredentials>().map(|error| vec![error.finding()]),
+            };
             let names = data::aws_names(&data.aws)?;
             let mut findings = examine(&clients, &names, &SystemClock).await;
             if findings.iter().all(|finding| finding.state != State::Wrong) {

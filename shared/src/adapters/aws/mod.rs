@@ -5,6 +5,7 @@
 //! was certainly turned away (a throttled call, a transaction that met another one) is repeated here with growing,
 //! random waits; everything else goes up as "not done" or "unknown", and the services decide.
 
+mod credentials;
 mod doctor;
 mod dynamo;
 mod failure;
@@ -26,6 +27,7 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_smithy_http_client::tls;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 
+pub use credentials::NoCredentials;
 pub use doctor::examine;
 pub use dynamo::DynamoLedger;
 pub use kms::KmsKeys;
@@ -123,6 +125,16 @@ impl Clients {
         let loader = aws_config::defaults(BehaviorVersion::latest())
             .credentials_provider(Credentials::new("stand-in", "stand-in", None, None, "stand-in"));
         Self::load(loader, &Options { region: Some(region), s3_path_style: true, ..options.clone() }).await
+    }
+
+    /// The same clients with credentials that were had once, so that what is wrong with them is known before a service is asked.
+    /// What was had is used first: a process that gives credentials may ask a person something.
+    ///
+    /// # Errors
+    /// When nothing gives credentials.
+    pub async fn with_credentials(self) -> Result<Self, NoCredentials> {
+        let config = credentials::had(self.config).await?;
+        Ok(Self { config, ..self })
     }
 
     async fn load(mut loader: ConfigLoader, options: &Options) -> Result<Self, NoRegion> {
