@@ -367,7 +367,7 @@ fn said_nothing_secret(functions: &Functions) {
             }
         }
         for directive in value["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
-            assert_eq!(directive["Dimensions"], serde_json::json!([[]]), "each dimension costs");
+            assert_eq!(directive["Dimensions"], serde_json::json!([[]]), "no deployment has a name here");
             let names = directive["Metrics"].as_array().into_iter().flatten();
             metrics.extend(names.map(|metric| metric["Name"].as_str().unwrap().to_owned()));
         }

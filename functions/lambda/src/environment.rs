@@ -32,12 +32,15 @@ const KEEP_REMOVED_STACKS: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
 const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 /// As of `statewright serve`: how long a refused write of a Terraform state is kept.
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
+/// What deployment the function belongs to, which is a dimension of its metrics.
+const DEPLOYMENT: &str = "STATEWRIGHT_DEPLOYMENT";
 /// As of OpenTelemetry: where a collector of traces listens. Without it nothing is traced.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
     pub(crate) collector: Option<String>,
+    pub(crate) deployment: Option<String>,
     pub(crate) table: String,
     pub(crate) bucket: String,
     pub(crate) kms_key: String,
@@ -64,6 +67,7 @@ impl Environment {
             Retention::DEFAULT;
         Ok(Self {
             collector: said(COLLECTOR),
+            deployment: said(DEPLOYMENT),
             table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
             bucket: said(BUCKET).unwrap_or_default(),
             kms_key: said(KMS_KEY).unwrap_or_default(),

@@ -145,6 +145,8 @@ impl Function {
     /// # Errors
     /// When the runtime is gone.
     pub async fn sweep(self) -> Result<(), Error> {
+        let deployment = self.environment.deployment.clone();
+        let deployment = deployment.as_deref();
         let (log, traces, context) = self.context();
         api::audit::keep_lapses(&context, Arc::new(log.clone()));
         let (log, traces, context) = (&log, &traces, &context);
@@ -159,12 +161,13 @@ impl Function {
                 tracing::error!(error = error as &dyn std::error::Error, "cannot sweep");
             })?;
             swept.log();
-            log.metrics(&[
+            let metrics = [
                 Metric::count("Sweeps", 1),
                 Metric::count("UpdatesEnded", swept.ended),
                 Metric::count("SweepFailures", swept.failed),
                 Metric::seconds("Overdue", swept.overdue_seconds),
-            ]);
+            ];
+            log.metrics(deployment, &metrics);
             Ok::<_, Error>(
                 serde_json::json!({ "ended": swept.ended, "failed": swept.failed, "more": swept.more }),
             )

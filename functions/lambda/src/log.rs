@@ -72,15 +72,18 @@ impl Log {
         *current = Current { request_id: Some(request_id.to_owned()), calls_before, events };
     }
 
-    /// Adds to metrics, by CloudWatch's embedded format, which is read from log groups of the standard class alone. They have no
-    /// dimensions, since each value of one is another metric to pay for.
-    pub(crate) fn metrics(&self, metrics: &[Metric]) {
+    /// Adds to metrics, by CloudWatch's embedded format, which is read from log groups of the standard class alone. Their one
+    /// dimension is the deployment, if there is a name of it, so that two in one account do not answer for each other. Each value
+    /// of another would be a metric more to pay for.
+    pub(crate) fn metrics(&self, deployment: Option<&str>, metrics: &[Metric]) {
         let described: Vec<Value> =
             metrics.iter().map(|metric| json!({ "Name": metric.name, "Unit": metric.unit })).collect();
         let mut line = Map::new();
-        let directive = json!([{ "Namespace": NAMESPACE, "Dimensions": [[]], "Metrics": described }]);
+        let dimensions: Vec<&str> = deployment.iter().map(|_| DEPLOYMENT).collect();
+        let directive = json!([{ "Namespace": NAMESPACE, "Dimensions": [dimensions], "Metrics": described }]);
         let milliseconds = SystemClock.now().0 / 1_000_000;
         line.insert("_aws".to_owned(), json!({ "Timestamp": milliseconds, "CloudWatchMetrics": directive }));
+        line.extend(deployment.map(|name| (DEPLOYMENT.to_owned(), name.into())));
         line.extend(metrics.iter().map(|metric| (metric.name.to_owned(), metric.value.into())));
         write(&Value::Object(line));
     }
@@ -92,6 +95,9 @@ impl Log {
 
 /// Where CloudWatch has the metrics.
 const NAMESPACE: &str = "Statewright";
+
+/// The dimension of metrics.
+const DEPLOYMENT: &str = "Deployment";
 
 /// A metric's value.
 #[derive(Debug)]
