@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 mod crashes;
+mod deployment;
+mod deployments;
 mod journeys;
 mod limits;
 mod permissions;

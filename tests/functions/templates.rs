@@ -13,34 +13,25 @@ use statewright_shared::api::routes::{Group, ROUTES};
 use statewright_shared::domain::names::Login;
 use statewright_shared::layout::ItemKeys;
 use statewright_tests::aws::{Right, StandIn, clients};
-use statewright_tests::functions::{Functions, Setting};
 use statewright_tests::policies::{allowed, policies};
 use statewright_tests::tools;
 
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::{Output, PulumiCli};
 
-use crate::journeys;
-
-fn file(name: &str) -> PathBuf {
+/// A file of `infra`.
+pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra").join(name)
 }
 
-/// A text with what lies between each pair of marks replaced by what this makes of a group.
-fn with_routes(text: &str, render: impl Fn(Group) -> String) -> String {
-    let mut whole = text.to_owned();
-    for group in Group::ALL {
-        let (begin, end) = (
-            format!("# begin: routes of {}\n", group.name()),
-            format!("# end: routes of {}\n", group.name()),
-        );
-        let from = whole.find(&begin).unwrap_or_else(|| panic!("no mark {begin:?}")) + begin.len();
-        let until = whole.find(&end).unwrap_or_else(|| panic!("no mark {end:?}"));
-        // The mark's own indentation stays before it.
-        let until = whole[..until].rfind('\n').map_or(until, |newline| newline + 1);
-        whole.replace_range(from..until, &render(group));
-    }
-    whole
+/// A text with what is between the marks of this name replaced.
+fn between_marks(text: &str, name: &str, content: &str) -> String {
+    let (begin, end) = (format!("# begin: {name}\n"), format!("# end: {name}\n"));
+    let from = text.find(&begin).unwrap_or_else(|| panic!("no mark {begin:?}")) + begin.len();
+    let until = text.find(&end).unwrap_or_else(|| panic!("no mark {end:?}"));
+    // The mark's own indentation stays before it.
+    let until = text[..until].rfind('\n').map_or(until, |newline| newline + 1);
+    format!("{}{content}{}", &text[..from], &text[until..])
 }
 
 /// What a gateway passes to a group's function: the name, the method and the path of each route.
@@ -55,18 +46,38 @@ fn doors(group: Group) -> Vec<(String, String, String)> {
     rows.chain(rest).collect()
 }
 
-fn sam_events(group: Group) -> String {
-    let mut text = String::new();
-    for (id, method, path) in doors(group) {
-        writeln!(text, "        {id}:").unwrap();
-        writeln!(text, "          Type: HttpApi").unwrap();
-        writeln!(text, "          Properties: {{ ApiId: !Ref Api, Method: {method}, Path: \"{path}\" }}")
-            .unwrap();
+/// The paths of the API, as a part of an OpenAPI document.
+fn sam_paths() -> String {
+    let mut paths: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |path: &str, method: &str, group: Group| {
+        let variables = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let variables: Vec<String> =
+            variables.map(|name| format!("{{ name: {name}, in: path, required: true }}")).collect();
+        let parameters = match variables.as_slice() {
+            [] => String::new(),
+            variables => format!("parameters: [{}], ", variables.join(", ")),
+        };
+        let method = if method == "ANY" { "x-amazon-apigateway-any-method" } else { method };
+        let method = method.to_lowercase();
+        let default = if path == "$default" { "isDefaultRoute: true, " } else { "" };
+        let operation = format!(
+            "{method}: {{ {default}{parameters}responses: {{}}, x-amazon-apigateway-integration: {{ $ref: \
+             \"#/components/x-amazon-apigateway-integrations/{}\" }} }}",
+            group.name()
+        );
+        match paths.iter_mut().find(|(known, _)| known == path) {
+            Some((_, operations)) => operations.push(operation),
+            None => paths.push((path.to_owned(), vec![operation])),
+        }
+    };
+    for group in Group::ALL {
+        doors(group).iter().for_each(|(_, method, path)| add(path, method, group));
     }
-    if group == Group::DEFAULT {
-        writeln!(text, "        Default:").unwrap();
-        writeln!(text, "          Type: HttpApi").unwrap();
-        writeln!(text, "          Properties: {{ ApiId: !Ref Api }}").unwrap();
+    add("$default", "ANY", Group::DEFAULT);
+    let mut text = String::new();
+    for (path, operations) in paths {
+        writeln!(text, "          \"{path}\":").unwrap();
+        operations.iter().for_each(|operation| writeln!(text, "            {operation}").unwrap());
     }
     text
 }
@@ -92,10 +103,10 @@ fn pulumi_routes(group: Group) -> String {
 
 /// Fails when the file differs from the table; with `STATEWRIGHT_WRITE_TEMPLATES=1` it is written instead.
 #[track_caller]
-fn compare(name: &str, render: impl Fn(Group) -> String) {
+fn compare(name: &str, render: impl Fn(&str) -> String) {
     let path = file(name);
     let text = fs::read_to_string(&path).unwrap();
-    let wanted = with_routes(&text, render);
+    let wanted = render(&text);
     if std::env::var_os("STATEWRIGHT_WRITE_TEMPLATES").is_some() {
         fs::write(&path, &wanted).unwrap();
     } else {
@@ -108,12 +119,16 @@ fn compare(name: &str, render: impl Fn(Group) -> String) {
 
 #[test]
 fn the_sam_template_has_the_routes_of_the_table() {
-    compare("sam/template.yaml", sam_events);
+    compare("sam/template.yaml", |text| between_marks(text, "routes", &sam_paths()));
 }
 
 #[test]
 fn the_pulumi_program_has_the_routes_of_the_table() {
-    compare("pulumi/Pulumi.yaml", pulumi_routes);
+    compare("pulumi/Pulumi.yaml", |text| {
+        Group::ALL.into_iter().fold(text.to_owned(), |text, group| {
+            between_marks(&text, &format!("routes of {}", group.name()), &pulumi_routes(group))
+        })
+    });
 }
 
 #[test]
@@ -144,7 +159,7 @@ fn lint(program: &str, arguments: &[&str], template: &str) {
 
 #[test]
 fn linters_find_nothing_in_the_templates() {
-    for template in ["sam/template.yaml", "pulumi/key.yaml", "pulumi/front.yaml"] {
+    for template in ["sam/template.yaml", "pulumi/store.yaml", "pulumi/front.yaml"] {
         lint("cfn-lint", &["-t"], template);
     }
     lint("sam", &["validate", "--lint", "-t"], "sam/template.yaml");
@@ -168,7 +183,7 @@ async fn preview(app: &TestApp, stack: &str, (from, to): (&str, &str), config: &
         fs::write(package.join("bootstrap"), "").unwrap();
     }
     fs::create_dir_all(cli.project_dir().join("infra/pulumi")).unwrap();
-    for name in ["Pulumi.yaml", "key.yaml", "front.yaml"] {
+    for name in ["Pulumi.yaml", "store.yaml", "front.yaml"] {
         let text = fs::read_to_string(file("pulumi").join(name)).unwrap();
         let changed = text.replacen(from, to, 1);
         assert!(name != "Pulumi.yaml" || from == to || changed != text, "there is no {from:?}");
@@ -233,53 +248,6 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
     {
         preview(&app, &format!("wrong-{number}"), (from, to), &[]).await.assert_failure();
     }
-}
-
-/// The table, the bucket and the key that the template makes are what functions work on.
-#[tokio::test]
-async fn functions_work_on_what_the_sam_template_makes() {
-    let stand_in = StandIn::of_this_process();
-    let mut template = tools::template("sam", &file("sam/template.yaml"));
-    let table = template["Resources"]["Table"]["Properties"].clone();
-    let kept = ["Table", "Bucket", "BucketPolicy", "Key"];
-    template["Resources"].as_object_mut().unwrap().retain(|name, _| kept.contains(&name.as_str()));
-    template.as_object_mut().unwrap().remove("Outputs");
-    let cloudformation = async |action: &str, more: &[(&str, &str)]| {
-        let form = [("Action", action), ("StackName", "statewright"), ("Version", "2010-05-15")];
-        let form: Vec<_> = form.iter().chain(more).collect();
-        let answer = reqwest::Client::new().post(&stand_in.url).form(&form).send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
-        assert_eq!(status, 200, "{action}: {text}");
-        text
-    };
-    cloudformation("CreateStack", &[("TemplateBody", &template.to_string())]).await;
-    let physical = async |resource: &str| loop {
-        let told = cloudformation("DescribeStackResources", &[("LogicalResourceId", resource)]).await;
-        assert!(!told.contains("FAILED"), "{told}");
-        let between = |name: &str| {
-            let (_, rest) = told.split_once(&format!("<{name}>"))?;
-            Some(rest.split_once('<')?.0.to_owned())
-        };
-        if between("ResourceStatus").as_deref() == Some("CREATE_COMPLETE") {
-            return between("PhysicalResourceId").unwrap();
-        }
-        tokio::task::yield_now().await;
-    };
-    let names = Names {
-        table: physical("Table").await,
-        bucket: physical("Bucket").await,
-        key: physical("Key").await,
-    };
-
-    // `aws setup` finds nothing that it would have made otherwise.
-    let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
-    let made: Vec<&str> =
-        done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
-    // The two that the stand-in's CloudFormation passes over.
-    assert_eq!(made, ["expiry of items", "recovery to any point of 35 days"]);
-    assert_eq!(table["TimeToLiveSpecification"], json!({ "AttributeName": "ttl", "Enabled": true }));
-    assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }));
-    journeys::life(&Functions::start_as(Setting { names: Some(names), ..Setting::default() }).await).await;
 }
 
 /// As LocalStack starts it, but that its `awslocal` is the AWS CLI for the stand-in.
@@ -353,14 +321,33 @@ fn the_pulumi_program_is_as_the_sam_template() {
     };
     for (name, policy) in policies() {
         let statements = &resource(&format!("{name}Policy"))["policy"]["fn::toJSON"]["Statement"];
-        let statements = statements.as_array().unwrap().iter();
-        let is_of_logs = |statement: &Value| statement["Action"].to_string().contains("logs:");
-        let here: BTreeSet<Right> =
-            statements.filter(|statement| !is_of_logs(statement)).flat_map(allowed).collect();
+        let (logs, store): (Vec<&Value>, Vec<&Value>) = statements
+            .as_array()
+            .unwrap()
+            .iter()
+            .partition(|statement| statement["Action"].to_string().contains("logs:"));
+        let here: BTreeSet<Right> = store.into_iter().flat_map(allowed).collect();
         assert_eq!(&here, policy, "{name}");
-
+        // Each writes to its own log, and to no other.
+        let to_log = json!(["logs:CreateLogStream", "logs:PutLogEvents"]);
+        let resource_here = format!("${{{name}Log.arn}}:*");
+        assert_eq!(json!(logs), json!([{ "Effect": "Allow", "Action": to_log, "Resource": resource_here }]));
         let (first, rest) = name.split_at(1);
-        let there = &sam["Resources"][format!("{}{rest}", first.to_uppercase())]["Properties"];
+        let named = format!("{}{rest}", first.to_uppercase());
+        let there = &sam["Resources"][format!("{named}LogRights")]["Properties"];
+        let statement = &there["PolicyDocument"]["Statement"];
+        let resource_there = json!({ "Fn::GetAtt": [format!("{named}Log"), "Arn"] });
+        assert_eq!(
+            statement,
+            &json!([{ "Effect": "Allow", "Action": to_log, "Resource": resource_there }]),
+            "{name}"
+        );
+        assert_eq!(there["Roles"], json!([{ "Ref": format!("{named}Role") }]));
+        let role = &sam["Resources"][format!("{named}Role")]["Properties"];
+        assert_eq!(role["ManagedPolicyArns"], Value::Null, "{name}");
+
+        let there = &sam["Resources"][&named]["Properties"];
+        assert_eq!(there["Role"], json!({ "Fn::GetAtt": [format!("{named}Role"), "Arn"] }));
         assert_eq!(resource(name)["timeout"], there["Timeout"], "{name}");
         let parameter = there["MemorySize"]["Ref"].as_str().unwrap();
         let (first, rest) = parameter.split_at(1);
@@ -380,11 +367,18 @@ fn the_pulumi_program_is_as_the_sam_template() {
     }
     let config: BTreeSet<String> = pulumi["config"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(config, known);
-    let (key, front) = (
-        tools::template("cfn", &file("pulumi/key.yaml")),
+    let (store, front) = (
+        tools::template("cfn", &file("pulumi/store.yaml")),
         tools::template("cfn", &file("pulumi/front.yaml")),
     );
-    assert_eq!(key["Resources"]["Key"], sam["Resources"]["Key"]);
+    for name in ["Table", "Bucket", "BucketPolicy", "Key"] {
+        assert_eq!(store["Resources"][name], sam["Resources"][name], "{name}");
+    }
+    assert_eq!(store["Rules"], sam["Rules"]);
+    for (name, parameter) in store["Parameters"].as_object().unwrap() {
+        assert_eq!(parameter["AllowedPattern"], parameters[name]["AllowedPattern"], "{name}");
+        assert_eq!(resource("store")["parameters"][name], format!("${{{}}}", camel(name)));
+    }
     assert_eq!(front["Resources"]["Domain"], sam["Resources"]["Domain"]);
     assert_eq!(
         front["Resources"]["DomainMapping"]["Condition"],
@@ -399,14 +393,6 @@ fn the_pulumi_program_is_as_the_sam_template() {
     let variables = pulumi["variables"]["environment"].as_object().unwrap();
     let there = sam["Resources"]["Read"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
     assert!(variables.keys().eq(there.keys()), "{variables:?}");
-    assert_eq!(resource("table")["ttl"], json!({ "attributeName": "ttl", "enabled": true }));
-    let lifecycle =
-        sam["Resources"]["Bucket"]["Properties"]["LifecycleConfiguration"]["Rules"].as_array().unwrap();
-    let rules = resource("bucketLifecycle")["rules"].as_array().unwrap();
-    assert!(
-        rules.iter().map(|rule| &rule["id"]).eq(lifecycle.iter().map(|rule| &rule["Id"])),
-        "the bucket has other rules: {rules:?}"
-    );
     for (name, there) in sam["Resources"].as_object().unwrap() {
         let properties: &[(&str, &str)] = match there["Type"].as_str() {
             Some("AWS::CloudWatch::Alarm") => ALARM,
@@ -416,6 +402,12 @@ fn the_pulumi_program_is_as_the_sam_template() {
         for (here, there) in properties.iter().map(|(here, property)| (here, &there["Properties"][property]))
         {
             assert_eq!(&resource(&camel(name))[here], there, "{name}: {here}");
+        }
+        if there["Properties"]["Namespace"] == "Statewright" {
+            let dimensions = json!([{ "Name": "Deployment", "Value": { "Ref": "AWS::StackName" } }]);
+            assert_eq!(there["Properties"]["Dimensions"], dimensions, "{name}");
+            let here = json!({ "Deployment": "${pulumi.project}-${pulumi.stack}" });
+            assert_eq!(resource(&camel(name))["dimensions"], here, "{name}");
         }
     }
     let mut resources = sam["Resources"].as_object().unwrap().values();
@@ -438,10 +430,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
     serde_json::from_str::<Value>(format).unwrap();
     assert_eq!(resource("accessLog")["retentionInDays"], "${logRetentionDays}");
     assert_eq!(sam["Resources"]["AccessLog"]["Properties"]["RetentionInDays"]["Ref"], "LogRetentionDays");
-    let kept = ["table", "bucket", "key"];
-    for name in kept {
-        assert_eq!(pulumi["resources"][name]["options"]["retainOnDelete"], true, "{name}");
-    }
+    assert_eq!(pulumi["resources"]["store"]["options"], json!({ "protect": true, "retainOnDelete": true }));
 }
 
 #[tokio::test]

@@ -84,7 +84,11 @@ impl StandIn {
     /// # Panics
     /// If it does not succeed.
     pub async fn call(&self, target: &str, body: &Value) -> Value {
-        let service = if target.starts_with("DynamoDB") { "dynamodb" } else { "kms" };
+        let service = match target.split('_').next() {
+            Some("DynamoDB") => "dynamodb",
+            _ if target.starts_with("GraniteService") => "monitoring",
+            _ => "kms",
+        };
         let scope = format!("stand-in/20260101/us-east-1/{service}/aws4_request");
         let answer = reqwest::Client::new()
             .post(&self.url)

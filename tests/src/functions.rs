@@ -1,6 +1,6 @@
 //! The functions of this tree behind a local gateway, over the stand-in for AWS.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Setting {
     pub settings: Settings,
     /// More variables of the functions' environment.
     pub environment: Vec<(&'static str, String)>,
+    /// What a deployment told each function by its environment, by the names of the functions: in place of the settings.
+    pub deployed: BTreeMap<String, BTreeMap<String, String>>,
     /// The folder of the programs; debug builds of this tree if none is named.
     pub programs: Option<PathBuf>,
 }
@@ -68,6 +70,7 @@ impl Default for Setting {
             names: None,
             settings: Settings::DEFAULT,
             environment: Vec::new(),
+            deployed: BTreeMap::new(),
             programs: None,
         }
     }
@@ -185,6 +188,7 @@ impl Behind {
                 // A busy machine fails no attempt.
                 .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
                 .map(|(name, value)| (name.to_owned(), value))
+                .chain(setting.deployed.get(name).cloned().unwrap_or_default())
                 .collect();
             environment.push(("AWS_ENDPOINT_URL".to_owned(), aws[name].url.clone()));
             Function {

@@ -42,10 +42,20 @@ pub fn allowed(statement: &Value) -> BTreeSet<Right> {
     let partitions = texts(&condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]);
     let contexts = texts(&condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]);
     // Of `${Bucket.Arn}/snap/*`, what is behind the bucket.
-    let classes: Vec<String> = texts(&statement["Resource"])
+    let texts_of_resource = texts(&statement["Resource"]);
+    let classes: Vec<String> = texts_of_resource
         .iter()
         .filter_map(|text| text.split_once("}/").map(|(_, class)| class.to_owned()))
         .collect();
+    let of = |bucket: &str| {
+        let of_it = texts_of_resource.iter().filter_map(|text| text.strip_prefix(bucket));
+        of_it.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("${Bucket.Arn}"),
+        of("${BucketArn}"),
+        "a bucket that is given has other rights: {statement}"
+    );
     let mut allowed = BTreeSet::new();
     for action in texts(&statement["Action"]) {
         let on = match action.split(':').next() {
@@ -67,7 +77,11 @@ pub fn allowed(statement: &Value) -> BTreeSet<Right> {
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(all) => all.iter().flat_map(texts).collect(),
-        Value::Object(sub) => sub.get("Fn::Sub").map(texts).unwrap_or_default(),
+        Value::Object(function) => {
+            // What is made and what is given: a role has the same rights to either.
+            let branches = function.get("Fn::If").and_then(Value::as_array).into_iter().flatten().skip(1);
+            function.get("Fn::Sub").into_iter().chain(branches).flat_map(texts).collect()
+        }
         Value::String(text) => vec![text.clone()],
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }

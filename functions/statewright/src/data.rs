@@ -190,7 +190,7 @@ pub(crate) fn aws_names(aws: &args::AwsStore) -> anyhow::Result<Names> {
     }
 }
 
-/// Clients of the services, whose attempts may take so long, with credentials.
+/// Clients of the services, with credentials and with this time for an attempt.
 pub(crate) async fn aws_clients(aws: &args::AwsStore, attempt_timeout: Duration) -> anyhow::Result<Clients> {
     let options = Options { s3_path_style: aws.s3_path_style, attempt_timeout, ..Options::default() };
     Ok(Clients::connect(&options).await?.with_credentials().await?)

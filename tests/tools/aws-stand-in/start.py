@@ -23,7 +23,8 @@ os.environ.update(
     MINISTACK_HOST="localhost",
     PERSIST_STATE="0",
     S3_PERSIST="0",
-    SERVICES="cloudformation,dynamodb,kms,s3",
+    # The last ones for stacks of the template of functions.
+    SERVICES="cloudformation,dynamodb,kms,s3,apigateway,cloudwatch,events,iam,lambda,logs",
 )
 
 from hypercorn.asyncio import serve

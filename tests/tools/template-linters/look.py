@@ -1,7 +1,7 @@
 """Prints a SAM template as the CloudFormation template that it becomes, or one of CloudFormation, or a YAML file as it is: JSON each.
 
     python look.py sam template.yaml
-    python look.py cfn key.yaml
+    python look.py cfn store.yaml
     python look.py yaml Pulumi.yaml
 """
 

@@ -39,10 +39,10 @@ pub struct Rule {
     pub then: Then,
 }
 
-/// What a rule does, after so many days.
+/// What a rule does, and after how many days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Removes the parts of uploads that nobody finished.
+    /// Removes the parts of unfinished uploads.
     AbortUploads(i32),
     /// Removes objects.
     Expire(i32),
