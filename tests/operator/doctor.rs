@@ -167,15 +167,15 @@ async fn a_server_that_cannot_start_says_which_part_of_the_store_and_what_to_do(
 }
 
 #[tokio::test]
-async fn commands_of_a_folder_name_what_does_the_same_on_aws() {
+async fn what_is_about_a_folder_is_refused_on_aws() {
     let place = Place::set_up().await;
-    for (arguments, words) in [
-        (&["backup", "--to", "there"][..], "statewright copy --from aws --to FOLDER"),
-        (&["restore", "--from", "there"], "the store is on AWS"),
+    for (arguments, code, words) in [
+        (&["backup", "--to", "there", "--without-key"][..], 2, "--without-key is about a folder"),
+        (&["restore", "--from", "there"], 1, "there holds no finished backup of a store on AWS"),
     ] {
         let output = place.run(arguments, &[]).await;
         let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(words), "{said}");
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 mod aws_profiles;
+mod backups;
 mod credentials;
 mod doctor;
 mod documents;

@@ -147,8 +147,8 @@ async fn a_store_moves_to_aws_and_back_with_its_history_and_its_secrets() {
 
     let back = parent.path().join("back");
     let home = ["copy", "--from", "aws", "--to", text(&back)];
-    // After it has looked for updates that run.
-    aws.killed_at(25, &home).await;
+    // After it has looked twice for updates that run.
+    aws.killed_at(31, &home).await;
     let unfinished = ["serve", "--data", text(&back), "--listen", "127.0.0.1:0"];
     aws.refused(&unfinished, "is not finished").await;
     let copied = aws.told(&home).await;

@@ -25,7 +25,7 @@ use super::scene::{Scene, Step};
 use super::world::{Dice, World};
 
 /// A stack with two versions, a secret, events and an update that runs.
-async fn scene() -> Scene {
+pub(crate) async fn scene() -> Scene {
     let scene = Scene::new(World::memory());
     let ctx = scene.world.process("first");
     for step in [
@@ -42,7 +42,7 @@ async fn scene() -> Scene {
     scene
 }
 
-fn inventory(world: &World) -> (MemoryLedger, MemoryBlobs) {
+pub(crate) fn inventory(world: &World) -> (MemoryLedger, MemoryBlobs) {
     (world.ledger_in_memory(), world.blobs_in_memory().clone())
 }
 
@@ -70,7 +70,7 @@ async fn content(world: &World) -> (BTreeMap<ItemKey, (Revision, Vec<u8>)>, BTre
 }
 
 /// Fails unless the target is whole, and as the source.
-async fn assert_alike(scene: &Scene, target: &World) {
+pub(crate) async fn assert_alike(scene: &Scene, target: &World) {
     assert_eq!(content(&scene.world).await, content(target).await);
     let (ctx, inventory) = (target.process("check"), inventory(target));
     let mut problems = check::store(&ctx, &inventory).await.unwrap();

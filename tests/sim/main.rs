@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
 
+mod backing_up;
 mod copying;
 mod deaths;
 mod environments;

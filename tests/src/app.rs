@@ -180,6 +180,28 @@ impl TestApp {
         Self::start(contexts, Some(clock), Data::Elsewhere).await
     }
 
+    /// Another process over a store on AWS, with a token that it knows, and a clock that the test holds.
+    pub async fn of_store(url: &str, names: &Names, token: &str) -> Self {
+        let clock = ManualClock::new(SystemClock.now());
+        let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
+        let contexts = contexts.into_iter().map(Arc::new).collect();
+        Self::serve(contexts, Limits::default(), token.to_owned(), Some(clock), Data::Elsewhere).await
+    }
+
+    /// Another server's data in this folder, with that one's token.
+    ///
+    /// # Panics
+    /// If the folder does not open.
+    pub async fn of_folder(folder: TempDir, token: &str) -> Self {
+        let opened = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await;
+        let data = opened.expect("the folder opens");
+        let (ledger, blobs) = (Arc::new(data.ledger.clone()), Arc::new(data.blobs.clone()));
+        let (keys, ids) = (Arc::new(data.keys.clone()), Arc::new(SystemIds));
+        let context = Context::new(ledger, blobs, keys, Arc::new(SystemClock), ids, "server".to_owned());
+        let (contexts, limits) = (vec![Arc::new(context)], Limits::default());
+        Self::serve(contexts, limits, token.to_owned(), None, Data::Folder(folder)).await
+    }
+
     /// [`TestApp::on`] the embedded store.
     pub async fn embedded() -> Self {
         Self::on(Backend::Embedded).await

@@ -1,5 +1,6 @@
 //! What several commands are told on the command line, and how its words are read.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +58,50 @@ pub(crate) struct AwsStore {
         global = true
     )]
     pub(crate) attempt_timeout: Duration,
+}
+
+/// Where a backup is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shelf {
+    Folder(PathBuf),
+    /// A bucket of S3, by its name.
+    Bucket(String),
+}
+
+impl fmt::Display for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "{}", path.display()),
+            Self::Bucket(name) => write!(f, "{BUCKET}{name}"),
+        }
+    }
+}
+
+const BUCKET: &str = "s3://";
+
+pub(crate) fn shelf(text: &str) -> anyhow::Result<Shelf> {
+    match text.strip_prefix(BUCKET).map(|bucket| bucket.trim_end_matches('/')) {
+        Some(bucket) if bucket.is_empty() || bucket.contains('/') => {
+            bail!("a bucket is named as s3://BUCKET, and a backup has it for itself")
+        }
+        Some(bucket) => Ok(Shelf::Bucket(bucket.to_owned())),
+        None if text.is_empty() => bail!("a backup is kept in a folder, or in a bucket: s3://BUCKET"),
+        None => Ok(Shelf::Folder(PathBuf::from(text))),
+    }
+}
+
+/// How a backup on AWS is reached and opened, where that is otherwise than the store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Kept {
+    /// The region of the backup's bucket, where it is another one.
+    #[arg(long, value_name = "REGION")]
+    pub(crate) backup_region: Option<String>,
+    /// The profile whose credentials are for the backup's bucket and key, where they are in another account.
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) backup_profile: Option<String>,
+    /// The KMS key that the data keys are under in the backup, instead of the store's own.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) backup_kms_key: Option<String>,
 }
 
 /// A store as a whole, for a copy.
@@ -137,6 +182,16 @@ mod tests {
         assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
         for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
             assert!(stack_address(bad).is_err(), "{bad:?} was taken as a stack");
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_named_with_its_scheme() {
+        assert_eq!(shelf("s3://acme-backup").unwrap(), Shelf::Bucket("acme-backup".to_owned()));
+        assert_eq!(shelf("s3://acme-backup/").unwrap().to_string(), "s3://acme-backup");
+        assert_eq!(shelf("acme-backup").unwrap(), Shelf::Folder(PathBuf::from("acme-backup")));
+        for bad in ["", "s3://", "s3:///", "s3://a/b"] {
+            assert!(shelf(bad).is_err(), "{bad:?} was taken as a place for a backup");
         }
     }
 

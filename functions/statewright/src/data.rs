@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use directories::ProjectDirs;
-use statewright_shared::adapters::aws::{AwsStore, Clients, Names, Options};
-use statewright_shared::adapters::embedded::DataFolder;
-use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::adapters::aws::{AwsStore, Clients, KmsKeys, Names, Options, S3Blobs};
+use statewright_shared::adapters::embedded::{DataFolder, FileBlobs};
+use statewright_shared::adapters::{Absent, Kept, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::layout;
-use statewright_shared::ports::{BlobKey, BoxError, Ids, Inventory, Item, Wrap};
+use statewright_shared::ports::{BlobKey, Blobs, BoxError, Ids, Inventory, Item, Wrap};
+use statewright_shared::services::backup;
 use statewright_shared::services::copy::refuse_unfinished;
 
-use crate::args::{self, Data, Place, Store};
+use crate::args::{self, Data, Place, Shelf, Store};
 use crate::commands::misused;
 
 /// The folder that was asked for, or this platform's place for the data of programs.
@@ -155,13 +156,105 @@ pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::
     })
 }
 
+/// A store on AWS at this table, beside the bucket and the key that are named.
+pub(crate) async fn aws_table(aws: &args::AwsStore, table: &str) -> anyhow::Result<Side> {
+    let names = Names { table: table.to_owned(), ..aws_names(aws)? };
+    let clients = aws_clients(aws, aws.attempt_timeout).await?;
+    let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
+    let context = context_of(&store, format!("backup {}", SystemIds.uuid()));
+    Ok(Side::on_aws((store, context)))
+}
+
+/// Where a backup is kept, as blobs.
+pub(crate) struct OpenShelf {
+    /// Nothing of it but its blobs is there.
+    pub(crate) context: Context,
+    pub(crate) inventory: Box<dyn Inventory>,
+    blobs: Arc<dyn Blobs>,
+}
+
+/// The place of a backup. With `make` a folder is made where there is none.
+pub(crate) async fn open_shelf(
+    shelf: &Shelf,
+    kept: &args::Kept,
+    aws: &args::AwsStore,
+    make: bool,
+) -> anyhow::Result<OpenShelf> {
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds));
+    let (blobs, inventory): (Arc<dyn Blobs>, Box<dyn Inventory>) = match shelf {
+        Shelf::Folder(path) => {
+            if make {
+                refuse_foreign_shelf(path)?;
+                FileBlobs::open_or_create(path)
+                    .with_context(|| format!("{} cannot be used", path.display()))?;
+            }
+            let files = FileBlobs::open_existing(path);
+            (Arc::new(files.clone()), Box::new(files))
+        }
+        Shelf::Bucket(name) => {
+            let clients = clients_of_backup(kept, aws, kept.backup_region.as_deref()).await?;
+            let bucket = S3Blobs::new(&clients, name.clone(), clock.clone(), ids.clone());
+            (Arc::new(bucket.clone()), Box::new(bucket))
+        }
+    };
+    let (nothing, name) = (Arc::new(Absent), "backup".to_owned());
+    let context = Context::new(nothing.clone(), Arc::clone(&blobs), nothing, clock, ids, name);
+    Ok(OpenShelf { context, inventory, blobs })
+}
+
+/// A key of KMS that a backup's data keys are under.
+pub(crate) async fn key_of_backup(
+    key: &str,
+    kept: &args::Kept,
+    aws: &args::AwsStore,
+) -> anyhow::Result<KmsKeys> {
+    // An ARN says which region its key is in: `arn:aws:kms:REGION:ACCOUNT:key/ID`.
+    let region = key.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(2));
+    let clients = clients_of_backup(kept, aws, region).await?;
+    Ok(KmsKeys::new(&clients, key.to_owned(), Arc::new(SystemClock), Arc::new(SystemIds)))
+}
+
+async fn clients_of_backup(
+    kept: &args::Kept,
+    aws: &args::AwsStore,
+    region: Option<&str>,
+) -> anyhow::Result<Clients> {
+    let options = Options {
+        region: region.map(str::to_owned),
+        profile: kept.backup_profile.clone(),
+        s3_path_style: aws.s3_path_style,
+        attempt_timeout: aws.attempt_timeout,
+        ..Options::default()
+    };
+    Ok(Clients::connect(&options).await?)
+}
+
+/// A backup as a store that is copied from. Its data keys are opened with the key that was named, or else that which the
+/// backup names.
+pub(crate) async fn open_kept(
+    shelf: &OpenShelf,
+    made: &backup::Made,
+    kept: &args::Kept,
+    aws: &args::AwsStore,
+) -> anyhow::Result<(Kept, Context)> {
+    let blobs = Arc::clone(&shelf.blobs);
+    let store = Kept::new(blobs, backup::KEPT, made.parts(), made.looked_up()?, backup::items_of_part);
+    let key = kept.backup_kms_key.as_deref().unwrap_or(&made.master_key);
+    let keys = key_of_backup(key, kept, aws).await?;
+    let context = Context::new(
+        Arc::new(store.clone()),
+        Arc::new(store.clone()),
+        Arc::new(keys),
+        Arc::new(SystemClock),
+        Arc::new(SystemIds),
+        "restore".to_owned(),
+    );
+    Ok((store, context))
+}
+
 /// Refuses a folder with files that no store has made.
 fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
-    let names = match fs::read_dir(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.with_context(|| format!("{} cannot be read", path.display()))?,
-    };
-    let names = names.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
+    let names = names_in(path)?;
     let is_ours = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("ledger.sqlite") || matches!(&*name, "blobs" | "master.key" | "lock" | "key-lock")
@@ -172,6 +265,28 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
         path.display()
     );
     Ok(())
+}
+
+/// Refuses a folder with files that no backup of a store on AWS has made.
+fn refuse_foreign_shelf(path: &Path) -> anyhow::Result<()> {
+    let names = names_in(path)?;
+    let is_ours = |name: &OsString| {
+        matches!(&*name.to_string_lossy(), ".tmp" | "backup.json" | "blobs" | "items" | "runs")
+    };
+    ensure!(
+        names.iter().all(is_ours),
+        "{} holds something else. Nothing was changed. Choose another folder",
+        path.display()
+    );
+    Ok(())
+}
+
+fn names_in(path: &Path) -> anyhow::Result<Vec<OsString>> {
+    let names = match fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("{} cannot be read", path.display()))?,
+    };
+    Ok(names.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?)
 }
 
 /// The blobs that an item names, for a backup to look for them.
@@ -205,15 +320,19 @@ async fn open_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<(Aw
 async fn connect_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<(AwsStore, Context)> {
     let (names, clients) = (aws_names(aws)?, aws_clients(aws, aws.attempt_timeout).await?);
     let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
-    let context = Context::new(
+    let context = context_of(&store, publisher);
+    Ok((store, context))
+}
+
+fn context_of(store: &AwsStore, publisher: String) -> Context {
+    Context::new(
         Arc::new(store.ledger.clone()),
         Arc::new(store.blobs.clone()),
         Arc::new(store.keys.clone()),
         Arc::new(SystemClock),
         Arc::new(SystemIds),
         publisher,
-    );
-    Ok((store, context))
+    )
 }
 
 fn context(folder: &DataFolder, publisher: String) -> Context {

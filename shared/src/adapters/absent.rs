@@ -1,16 +1,19 @@
-//! Blobs and keys of a process that has none: a function whose role names no bucket, or no key.
+//! What a process does not have: a function whose role names no bucket, or no key; a backup, which is blobs alone.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::ports::{Blob, BlobKey, Blobs, DataKey, KeyContext, Keys, KeysError, PortError, WrappedKey};
+use crate::ports::{
+    Blob, BlobKey, Blobs, CommitError, DataKey, Item, ItemKey, KeyContext, Keys, KeysError, Ledger, Page,
+    PortError, Query, WrappedKey, Write,
+};
 
 /// Does nothing, and says so. A program that has it links no client of the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Absent;
 
 fn absent(what: &'static str) -> PortError {
-    PortError::not_done(what, "this function has neither the means nor the right")
+    PortError::not_done(what, "this process has neither the means nor the right")
 }
 
 #[async_trait]
@@ -25,6 +28,25 @@ impl Blobs for Absent {
 
     async fn delete(&self, _: &BlobKey) -> Result<(), PortError> {
         Err(absent("deleting a blob"))
+    }
+}
+
+#[async_trait]
+impl Ledger for Absent {
+    async fn get(&self, _: &ItemKey) -> Result<Option<Item>, PortError> {
+        Err(absent("reading an item"))
+    }
+
+    async fn query(&self, _: &Query) -> Result<Page, PortError> {
+        Err(absent("reading items"))
+    }
+
+    async fn commit(&self, _: Vec<Write>) -> Result<(), CommitError> {
+        Err(absent("committing").into())
+    }
+
+    fn inline_bytes_max(&self) -> usize {
+        0
     }
 }
 

@@ -6,6 +6,7 @@
 #[cfg(any(feature = "aws", feature = "embedded", feature = "testing"))]
 mod cursor;
 mod finding;
+mod kept;
 #[cfg(any(feature = "embedded", feature = "testing", all(test, feature = "aws")))]
 mod key_range;
 #[cfg(any(feature = "embedded", feature = "testing"))]
@@ -13,7 +14,7 @@ mod master_key;
 mod system_clock;
 mod system_ids;
 
-#[cfg(feature = "aws")]
+#[cfg(any(feature = "aws", feature = "testing"))]
 mod absent;
 #[cfg(feature = "aws")]
 pub mod aws;
@@ -33,9 +34,10 @@ mod seeded_ids;
 #[cfg(feature = "testing")]
 mod stepping_clock;
 
-#[cfg(feature = "aws")]
+#[cfg(any(feature = "aws", feature = "testing"))]
 pub use absent::Absent;
 pub use finding::{Finding, State};
+pub use kept::{Decode, Kept};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::check_states::Depth;
 use super::texts::gunzip;
 use super::work::in_background;
 use super::{
@@ -54,12 +55,16 @@ pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet
 /// # Errors
 /// Those of the ports. What is wrong with the stack is in the report.
 pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
+    stack_to(ctx, id, Depth::Blobs).await
+}
+
+async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackReport, Error> {
     let key = ItemKeys::head(id);
     let mut looks = 0;
     loop {
         looks += 1;
         let before = store::get(ctx, &key).await?;
-        let report = look_at(ctx, id, before.as_ref()).await?;
+        let report = look_at(ctx, id, before.as_ref(), depth).await?;
         let after = store::get(ctx, &key).await?;
         let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
         if report.problems.is_empty() || is_same || looks == LOOKS_MAX {
@@ -68,7 +73,12 @@ pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
     }
 }
 
-async fn look_at(ctx: &Context, id: StackId, head: Option<&Item>) -> Result<StackReport, Error> {
+async fn look_at(
+    ctx: &Context,
+    id: StackId,
+    head: Option<&Item>,
+    depth: Depth,
+) -> Result<StackReport, Error> {
     let mut report = StackReport::default();
     let Some(item) = head else {
         report.problems.push(format!("stack {id} has no head"));
@@ -101,11 +111,14 @@ async fn look_at(ctx: &Context, id: StackId, head: Option<&Item>) -> Result<Stac
         Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
         Err(error) => report.problems.push(format!("its name: {error}")),
     }
-    look_at_versions(ctx, id, &head, &mut report).await?;
+    look_at_versions(ctx, id, &head, depth, &mut report).await?;
     let outputs = async {
         let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(head.version == 0) };
         let (outputs, tail) = Outputs::decode_with(&item.value)?;
-        store::fetch(ctx, &outputs.payload, tail).await.map(|_| true)
+        match depth {
+            Depth::Items => Ok(true),
+            Depth::Blobs => store::fetch(ctx, &outputs.payload, tail).await.map(|_| true),
+        }
     };
     match found(outputs.await)? {
         Ok(true) => {}
@@ -143,6 +156,7 @@ async fn look_at_versions(
     ctx: &Context,
     id: StackId,
     head: &Head,
+    depth: Depth,
     report: &mut StackReport,
 ) -> Result<(), Error> {
     let (partition, prefix) = ItemKeys::versions(id);
@@ -175,7 +189,7 @@ async fn look_at_versions(
             if version.version != number {
                 report.problems.push(format!("version {number} says that it is {}", version.version));
             }
-            if seen.insert(version.snapshot.blob.clone()) {
+            if depth == Depth::Blobs && seen.insert(version.snapshot.blob.clone()) {
                 let deployment = look_at_deployment(ctx, &version.snapshot).await;
                 if let Err(words) = found(deployment)? {
                     report.problems.push(format!("version {number}: {words}"));
@@ -238,6 +252,24 @@ fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
         Err(Error::Broken(words)) => Ok(Err(words)),
         Err(other) => Ok(Err(other.to_string())),
     }
+}
+
+/// Looks whether all items fit together: each stack, each state, and what belongs to neither. Blobs are not read, but those of
+/// updates that run.
+///
+/// # Errors
+/// Those of the ports. What is wrong is in the answer.
+pub async fn items(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
+    let mut problems = store(ctx, inventory).await?;
+    for id in stacks(ctx, inventory).await? {
+        let found = stack_to(ctx, id, Depth::Items).await?;
+        problems.extend(found.problems.into_iter().map(|problem| format!("stack {id}: {problem}")));
+    }
+    for id in check_states::states(ctx, inventory).await? {
+        let found = check_states::state_to(ctx, id, Depth::Items).await?;
+        problems.extend(found.problems.into_iter().map(|problem| format!("state {id}: {problem}")));
+    }
+    Ok(problems)
 }
 
 /// Looks at what belongs to no stack and to no state: names that lead nowhere, edges between states, label policies, the key that

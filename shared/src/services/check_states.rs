@@ -14,6 +14,15 @@ use crate::layout::records::{
 };
 use crate::ports::{Inventory, Item, Order, Query};
 
+/// How closely is looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Whether the items fit together.
+    Items,
+    /// That, and whether every blob that is kept is what its item says.
+    Blobs,
+}
+
 /// What was found of one state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateReport {
@@ -50,13 +59,17 @@ pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet
 /// # Errors
 /// Those of the ports. What is wrong with the state is in the report.
 pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
+    state_to(ctx, id, Depth::Blobs).await
+}
+
+pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     const LOOKS_MAX: usize = 3;
     let key = ItemKeys::state_head(id);
     let mut looks = 0;
     loop {
         looks += 1;
         let before = store::get(ctx, &key).await?.map(|item| item.revision);
-        let report = look_at(ctx, id).await?;
+        let report = look_at(ctx, id, depth).await?;
         let after = store::get(ctx, &key).await?.map(|item| item.revision);
         if report.problems.is_empty() || before == after || looks == LOOKS_MAX {
             return Ok(report);
@@ -64,7 +77,7 @@ pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
     }
 }
 
-async fn look_at(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
+async fn look_at(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     let mut report = StateReport::default();
     let head = match found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)? {
         Ok(Some(head)) => head.value,
@@ -99,12 +112,15 @@ async fn look_at(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
         Ok(_) => {}
         Err(words) => report.problems.push(format!("its schemas: {words}")),
     }
-    look_at_versions(ctx, id, &head, &mut report).await?;
+    look_at_versions(ctx, id, &head, depth, &mut report).await?;
     let (partition, prefix) = ItemKeys::rejected_states(id);
     for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
         let looked = async {
             let rejected = RejectedState::decode(&item.value)?;
-            state_texts::fetch(ctx, id, &rejected.kept).await.map(drop)
+            match depth {
+                Depth::Items => Ok(()),
+                Depth::Blobs => state_texts::fetch(ctx, id, &rejected.kept).await.map(drop),
+            }
         };
         if let Err(words) = found(looked.await)? {
             report.problems.push(format!("the refused write {}: {words}", item.key.sort));
@@ -118,6 +134,7 @@ async fn look_at_versions(
     ctx: &Context,
     id: StateId,
     head: &StateHead,
+    depth: Depth,
     report: &mut StateReport,
 ) -> Result<(), Error> {
     let (partition, prefix) = ItemKeys::state_versions(id);
@@ -137,8 +154,10 @@ async fn look_at_versions(
             }
             let looked = async {
                 let (version, tail) = StateVersion::decode_with(&item.value)?;
-                state_texts::fetch(ctx, id, &version.kept).await?;
-                state_texts::fetch_index(ctx, id, &version, tail).await?;
+                if depth == Depth::Blobs {
+                    state_texts::fetch(ctx, id, &version.kept).await?;
+                    state_texts::fetch_index(ctx, id, &version, tail).await?;
+                }
                 Ok(version)
             };
             let looked = found(looked.await)?;

@@ -31,10 +31,10 @@ const WRITES_MAX: usize = 99;
 const WRITES_BYTES_MAX: usize = 3_000_000;
 
 /// Blobs that are copied or compared at once: a store syncs those together that wait for it.
-const BLOBS_AT_ONCE: usize = 64;
+pub(super) const BLOBS_AT_ONCE: usize = 64;
 
 /// Bytes of blobs that are in memory at once, each as a whole. One that is longer has all of this for itself.
-const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
+pub(super) const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
 
 /// Passes that compare everything, before a source that always moves is given up on.
 const PASSES_MAX: usize = 5;
@@ -136,7 +136,7 @@ pub async fn copy(
     despite_damage: bool,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Copied, Error> {
-    refuse_running(source).await?;
+    ready(source).await?;
     let (mark, resumed) = begin(source, target).await?;
     let copying = Copying { source, target, mark, progress };
     let mut done = Copied { resumed, ..Copied::default() };
@@ -157,6 +157,25 @@ pub async fn copy(
     ))
 }
 
+/// Refuses a source that cannot be copied now. Ask it before a place for the copy is made.
+///
+/// # Errors
+/// [`Error::Invalid`] where updates run on it, or where there is nothing to copy; those of the ports.
+pub async fn ready(source: Source<'_>) -> Result<(), Error> {
+    signer_of(source).await?;
+    refuse_running(source).await
+}
+
+/// The id of the key that signs the update tokens of the source.
+async fn signer_of(source: Source<'_>) -> Result<String, Error> {
+    match store::read::<Signer>(source.ctx, &ItemKeys::signer()).await? {
+        Some(signer) => Ok(signer.value.key),
+        None => {
+            Err(Error::Invalid("there is nothing to copy: no server has run on the source yet".to_owned()))
+        }
+    }
+}
+
 async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
     let running = if source.is_shared { health::updates_running(source.ctx).await? } else { 0 };
     match running {
@@ -170,12 +189,7 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
 
 /// Marks the target for this attempt alone, and tells whether an earlier one had marked it.
 async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool), Error> {
-    let Some(signer) = store::read::<Signer>(source.ctx, &ItemKeys::signer()).await? else {
-        return Err(Error::Invalid(
-            "there is nothing to copy: no server has run on the source yet".to_owned(),
-        ));
-    };
-    let key = signer.value.key;
+    let key = signer_of(source).await?;
     let ctx = target.ctx;
     let found = store::read::<Unfinished>(ctx, &ItemKeys::unfinished()).await?;
     // Its keys may have been rotated since the first attempt.
@@ -474,10 +488,10 @@ async fn opens_to(ctx: &Context, key: &ItemKey, expected: &DataKey) -> Result<bo
 }
 
 /// An item that is a key, wrapped.
-struct Wrapped {
+pub(super) struct Wrapped {
     record: WrappedRecord,
     key: WrappedKey,
-    context: KeyContext,
+    pub(super) context: KeyContext,
 }
 
 enum WrappedRecord {
@@ -487,7 +501,7 @@ enum WrappedRecord {
 
 impl Wrapped {
     /// `None` for an item that is something else.
-    fn of(item: &Item) -> Option<Result<Self, Error>> {
+    pub(super) fn of(item: &Item) -> Option<Result<Self, Error>> {
         if item.key == ItemKeys::signer() {
             let read = Signer::decode_with(&item.value).map_err(Error::from);
             return Some(read.map(|(record, wrapped)| Self {
@@ -505,12 +519,12 @@ impl Wrapped {
         }))
     }
 
-    async fn open(&self, ctx: &Context) -> Result<DataKey, Error> {
+    pub(super) async fn open(&self, ctx: &Context) -> Result<DataKey, Error> {
         store::unwrap_key(ctx, &self.key, &self.context).await
     }
 
     /// The same record around another wrapped key.
-    fn under(&self, wrapped: &WrappedKey) -> bytes::Bytes {
+    pub(super) fn under(&self, wrapped: &WrappedKey) -> bytes::Bytes {
         match &self.record {
             WrappedRecord::DataKey(record) => record.encode_with(&wrapped.0),
             WrappedRecord::Signer(record) => record.encode_with(&wrapped.0),

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod at_once;
+pub mod backup;
 pub mod caller;
 pub mod check;
 mod check_edges;

@@ -7,9 +7,10 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
 use statewright_shared::ports::{BlobKey, ItemKey};
+use statewright_shared::services::copy::Copied;
 
-use crate::args::{Data, Store};
-use crate::commands::misused;
+use crate::args::{self, Data, Kept, Shelf, Store};
+use crate::commands::{backup_on_aws, misused};
 use crate::data;
 use crate::output::Output;
 
@@ -17,23 +18,31 @@ use crate::output::Output;
 pub(crate) struct Backup {
     #[command(flatten)]
     data: Data,
-    /// The folder of the backup: a new one, or one of a backup before, to which only what is new is copied.
-    #[arg(long, value_name = "FOLDER")]
-    to: PathBuf,
-    /// Leave the master key out. Without it nobody can read the secrets in the backup, or restore it: keep a copy of
-    /// master.key elsewhere.
+    #[command(flatten)]
+    kept: Kept,
+    /// Where the backup is kept: a new folder, or one of a backup before, to which only what is new is copied. Of a store on
+    /// AWS also a bucket of its own, `s3://BUCKET`.
+    #[arg(long, value_name = "FOLDER|s3://BUCKET", value_parser = args::shelf)]
+    to: Shelf,
+    /// Leave the master key of a folder out. Without it nobody can read the secrets in the backup, or restore it: keep a copy
+    /// of master.key elsewhere.
     #[arg(long)]
     without_key: bool,
+    /// Of a store on AWS, also read the blobs that the backup has already, and copy those anew that are not as they should be.
+    #[arg(long)]
+    verify: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Restore {
     #[command(flatten)]
     data: Data,
-    /// The folder of the backup.
-    #[arg(long, value_name = "FOLDER")]
-    from: PathBuf,
-    /// The master key, for a backup that was made without it.
+    #[command(flatten)]
+    kept: Kept,
+    /// Where the backup is kept.
+    #[arg(long, value_name = "FOLDER|s3://BUCKET", value_parser = args::shelf)]
+    from: Shelf,
+    /// The master key, for a backup of a folder that was made without it.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Restore what can be restored, though blobs are missing or damaged.
@@ -45,6 +54,7 @@ pub(crate) struct Restore {
 #[serde(rename_all = "camelCase")]
 struct BackedUp {
     folder: String,
+    made: String,
     items: u64,
     blobs: u64,
     blobs_copied: u64,
@@ -68,31 +78,15 @@ struct Restored {
 }
 
 pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
-    let Backup { data, to, without_key } = backup;
-    if data.store == Store::Aws {
-        return Err(misused(
-            "a backup is of a folder. On AWS the table can be brought back as it was at any moment of its last 35 days, and \
-             the bucket keeps what it named for as long; `statewright copy --from aws --to FOLDER` makes a folder of all of it",
-        ));
-    }
-    let (folder, ctx) = data::open_folder_beside(&data).await?;
-    let bar = out.progress("blobs", Some(0));
-    let made = back_up(&folder, &to, !without_key, ctx.now(), data::named_blobs, &shown(&bar)).await;
-    bar.finish_and_clear();
-    let made = made?;
-    let made = BackedUp {
-        folder: to.display().to_string(),
-        items: made.items,
-        blobs: made.blobs,
-        blobs_copied: made.blobs_copied,
-        bytes_copied: made.bytes_copied,
-        master_key: made.has_key,
-        missing: names(&made.missing),
-        damaged: names(&made.damaged),
-        unreadable: items(&made.unreadable),
+    let made = match backup.data.store {
+        Store::Aws => of_aws(&backup, out).await?,
+        Store::Folder => of_folder(&backup, out).await?,
     };
     out.answer(&made, |made| {
         let key = match made.master_key {
+            _ if backup.data.store == Store::Aws => {
+                "Its data keys are under a key of KMS. A restore needs that key, or its replica in another region."
+            }
             true => {
                 "The master key is in it: whoever has this folder can read every secret. Keep it as you keep the \
                  data folder."
@@ -103,37 +97,132 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
             }
         };
         format!(
-            "{} holds a backup: {} items, {} blobs, {} of them copied now ({} bytes).\n{key}",
-            made.folder, made.items, made.blobs, made.blobs_copied, made.bytes_copied
+            "{} holds a backup of {}: {} items, {} blobs, {} of them copied now ({} bytes).\n{key}",
+            made.folder, made.made, made.items, made.blobs, made.blobs_copied, made.bytes_copied
         )
     })?;
     complain(wrong(&made.missing, &made.damaged, &made.unreadable), "the rest is in the backup")
 }
 
-pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()> {
-    let Restore { data, from, key, despite_damage } = restore;
-    let to = data::path(&data)?;
-    let bar = out.progress("blobs", Some(0));
-    let from = RestoreFrom { backup: &from, key: key.as_deref(), despite_damage };
-    let done = bring_back(from, &to, data::named_blobs, &shown(&bar)).await;
-    bar.finish_and_clear();
-    let done = done?;
-    let done = Restored {
-        folder: to.display().to_string(),
-        made: done.made,
-        items: done.items,
-        blobs: done.blobs,
-        missing: names(&done.missing),
-        damaged: names(&done.damaged),
-        unreadable: items(&done.unreadable),
+async fn of_aws(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
+    let Backup { data, kept, to, without_key, verify } = backup;
+    if *without_key {
+        return Err(misused("--without-key is about a folder: a key of KMS is in no backup"));
+    }
+    let made = Box::pin(backup_on_aws::backup(data, to, kept, *verify, out)).await?;
+    Ok(BackedUp {
+        folder: to.to_string(),
+        made: made.at.to_rfc3339(),
+        items: made.done.items,
+        blobs: made.done.blobs,
+        blobs_copied: made.done.blobs_copied,
+        bytes_copied: made.done.bytes_copied,
+        master_key: false,
+        missing: names(&made.done.missing),
+        damaged: names(&made.done.damaged),
+        unreadable: items(&made.done.unreadable),
+    })
+}
+
+async fn of_folder(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
+    let Backup { data, to, without_key, verify, .. } = backup;
+    if *verify {
+        return Err(misused(
+            "--verify is about a store on AWS: `statewright restore` compares all of a folder's backup",
+        ));
+    }
+    let Shelf::Folder(to) = to else {
+        return Err(misused(
+            "a backup of a folder goes into a folder, which AWS's own tools copy to a bucket",
+        ));
     };
+    let (folder, ctx) = data::open_folder_beside(data).await?;
+    let (bar, at) = (out.progress("blobs", Some(0)), ctx.now());
+    let made = back_up(&folder, to, !without_key, at, data::named_blobs, &shown(&bar)).await;
+    bar.finish_and_clear();
+    let made = made?;
+    Ok(BackedUp {
+        folder: to.display().to_string(),
+        made: at.to_rfc3339(),
+        items: made.items,
+        blobs: made.blobs,
+        blobs_copied: made.blobs_copied,
+        bytes_copied: made.bytes_copied,
+        master_key: made.has_key,
+        missing: names(&made.missing),
+        damaged: names(&made.damaged),
+        unreadable: items(&made.unreadable),
+    })
+}
+
+pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()> {
+    let Restore { data, kept, from, key, despite_damage } = restore;
+    let of_aws = Box::pin(backup_on_aws::restore(&data, &from, &kept, despite_damage, out)).await?;
+    let (done, is_finished) = match (of_aws, &from) {
+        (Some(done), _) => {
+            let is_finished = done.done.finished;
+            (restored(done), is_finished)
+        }
+        (None, Shelf::Bucket(_)) => {
+            bail!("{from} holds no finished backup. Make one into it with `statewright backup`")
+        }
+        (None, Shelf::Folder(_)) if data.store == Store::Aws => {
+            bail!(
+                "{from} holds no finished backup of a store on AWS. One of a folder is restored into a folder, and `statewright \
+                   copy` moves that to AWS"
+            )
+        }
+        (None, Shelf::Folder(from)) => {
+            let to = data::path(&data)?;
+            let bar = out.progress("blobs", Some(0));
+            let from = RestoreFrom { backup: from, key: key.as_deref(), despite_damage };
+            let done = bring_back(from, &to, data::named_blobs, &shown(&bar)).await;
+            bar.finish_and_clear();
+            let done = done?;
+            let done = Restored {
+                folder: to.display().to_string(),
+                made: done.made,
+                items: done.items,
+                blobs: done.blobs,
+                missing: names(&done.missing),
+                damaged: names(&done.damaged),
+                unreadable: items(&done.unreadable),
+            };
+            (done, true)
+        }
+    };
+    let serve = match data.store {
+        Store::Aws => "statewright serve --store aws".to_owned(),
+        Store::Folder => format!("statewright serve --data {}", done.folder),
+    };
+    let what = wrong(&done.missing, &done.damaged, &done.unreadable);
+    if !is_finished {
+        return complain(
+            what,
+            "it is not finished, and nothing serves from it: use another backup, or add --despite-damage",
+        );
+    }
     out.answer(&done, |done| {
         format!(
-            "{} holds what there was at {}: {} items, {} blobs. `statewright serve --data {}` serves it.",
-            done.folder, done.made, done.items, done.blobs, done.folder
+            "{} holds what there was at {}: {} items, {} blobs. `{serve}` serves it.",
+            done.folder, done.made, done.items, done.blobs
         )
     })?;
-    complain(wrong(&done.missing, &done.damaged, &done.unreadable), "the rest is restored")
+    complain(what, "the rest is restored")
+}
+
+fn restored(restored: backup_on_aws::Restored) -> Restored {
+    let backup_on_aws::Restored { made, place, done } = restored;
+    let Copied { items: count, blobs, missing, damaged, unreadable, .. } = done;
+    Restored {
+        folder: place,
+        made,
+        items: count,
+        blobs,
+        missing: names(&missing),
+        damaged: names(&damaged),
+        unreadable: items(&unreadable),
+    }
 }
 
 fn shown(bar: &ProgressBar) -> impl Fn(u64, u64) + Sync + use<> {
@@ -144,12 +233,12 @@ fn shown(bar: &ProgressBar) -> impl Fn(u64, u64) + Sync + use<> {
     }
 }
 
-fn names(keys: &[BlobKey]) -> Vec<String> {
-    keys.iter().map(ToString::to_string).collect()
+fn names<'a>(keys: impl IntoIterator<Item = &'a BlobKey>) -> Vec<String> {
+    keys.into_iter().map(ToString::to_string).collect()
 }
 
-fn items(keys: &[ItemKey]) -> Vec<String> {
-    keys.iter().map(|key| format!("{} {}", key.partition, key.sort)).collect()
+fn items<'a>(keys: impl IntoIterator<Item = &'a ItemKey>) -> Vec<String> {
+    keys.into_iter().map(|key| format!("{} {}", key.partition, key.sort)).collect()
 }
 
 fn wrong<'a>(

@@ -3,6 +3,7 @@
 use std::path::{PathBuf, absolute};
 
 use anyhow::bail;
+use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::services::copy::{self as service, Progress, Source, Target};
 
@@ -54,25 +55,13 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
         }));
     }
     let source = data::open_source(&from, &aws).await?;
-    let target = data::open_target(&to, &aws).await?;
-    let bar = out.progress("items", None);
-    let shown = {
-        let bar = bar.clone();
-        move |progress| match progress {
-            Progress::Items(done) => {
-                bar.set_message("items");
-                bar.set_length(done);
-                bar.set_position(done);
-            }
-            Progress::Blobs(done, total) => {
-                bar.set_message("blobs");
-                bar.set_length(total);
-                bar.set_position(done);
-            }
-        }
-    };
     let Side { context, inventory, .. } = &source;
     let from_store = Source { ctx: context, inventory: &**inventory, is_shared: from == Place::Aws };
+    // A target is made only when there is something that goes into it.
+    service::ready(from_store).await?;
+    let target = data::open_target(&to, &aws).await?;
+    let bar = out.progress("items", None);
+    let shown = shown(&bar);
     let Side { context, inventory, wrap } = &target;
     let to_store = Target { ctx: context, inventory: &**inventory, wrap: &**wrap };
     let done = service::copy(from_store, to_store, despite_damage, &shown).await;
@@ -133,6 +122,23 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
         (false, true) => bail!("{}; the rest is copied", wrong.join("; ")),
         (false, false) => {
             bail!("{}; run it with --despite-damage to be done with the rest", wrong.join("; "))
+        }
+    }
+}
+
+/// Shows how far a copy is.
+pub(crate) fn shown(bar: &ProgressBar) -> impl Fn(Progress) + Sync + use<> {
+    let bar = bar.clone();
+    move |progress| match progress {
+        Progress::Items(done) => {
+            bar.set_message("items");
+            bar.set_length(done);
+            bar.set_position(done);
+        }
+        Progress::Blobs(done, total) => {
+            bar.set_message("blobs");
+            bar.set_length(total);
+            bar.set_position(done);
         }
     }
 }

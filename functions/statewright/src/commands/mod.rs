@@ -3,6 +3,7 @@
 
 mod aws;
 mod backup;
+mod backup_on_aws;
 mod check;
 mod completions;
 mod copy;

@@ -11,6 +11,7 @@ mod dynamo;
 mod failure;
 mod item;
 mod kms;
+mod moment;
 mod reach;
 mod s3;
 mod setup;
@@ -31,6 +32,7 @@ pub use credentials::NoCredentials;
 pub use doctor::examine;
 pub use dynamo::DynamoLedger;
 pub use kms::KmsKeys;
+pub use moment::{MomentError, bring_back, remove};
 pub use reach::reach;
 pub use s3::S3Blobs;
 pub use setup::{Done, Outcome, SetupError, set_up};
@@ -51,6 +53,8 @@ pub const SET_UP_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Options {
     /// The region, such as `eu-central-1`.
     pub region: Option<String>,
+    /// The profile of AWS's own tools whose credentials and region are taken.
+    pub profile: Option<String>,
     /// One URL for all services, as stand-ins have.
     pub endpoint: Option<String>,
     /// DynamoDB's URL; goes before [`Options::endpoint`].
@@ -69,6 +73,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             region: None,
+            profile: None,
             endpoint: None,
             dynamodb_endpoint: None,
             s3_endpoint: None,
@@ -144,6 +149,9 @@ impl Clients {
         loader = loader.http_client(http);
         if let Ok(name) = AppName::new("statewright") {
             loader = loader.app_name(name);
+        }
+        if let Some(profile) = &options.profile {
+            loader = loader.profile_name(profile.clone());
         }
         if let Some(region) = &options.region {
             loader = loader.region(Region::new(region.clone()));

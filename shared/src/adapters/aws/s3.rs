@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 
 use super::failure::{Patience, is_turned_away, of_read, of_write};
 use super::{Clients, timeouts};
-use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Part, PortError, SignedUrl};
+use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Inventory, Item, Part, PortError, SignedUrl};
 
 const STORING: &str = "storing a blob";
 const READING: &str = "reading a blob";
@@ -75,6 +75,18 @@ impl S3Blobs {
             next: last.map(|last| Cursor(last.to_owned())),
             found: keys.filter_map(BlobKey::parse).collect(),
         })
+    }
+}
+
+/// A bucket alone has no items.
+#[async_trait]
+impl Inventory for S3Blobs {
+    async fn items(&self, _: &str, _: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        Ok(Part { found: Vec::new(), next: None })
+    }
+
+    async fn blobs(&self, from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        self.keys(from).await
     }
 }
 

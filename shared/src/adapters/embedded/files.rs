@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::disk::{create_private_file, create_private_folder, sync_folder, why};
 use crate::adapters::SystemIds;
-use crate::ports::{Blob, BlobKey, Blobs, Ids, PortError};
+use crate::ports::{Blob, BlobKey, Blobs, Cursor, Ids, Inventory, Item, Part, PortError};
 
 /// Where files are written before they get their name. No segment of a key starts with a dot.
 const TEMPORARY: &str = ".tmp";
@@ -119,6 +119,18 @@ impl FileBlobs {
         tokio::task::spawn_blocking(move || work(&shared))
             .await
             .unwrap_or_else(|join| Err(PortError::unknown(what, join)))
+    }
+}
+
+/// A folder of blobs alone has no items.
+#[async_trait]
+impl Inventory for FileBlobs {
+    async fn items(&self, _: &str, _: Option<&Cursor>) -> Result<Part<Item>, PortError> {
+        Ok(Part { found: Vec::new(), next: None })
+    }
+
+    async fn blobs(&self, _: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
+        Ok(Part { found: self.keys().await?, next: None })
     }
 }
 
