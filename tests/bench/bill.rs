@@ -11,11 +11,12 @@ use statewright_shared::adapters::{ManualClock, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::ports::Clock;
 use statewright_shared::services::sweep::sweep;
-use statewright_tests::app::TestApp;
+use statewright_tests::app::{Asked, TestApp};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::meter::Usage;
+use statewright_tests::meter::{Stored, Usage};
 
+use crate::month::{BLOB_DAYS, EVENT_DAYS, Idle, LOG_DAYS, Month, Work};
 use crate::serving::{self, Things};
 
 /// What to measure.
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// Leaves out what comes after the first `up` and the one that changes nothing
     #[arg(long)]
     only_up: bool,
+    /// Works out the month of a team of 50 instead: 500 stacks, 300 ups of 150 resources a day
+    #[arg(long)]
+    team: bool,
 }
 
 /// What we hold ourselves to, in dollars: the work, the resources, the limit.
@@ -56,17 +60,25 @@ const QUADRATIC: usize = 2_000;
 /// How often a server sweeps, in a month of 30 days.
 const SWEEPS_A_MONTH: u64 = 30 * 24 * 60;
 
-/// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in whatever else is counted.
+/// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in whatever else is counted, and for a
+/// month of what is there.
 #[derive(Debug, Deserialize)]
-struct Prices {
+pub(crate) struct Prices {
     region: String,
     as_of: String,
     per_million: BTreeMap<String, f64>,
+    per_month: BTreeMap<String, f64>,
 }
 
 impl Prices {
-    fn load() -> io::Result<Self> {
+    pub(crate) fn load() -> io::Result<Self> {
         Ok(serde_json::from_str(include_str!("prices.json"))?)
+    }
+
+    /// The dollars for a number of things that are there for a month.
+    pub(crate) fn of_month(&self, name: &str, count: f64) -> io::Result<f64> {
+        let unknown = || io::Error::other(format!("prices.json has no price for a month of {name}"));
+        Ok(self.per_month.get(name).ok_or_else(unknown)? * count)
     }
 
     /// The dollars for these things.
@@ -112,6 +124,9 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         "in all",
         "limit"
     );
+    if arguments.team {
+        return Box::pin(lane.team()).await;
+    }
     for size in &arguments.sizes {
         lane.life(*size, &arguments).await?;
     }
@@ -187,7 +202,110 @@ impl Lane {
         let times = |times: u64| (0..times).fold(Usage::default(), |sum, _| sum + sweep);
         self.print(0, "a month of a server's sweeps", times(SWEEPS_A_MONTH), None)?;
         let served = serving::of_idle_month(&sweep);
-        self.print(0, "a month of the sweep function", times(SWEEPS_A_MONTH / 5), Some(served))
+        let sweeps = times(SWEEPS_A_MONTH / 5);
+        let dollars = self.prices.of(&sweeps.billed())? + self.prices.of(&served)?;
+        self.print(0, "a month of the sweep function", sweeps, Some(served))?;
+        self.tell_idle(dollars).map(drop)
+    }
+
+    #[expect(clippy::print_stdout, reason = "a command's output")]
+    fn tell_idle(&self, sweeps: f64) -> io::Result<Idle> {
+        let idle = Idle::of(&self.prices, sweeps)?;
+        println!(
+            "a month of functions that nobody asks: {:.2}; from the third year on {:.2}; without metrics and alarms {:.2}",
+            idle.first_year, idle.third_year, idle.bare
+        );
+        Ok(idle)
+    }
+
+    /// The month of a team of 50: as much as it can be, where every `up` makes everything, and as little, where none changes
+    /// anything.
+    #[expect(clippy::print_stdout, reason = "a command's output")]
+    async fn team(&self) -> io::Result<()> {
+        let before = self.usage();
+        self.sweep(Arc::new(SystemClock)).await?;
+        let sweep = self.gateway.usage() - before.0;
+        let sweeps = (0..SWEEPS_A_MONTH / 5).fold(Usage::default(), |sum, _| sum + sweep);
+        let dollars = self.prices.of(&sweeps.billed())? + self.prices.of(&serving::of_idle_month(&sweep))?;
+        let idle = self.tell_idle(dollars)?;
+        let [size, payload, secret_every] = ["150", "1024", "10"];
+        self.cli.bench_project(
+            "team",
+            &[("count", size), ("payloadBytes", payload), ("secretEvery", secret_every)],
+        );
+        println!(
+            "{:44} {:>6} {:>9} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7} {:>11}",
+            "300 ups of 150 resources a day, after a year",
+            "ups",
+            "previews",
+            "going",
+            "GB",
+            "table",
+            "GB",
+            "bucket",
+            "idle",
+            "in all",
+            "the gateway"
+        );
+        for (stack, what) in [("made", "all that is made"), ("same", "nothing changes")] {
+            self.cli.run(["stack", "init", stack]).await.assert_success();
+            if stack == "same" {
+                self.cli.run(["up", "--yes", "--stack", stack]).await.assert_success();
+            }
+            let preview = self.priced(&["preview", "--stack", stack]).await?;
+            // Only what the next command leaves is looked at.
+            let later = SystemClock.now().plus(days(EVENT_DAYS + 2.0 * BLOB_DAYS));
+            self.sweep(Arc::new(ManualClock::new(later))).await?;
+            let up = self.priced(&["up", "--yes", "--stack", stack]).await?;
+            let gateway = up.gateway + preview.gateway;
+            let mut work = Work { up: up.dollars, preview: preview.dollars, gateway, ..Work::default() };
+            let mut at_most = up.left;
+            let mut gone = Vec::new();
+            // The days of a blob begin with the sweep that leaves it, so each is a little later than the one before.
+            let steps = [LOG_DAYS, LOG_DAYS + BLOB_DAYS, EVENT_DAYS, EVENT_DAYS + BLOB_DAYS];
+            for (after, slack) in steps.into_iter().zip([1.0, 3.0, 5.0, 7.0]) {
+                let (there, usage) = (self.gateway.stored(), self.gateway.usage());
+                let later = SystemClock.now().plus(days(after + slack));
+                self.sweep(Arc::new(ManualClock::new(later))).await?;
+                work.going += self.prices.of(&(self.gateway.usage() - usage).billed())?;
+                let went = there - self.gateway.stored();
+                at_most = at_most - went;
+                gone.push(went);
+            }
+            work.version = at_most;
+            if let [logs, blobs_of_logs, events, blobs_of_events] = gone[..] {
+                work.log = Stored { table: logs.table, bucket: blobs_of_logs.bucket };
+                work.events = Stored { table: events.table, bucket: blobs_of_events.bucket };
+            }
+            let month = Month::of(&self.prices, &work, idle.first_year)?;
+            let (in_table, in_bucket) = month.gigabytes;
+            println!(
+                "{what:44} {:>6.2} {:>9.2} {:>6.2} {in_table:>6.2} {:>7.2} {in_bucket:>6.2} {:>6.2} {:>5.2} {:>7.2} {:>11.2}",
+                month.ups,
+                month.previews,
+                month.going,
+                month.table,
+                month.bucket,
+                month.idle,
+                month.in_all(),
+                month.gateway
+            );
+            println!("{:44} {work:?}", "");
+        }
+        Ok(())
+    }
+
+    /// What a command costs with the functions that serve it, and what it leaves in the store.
+    async fn priced(&self, command: &[&str]) -> io::Result<Priced> {
+        let (before, stored) = (self.gateway.usage(), self.gateway.stored());
+        self.app.take_asked();
+        self.cli.run(command).await.assert_success();
+        let usage = self.gateway.usage() - before;
+        let served = serving::of_requests(&self.app.take_asked(), &usage);
+        let dollars = self.prices.of(&usage.billed())? + self.prices.of(&served)?;
+        let of_gateway = served.iter().copied().filter(|(name, _)| *name == "http_api_request");
+        let gateway = self.prices.of(&of_gateway.collect::<Vec<_>>())?;
+        Ok(Priced { dollars, gateway, left: self.gateway.stored() - stored })
     }
 
     /// Sweeps until nothing is due, as a process whose clock shows that.
@@ -209,7 +327,7 @@ impl Lane {
         let before = self.usage();
         self.app.take_requests();
         cli.run(command).await.assert_success();
-        let requests = self.app.take_requests();
+        let requests = self.app.take_asked();
         self.tell(size, what, &before, Some(&requests))
     }
 
@@ -223,7 +341,7 @@ impl Lane {
         size: usize,
         what: &str,
         before: &(Usage, HashMap<String, Usage>),
-        requests: Option<&[String]>,
+        requests: Option<&[Asked]>,
     ) -> io::Result<()> {
         let (usage, operations) = self.usage();
         let spent = usage - before.0;
@@ -270,8 +388,20 @@ impl Lane {
     }
 }
 
+/// What a command came to.
+struct Priced {
+    dollars: f64,
+    /// Of these, the gateway's.
+    gateway: f64,
+    left: Stored,
+}
+
+fn days(days: f64) -> Duration {
+    Duration::from_secs_f64(days * 24.0 * 3600.0)
+}
+
 /// All that is paid for.
-fn usage_and(usage: &Usage, requests: Option<&[String]>) -> Things {
+fn usage_and(usage: &Usage, requests: Option<&[Asked]>) -> Things {
     let served = requests.map(|requests| serving::of_requests(requests, usage)).unwrap_or_default();
     usage.billed().into_iter().chain(served).collect()
 }
@@ -291,7 +421,7 @@ mod tests {
         let usage = Usage { write_units: 1_000_000, s3_puts: 200_000, ..Usage::default() };
         let dollars = prices.of(&usage.billed()).unwrap();
         assert!((dollars - 1.625).abs() < 1e-9, "{dollars}");
-        let functions = serving::of_requests(&["GET /api/user".to_owned()], &usage);
+        let functions = serving::of_requests(&[Asked { line: "GET /api/user".to_owned(), bytes: 0 }], &usage);
         assert!(prices.of(&functions).unwrap() > 0.0, "what serves has one too");
         assert!(prices.of(&[("a thing that nobody sells", 1.0)]).is_err());
     }

@@ -8,6 +8,7 @@ mod hostile;
 mod idle;
 mod large;
 mod lists;
+mod month;
 mod process;
 mod replay;
 mod serving;

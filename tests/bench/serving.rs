@@ -1,6 +1,7 @@
 //! What the functions cost beside what they ask of the store: requests, time and lines, by a model that is stated here and in `README.md`.
 
 use statewright_shared::api::routes::{Group, ROUTES, Route};
+use statewright_tests::app::Asked;
 use statewright_tests::functions::{LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST};
 use statewright_tests::meter::Usage;
 
@@ -30,6 +31,10 @@ const HEAD_S3_PUTS: u64 = 1;
 /// Milliseconds of a process until it asks for an event, which are paid for too.
 const COLD_MS: f64 = 150.0;
 
+/// The HTTP API counts a request of up to this many bytes as one, and a longer one as several. Its price list does not say whether the
+/// answer counts too; here it does.
+const GATEWAY_STEP_BYTES: u64 = 512 << 10;
+
 /// Bytes in the log for a request, and for an audit record: our lines alone, since the templates keep of the platform's own only those
 /// that tell of failures.
 const LINE_BYTES: f64 = LOG_BYTES_OF_A_REQUEST as f64;
@@ -47,9 +52,10 @@ pub(crate) type Things = Vec<(&'static str, f64)>;
 /// What comes to the bill of the store if functions answer these requests (`GET /api/user`), each group's first one cold. It is more
 /// than it can be: the calls of the store come one after another, and the largest function waits for as many of them as it can have
 /// made.
-pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
-    let asked: Vec<Group> = requests.iter().map(|line| group(line)).collect();
-    let records = requests.iter().filter_map(|line| route(line)?.action).count() as f64;
+pub(crate) fn of_requests(requests: &[Asked], usage: &Usage) -> Things {
+    let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
+    let records = requests.iter().filter_map(|asked| route(&asked.line)?.action).count() as f64;
+    let steps: u64 = requests.iter().map(|asked| asked.bytes.div_ceil(GATEWAY_STEP_BYTES).max(1)).sum();
     let work: f64 = asked.iter().map(|group| WORK_MS * memory_mb(*group)).sum();
     let cold = Group::ALL.into_iter().filter(|group| asked.contains(group));
     let cold: f64 = cold.map(|group| COLD_MS * memory_mb(group)).sum();
@@ -61,14 +67,14 @@ pub(crate) fn of_requests(requests: &[String], usage: &Usage) -> Things {
     };
     let waits = waits_ms(&head) * HEAD_MEMORY_MB + waits_ms(&(*usage - head)) * OTHER_MEMORY_MB;
     let count = asked.len() as f64;
-    let mut things = things(count, count, work + cold + waits);
+    let mut things = things(count, steps as f64, work + cold + waits);
     things.push(("log_byte_infrequent", count * LINE_BYTES + records * RECORD_BYTES));
     things
 }
 
 /// How many of these requests each function answers.
-pub(crate) fn by_group(requests: &[String]) -> impl Iterator<Item = (&'static str, usize)> {
-    let asked: Vec<Group> = requests.iter().map(|line| group(line)).collect();
+pub(crate) fn by_group(requests: &[Asked]) -> impl Iterator<Item = (&'static str, usize)> {
+    let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
     Group::ALL.into_iter().map(move |group| (group.name(), asked.iter().filter(|it| **it == group).count()))
 }
 
@@ -175,7 +181,7 @@ mod tests {
             ("GET /api/user", 512.0, 1.0),
             ("POST /api/stacks/o/p", 2048.0, 1.0),
         ] {
-            let things = of_requests(&[line.to_owned()], &usage);
+            let things = of_requests(&[Asked { line: line.to_owned(), bytes: 2_000 }], &usage);
             let mb_ms = (WORK_MS + COLD_MS) * mb + (2.0 * DYNAMODB_MS + S3_MS) * mb + KMS_MS * 2048.0;
             let expected = [
                 ("lambda_request", 1.0),
@@ -184,6 +190,16 @@ mod tests {
                 ("log_byte_infrequent", LINE_BYTES + records * RECORD_BYTES),
             ];
             assert_eq!(things, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_long_request_is_several_to_the_gateway() {
+        for (bytes, steps) in [(0, 1.0), (512 << 10, 1.0), ((512 << 10) + 1, 2.0), (4 << 20, 8.0)] {
+            let asked = Asked { line: "GET /api/user".to_owned(), bytes };
+            let things = of_requests(&[asked], &Usage::default());
+            assert!(things.contains(&("http_api_request", steps)), "{bytes}: {things:?}");
+            assert!(things.contains(&("lambda_request", 1.0)), "{bytes}: {things:?}");
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
@@ -64,6 +65,15 @@ enum Data {
     Functions(Box<Behind>),
 }
 
+/// A request that was served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its method and its path.
+    pub line: String,
+    /// The bytes of its body and of the answer's, as they were sent.
+    pub bytes: u64,
+}
+
 /// A server of a test. Its data and its socket go when it is dropped.
 pub struct TestApp {
     /// Where it listens, such as `http://127.0.0.1:41234`.
@@ -77,7 +87,7 @@ pub struct TestApp {
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
-    requests: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<Asked>>>,
     api: App,
     audit: Arc<Kept>,
     data: Data,
@@ -290,8 +300,24 @@ impl TestApp {
         let seen = Arc::clone(&requests);
         let note = move |request: Request, next: Next| {
             let line = format!("{} {}", request.method(), request.uri().path());
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-            next.run(request)
+            let bytes = request.body().size_hint().lower();
+            let seen = Arc::clone(&seen);
+            let place = {
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.push(Asked { line, bytes });
+                seen.len() - 1
+            };
+            async move {
+                let answer = next.run(request).await;
+                let bytes = answer.body().size_hint().lower();
+                // Unless they were taken meanwhile.
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(asked) = seen.get_mut(place) {
+                    asked.bytes += bytes;
+                }
+                drop(seen);
+                answer
+            }
         };
         let audit = Arc::new(Kept::default());
         let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
@@ -356,6 +382,11 @@ impl TestApp {
 
     /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
+        self.take_asked().into_iter().map(|asked| asked.line).collect()
+    }
+
+    /// The same with their bytes.
+    pub fn take_asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

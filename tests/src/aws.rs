@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::meter::{Meter, Usage};
+use crate::meter::{Meter, Stored, Usage};
 use crate::tools;
 
 /// The stand-in for DynamoDB, S3 and KMS: one for the process that asks, in memory, on 127.0.0.1. It ends when the process
@@ -436,6 +436,11 @@ impl Gateway {
         lock(&self.shared.meter).by_operation()
     }
 
+    /// What is there by now of what was written this way.
+    pub fn stored(&self) -> Stored {
+        lock(&self.shared.meter).stored()
+    }
+
     /// The operations that were asked for so far, the lost ones included, in order.
     pub fn seen(&self) -> Vec<String> {
         lock(&self.shared.seen).clone()
@@ -563,7 +568,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
         return Ok(refusal);
     }
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    let query = parts.uri.query().unwrap_or_default();
+    let path = path.to_owned();
     parts.headers.remove(header::EXPECT);
     let passed_on = shared
         .http
@@ -584,7 +589,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let asked = body;
     let mut body = passed_on.bytes().await.map_err(|_| Broken)?;
     shared.remember_wrapped(&operation, &asked, &body);
-    lock(&shared.meter).saw(&operation, query, &asked, &body, status.is_success());
+    lock(&shared.meter).saw(&operation, &path, &asked, &body, status.is_success());
     match play {
         Some(Play::LoseTheAnswer) => return Err(Broken),
         Some(Play::HoldTheAnswer) => return pending().await,

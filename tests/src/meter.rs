@@ -74,6 +74,29 @@ impl Sub for Usage {
     }
 }
 
+/// What is in the store, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// Of items, with what DynamoDB adds to each.
+    pub table: u64,
+    /// Of objects.
+    pub bucket: u64,
+}
+
+impl Sub for Stored {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            table: self.table.saturating_sub(other.table),
+            bucket: self.bucket.saturating_sub(other.bucket),
+        }
+    }
+}
+
+/// What DynamoDB adds to the bytes of each item that it stores. Source: its price list.
+const BYTES_BESIDE_AN_ITEM: u64 = 100;
+
 /// Counts what passes by. A write costs what the larger of the old and the new item does, and the answer does not tell the
 /// old one, so the sizes of all items are remembered.
 ///
@@ -84,6 +107,7 @@ pub(crate) struct Meter {
     usage: Usage,
     by_operation: HashMap<String, Usage>,
     sizes: HashMap<String, u64>,
+    objects: HashMap<String, u64>,
 }
 
 impl Meter {
@@ -97,8 +121,23 @@ impl Meter {
         self.by_operation.clone()
     }
 
-    /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3.
-    pub(crate) fn saw(&mut self, operation: &str, query: &str, asked: &[u8], answered: &[u8], is_done: bool) {
+    /// What is there by now.
+    pub(crate) fn stored(&self) -> Stored {
+        let items = self.sizes.values().filter(|bytes| **bytes > 0);
+        Stored {
+            table: items.map(|bytes| bytes + BYTES_BESIDE_AN_ITEM).sum(),
+            bucket: self.objects.values().sum(),
+        }
+    }
+
+    /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3; `path` has its query.
+    pub(crate) fn saw(&mut self, operation: &str, path: &str, asked: &[u8], answered: &[u8], is_done: bool) {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        match operation {
+            "PUT" if is_done => drop(self.objects.insert(path.to_owned(), asked.len() as u64)),
+            "DELETE" if is_done => drop(self.objects.remove(path)),
+            _ => {}
+        }
         let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let mut usage = Usage::default();
         let mut kind = String::new();
@@ -196,7 +235,7 @@ mod tests {
 
     fn saw(meter: &mut Meter, operation: &str, asked: &Value, answered: &Value, is_done: bool) -> Usage {
         let before = meter.usage();
-        meter.saw(operation, "", asked.to_string().as_bytes(), answered.to_string().as_bytes(), is_done);
+        meter.saw(operation, "/", asked.to_string().as_bytes(), answered.to_string().as_bytes(), is_done);
         meter.usage() - before
     }
 
@@ -242,17 +281,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_stored_is_what_was_put_and_not_removed() {
+        let mut meter = Meter::default();
+        let mut put = |sort, bytes| {
+            let put = json!({ "TableName": "t", "Item": item(sort, bytes) });
+            saw(&mut meter, "PutItem", &put, &json!({}), true);
+        };
+        put("a", 1_000);
+        put("b", 2_000);
+        put("b", 500);
+        let gone = json!({ "TableName": "t", "Key": { "partition": { "S": "P" }, "sort": { "S": "a" } } });
+        saw(&mut meter, "DeleteItem", &gone, &json!({}), true);
+        meter.saw("PUT", "/bucket/one?x-id=PutObject", &[0; 300], b"", true);
+        meter.saw("PUT", "/bucket/one?x-id=PutObject", &[0; 200], b"", true);
+        meter.saw("PUT", "/bucket/two", &[0; 100], b"", true);
+        meter.saw("PUT", "/bucket/three", &[0; 100], b"", false);
+        meter.saw("DELETE", "/bucket/two?x-id=DeleteObject", b"", b"", true);
+        assert_eq!(meter.stored(), Stored { table: 600, bucket: 200 });
+    }
+
+    #[test]
     fn other_services_count_requests() {
         let mut meter = Meter::default();
-        for (operation, query) in [
-            ("PUT", ""),
-            ("GET", ""),
-            ("GET", "list-type=2"),
-            ("DELETE", ""),
-            ("Decrypt", ""),
-            ("ListTables", ""),
+        for (operation, path) in [
+            ("PUT", "/bucket/key"),
+            ("GET", "/bucket/key"),
+            ("GET", "/bucket?list-type=2"),
+            ("DELETE", "/bucket/key"),
+            ("Decrypt", "/"),
+            ("ListTables", "/"),
         ] {
-            meter.saw(operation, query, b"", b"", true);
+            meter.saw(operation, path, b"", b"", true);
         }
         let expected = Usage { s3_puts: 2, s3_gets: 1, s3_deletes: 1, kms_requests: 1, ..Usage::default() };
         assert_eq!(meter.usage(), expected);

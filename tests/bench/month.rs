@@ -1,0 +1,160 @@
+//! What a month costs without any request, and the month of a team.
+
+use std::io;
+
+use statewright_tests::meter::Stored;
+
+use crate::bill::Prices;
+
+/// Metrics of ours and alarms of the templates, for what must not go unnoticed.
+const METRICS: f64 = 4.0;
+const ALARMS: f64 = 5.0;
+
+/// The first two rotations of a key cost once more what the key does; all others nothing.
+const ROTATIONS_PAID: f64 = 2.0;
+
+/// How many stacks' work is counted: 300 `up`s a day, and as many previews.
+pub(crate) const UPS_A_DAY: f64 = 300.0;
+const DAYS_A_MONTH: f64 = 30.0;
+
+/// How long things are there, in days: items of logs and of events; what blobs they name goes 36 days later. The store is a year old.
+pub(crate) const LOG_DAYS: f64 = 90.0;
+pub(crate) const EVENT_DAYS: f64 = 365.0;
+pub(crate) const BLOB_DAYS: f64 = 36.0;
+const AGE_DAYS: f64 = 365.0;
+
+/// What is paid for each month, in dollars: without any request, for sweeps of so much.
+pub(crate) struct Idle {
+    /// All of it, in the first year.
+    pub(crate) first_year: f64,
+    /// From the third year on, when the key was rotated twice.
+    pub(crate) third_year: f64,
+    /// In the first year, without metrics and alarms.
+    pub(crate) bare: f64,
+}
+
+impl Idle {
+    pub(crate) fn of(prices: &Prices, sweeps: f64) -> io::Result<Self> {
+        let key = prices.of_month("kms_key", 1.0)?;
+        let watch = prices.of_month("metric", METRICS)? + prices.of_month("alarm", ALARMS)?;
+        Ok(Self {
+            first_year: key + watch + sweeps,
+            third_year: key * (1.0 + ROTATIONS_PAID) + watch + sweeps,
+            bare: key + sweeps,
+        })
+    }
+}
+
+/// What one `up` costs, from its preview until nothing of it is left but its version; and a preview alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Work {
+    /// Dollars of the `up` itself.
+    pub(crate) up: f64,
+    /// Of a preview.
+    pub(crate) preview: f64,
+    /// Of both, what the gateway gets.
+    pub(crate) gateway: f64,
+    /// Of what goes later.
+    pub(crate) going: f64,
+    /// What its log leaves for a while.
+    pub(crate) log: Stored,
+    /// What its events leave for a while.
+    pub(crate) events: Stored,
+    /// What stays.
+    pub(crate) version: Stored,
+}
+
+/// A month of a team, in dollars.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Month {
+    pub(crate) ups: f64,
+    pub(crate) previews: f64,
+    pub(crate) going: f64,
+    /// Gigabytes in the table and in the bucket.
+    pub(crate) gigabytes: (f64, f64),
+    /// The table with its recovery to any moment.
+    pub(crate) table: f64,
+    pub(crate) bucket: f64,
+    pub(crate) idle: f64,
+    /// Of the `up`s and the previews, what the gateway gets.
+    pub(crate) gateway: f64,
+}
+
+impl Month {
+    pub(crate) fn of(prices: &Prices, work: &Work, idle: f64) -> io::Result<Self> {
+        let times = UPS_A_DAY * DAYS_A_MONTH;
+        let gigabytes = |bytes: u64, days: f64| bytes as f64 * UPS_A_DAY * days.min(AGE_DAYS) / 1e9;
+        let table = gigabytes(work.log.table, LOG_DAYS)
+            + gigabytes(work.events.table, EVENT_DAYS)
+            + gigabytes(work.version.table, AGE_DAYS);
+        let bucket = gigabytes(work.log.bucket, LOG_DAYS + BLOB_DAYS)
+            + gigabytes(work.events.bucket, EVENT_DAYS + BLOB_DAYS)
+            + gigabytes(work.version.bucket, AGE_DAYS);
+        Ok(Self {
+            ups: work.up * times,
+            previews: work.preview * times,
+            going: work.going * times,
+            gigabytes: (table, bucket),
+            table: prices.of_month("dynamodb_gb", table)? + prices.of_month("dynamodb_recovery_gb", table)?,
+            bucket: prices.of_month("s3_gb", bucket)?,
+            idle,
+            gateway: work.gateway * times,
+        })
+    }
+
+    pub(crate) fn in_all(&self) -> f64 {
+        self.ups + self.previews + self.going + self.table + self.bucket + self.idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} and not {expected}");
+    }
+
+    #[test]
+    fn idle_is_the_key_what_watches_and_the_sweeps() {
+        let idle = Idle::of(&Prices::load().unwrap(), 0.04).unwrap();
+        near(idle.first_year, 2.74);
+        near(idle.third_year, 4.74);
+        near(idle.bare, 1.04);
+    }
+
+    #[test]
+    fn metrics_and_alarms_are_those_of_the_template() {
+        let template = include_str!("../../infra/sam/template.yaml");
+        assert_eq!(template.matches("Type: AWS::CloudWatch::Alarm").count() as f64, ALARMS);
+        let sweep = include_str!("../../functions/lambda/src/lib.rs");
+        let named = sweep.matches("Metric::count(\"").count() + sweep.matches("Metric::seconds(\"").count();
+        assert_eq!(named as f64, METRICS);
+    }
+
+    #[test]
+    fn a_month_has_what_is_asked_what_goes_and_what_is_there() {
+        let stored = |table, bucket| Stored { table, bucket };
+        let work = Work {
+            up: 0.0004,
+            preview: 0.00005,
+            gateway: 0.00015,
+            going: 0.0001,
+            log: stored(100_000, 10_000),
+            events: stored(1_000, 20_000),
+            version: stored(2_000, 30_000),
+        };
+        let month = Month::of(&Prices::load().unwrap(), &work, 2.74).unwrap();
+        near(month.ups, 3.6);
+        near(month.previews, 0.45);
+        near(month.gateway, 1.35);
+        near(month.going, 0.9);
+        // 100,000 bytes for 27,000 ups, 3,000 bytes for 109,500.
+        near(month.gigabytes.0, 2.7 + 0.3285);
+        // 10,000 bytes for 37,800 ups; what is older than the store is not there.
+        near(month.gigabytes.1, 0.378 + 5.475);
+        near(month.table, 3.0285 * 0.45);
+        near(month.bucket, 5.853 * 0.023);
+        near(month.in_all(), 3.6 + 0.45 + 0.9 + 3.0285 * 0.45 + 5.853 * 0.023 + 2.74);
+    }
+}
