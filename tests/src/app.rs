@@ -50,6 +50,9 @@ pub enum Backend {
     /// Two processes, with nothing in common but a table, a bucket and a key on AWS. Requests go to each in turn, so that
     /// two that follow each other never meet the same one.
     Aws,
+    /// The same where LocalStack stands in for S3 and KMS.
+    #[cfg(feature = "extended")]
+    LocalStack,
     /// Functions behind an HTTP API, on such a store. They have the machine's clock: what needs another runs as on `Aws`.
     Functions,
     /// The same, each request meeting a cold function.
@@ -61,7 +64,7 @@ enum Data {
     /// Somebody else has it.
     Elsewhere,
     Folder(TempDir),
-    Aws(Names),
+    Aws(&'static StandIn, Names),
     Functions(Box<Behind>),
 }
 
@@ -151,12 +154,22 @@ impl TestApp {
                 Self::on_functions(Setting { between, settings, ..Setting::default() }).await
             }
             Backend::Aws | Backend::Functions | Backend::ColdFunctions => {
-                let stand_in = StandIn::of_this_process();
-                let (_, names) = stand_in.fresh_store().await;
-                let contexts = fleet(&stand_in.url, &names, 2, settings, port).await;
-                Self::start(contexts, clock, Data::Aws(names)).await
+                Self::fleet_of_two(StandIn::of_this_process(), settings, port, clock).await
             }
+            #[cfg(feature = "extended")]
+            Backend::LocalStack => Self::fleet_of_two(StandIn::localstack(), settings, port, clock).await,
         }
+    }
+
+    async fn fleet_of_two(
+        stand_in: &'static StandIn,
+        settings: Settings,
+        port: Arc<dyn Clock>,
+        clock: Option<ManualClock>,
+    ) -> Self {
+        let (_, names) = stand_in.fresh_store().await;
+        let contexts = fleet(&stand_in.url, &names, 2, settings, port).await;
+        Self::start(contexts, clock, Data::Aws(stand_in, names)).await
     }
 
     /// On functions in a setting of the test's.
@@ -353,7 +366,7 @@ impl TestApp {
     pub fn folder(&self) -> &Path {
         match &self.data {
             Data::Folder(folder) => folder.path(),
-            Data::Aws(_) | Data::Functions(_) | Data::Elsewhere => panic!("the server has no folder"),
+            Data::Aws(..) | Data::Functions(_) | Data::Elsewhere => panic!("the server has no folder"),
         }
     }
 
@@ -364,7 +377,7 @@ impl TestApp {
     pub async fn at_rest(&self) -> Vec<(String, Vec<u8>)> {
         match &self.data {
             Data::Folder(folder) => files(folder.path()),
-            Data::Aws(names) => StandIn::of_this_process().at_rest(names).await,
+            Data::Aws(stand_in, names) => stand_in.at_rest(names).await,
             Data::Functions(functions) => StandIn::of_this_process().at_rest(&functions.names).await,
             Data::Elsewhere => panic!("the server keeps nothing that could be looked at"),
         }

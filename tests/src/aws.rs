@@ -46,21 +46,38 @@ impl StandIn {
         static STAND_IN: OnceLock<StandIn> = OnceLock::new();
         STAND_IN.get_or_init(|| {
             let (python, program) = tools::aws_stand_in();
-            let mut process = Command::new(python)
-                .arg(program)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap_or_else(|error| panic!("cannot start the stand-in for AWS: {error}"));
-            let mut port = String::new();
-            let told = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
-            let Ok(port) = port.trim().parse::<u16>() else {
-                panic!(
-                    "the stand-in for AWS ended before it told its port ({told:?}); see what it says above"
-                );
-            };
-            Self { url: format!("http://127.0.0.1:{port}"), _process: process }
+            Self::start(Command::new(python).arg(program))
         })
+    }
+
+    /// LocalStack, which passes on to [`StandIn::of_this_process`] what is for DynamoDB.
+    ///
+    /// # Panics
+    /// If it cannot be installed or started.
+    #[cfg(feature = "extended")]
+    pub fn localstack() -> &'static Self {
+        static STAND_IN: OnceLock<StandIn> = OnceLock::new();
+        STAND_IN.get_or_init(|| {
+            let (python, program) = tools::localstack();
+            let mut command = Command::new(python);
+            command.arg(&program).arg(&Self::of_this_process().url);
+            // Where its way to DynamoDB is found.
+            Self::start(command.env("PYTHONPATH", program.parent().unwrap_or(&program)))
+        })
+    }
+
+    fn start(command: &mut Command) -> Self {
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start the stand-in for AWS: {error}"));
+        let mut port = String::new();
+        let told = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
+        let Ok(port) = port.trim().parse::<u16>() else {
+            panic!("the stand-in for AWS ended before it told its port ({told:?}); see what it says above");
+        };
+        Self { url: format!("http://127.0.0.1:{port}"), _process: process }
     }
 
     /// Names that no other caller in this process gets.

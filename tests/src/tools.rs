@@ -54,6 +54,19 @@ pub enum ToolError {
         /// The version that its `go.mod` asks for.
         needed: String,
     },
+    /// No Python 3.13.
+    #[cfg(feature = "extended")]
+    #[error(
+        "{tool} needs Python 3.13 with venv and pip, and {} is none: put `python3.13` on the PATH, or name it with \
+         STATEWRIGHT_PYTHON_3_13",
+        tried.display()
+    )]
+    Python313Missing {
+        /// The tool that needs it.
+        tool: &'static str,
+        /// What was tried.
+        tried: PathBuf,
+    },
     /// The installed Go is older than the tool's `go.mod` asks for.
     #[error(
         "building {tool} needs Go {needed} or later, and `go` on the PATH is {found}: install a newer one from https://go.dev/dl/"
@@ -491,6 +504,9 @@ const AWS_STAND_IN: &str = "aws-stand-in";
 
 const AWS_CLI: &str = "aws-cli";
 
+#[cfg(feature = "extended")]
+const LOCALSTACK: &str = "localstack";
+
 const TEMPLATE_LINTERS: &str = "template-linters";
 const AUTOMATION_API: &str = "automation-api";
 
@@ -501,13 +517,18 @@ fn python_sources(tool: &str) -> PathBuf {
 
 /// Installs what `requirements.txt` of a tool names into an environment of its own, or finds it there.
 fn install_python(tool: &'static str) -> Result<Ready, ToolError> {
+    install_for(tool, Path::new("python3"))
+}
+
+/// The same for this Python.
+fn install_for(tool: &'static str, interpreter: &Path) -> Result<Ready, ToolError> {
     let requirements = python_sources(tool).join("requirements.txt");
     let mut key = Sha256::new();
     // What is installed is for one version of Python.
-    feed(&mut key, &run_python(tool, Path::new("python3"), &["-VV"])?);
+    feed(&mut key, &run_python(tool, interpreter, &["-VV"])?);
     feed(&mut key, &fs::read(&requirements).map_err(ToolError::io("cannot read", &requirements))?);
     in_cache(tool, &short_hex(key), |folder| {
-        run_python(tool, Path::new("python3"), &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
+        run_python(tool, interpreter, &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
         // Through `python`, not through `pip`, whose first line names the folder that is about to be renamed.
         let pip =
             ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--requirement"];
@@ -523,6 +544,31 @@ fn install_python(tool: &'static str) -> Result<Ready, ToolError> {
 pub fn aws_cli_python() -> &'static Path {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     PYTHON.get_or_init(|| or_panic(install_python(AWS_CLI)).path.join("bin").join("python"))
+}
+
+/// Installs LocalStack, which runs on one version of Python alone.
+#[cfg(feature = "extended")]
+fn install_localstack() -> Result<Ready, ToolError> {
+    let named = std::env::var_os("STATEWRIGHT_PYTHON_3_13").map(PathBuf::from);
+    let python = named.unwrap_or_else(|| PathBuf::from("python3.13"));
+    let version = Command::new(&python).arg("-V").stdin(Stdio::null()).output();
+    match version {
+        Ok(version) if version.status.success() && version.stdout.starts_with(b"Python 3.13.") => {
+            install_for(LOCALSTACK, &python)
+        }
+        _ => Err(ToolError::Python313Missing { tool: LOCALSTACK, tried: python }),
+    }
+}
+
+/// The Python that has LocalStack, and the program to give it; see [`crate::aws::StandIn`], which runs it.
+///
+/// # Panics
+/// If it cannot be installed; the message says what is missing.
+#[cfg(feature = "extended")]
+pub fn localstack() -> (&'static Path, PathBuf) {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    let python = PYTHON.get_or_init(|| or_panic(install_localstack()).path.join("bin").join("python"));
+    (python, python_sources(LOCALSTACK).join("start.py"))
 }
 
 /// Python with Pulumi's Automation API, and a program that uses it.
@@ -824,6 +870,12 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         let watch = Stopwatch::start();
         let ready = install_python(tool)?;
         report(tool, &ready, watch.elapsed().as_secs_f64());
+    }
+    #[cfg(feature = "extended")]
+    {
+        let watch = Stopwatch::start();
+        let ready = install_localstack()?;
+        report(LOCALSTACK, &ready, watch.elapsed().as_secs_f64());
     }
     let clients: &[&GoTool] = &[
         &PULUMI,
