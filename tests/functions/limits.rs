@@ -1,6 +1,7 @@
 //! States that do not fit through the door of a function.
 
-use statewright_tests::app::ORG;
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::aws::StandIn;
 use statewright_tests::functions::Functions;
 
 use crate::support::{UP, bench, export, resources};
@@ -35,4 +36,29 @@ async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
 
     let second = cli.run(UP).await.assert_success();
     assert!(second.stderr.contains("lets through") || second.stdout.contains("lets through"), "{second}");
+}
+
+/// What the gateway refuses before anything of ours is asked goes through a server over the same store.
+#[tokio::test]
+async fn an_import_that_is_too_long_for_functions_goes_by_a_server() {
+    let functions = Functions::start().await;
+    let cli = bench(&functions, "large", &[("count", "50"), ("payloadBytes", "160000")]).await;
+    let stand_in = StandIn::of_this_process();
+    let server = TestApp::of_store(&stand_in.url, functions.names(), &functions.token).await;
+    let beside = cli.clone().backend(&server.url);
+    // A client selects a stack of one address at a time.
+    beside.run(["stack", "select", "dev"]).await.assert_success();
+    beside.run(UP).await.assert_success();
+    let state = export(&beside).await;
+    assert_eq!(resources(&state).len(), 52);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state.json");
+    std::fs::write(&file, state.to_string()).unwrap();
+    let import = ["stack", "import", "--stack", "dev", "--file", file.to_str().unwrap()];
+    let refused = cli.run(import).await;
+    assert!(refused.stderr.contains("[0] Request Entity Too Large"), "{refused}");
+    beside.run(import).await.assert_success();
+    assert_eq!(resources(&export(&beside).await).len(), 52);
+    let history = beside.run(["stack", "history", "--json"]).await.assert_success().json();
+    assert_eq!(history[0]["kind"], "import", "{history}");
 }

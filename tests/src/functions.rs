@@ -140,6 +140,11 @@ impl Functions {
         self.behind.lines()
     }
 
+    /// What the store consists of.
+    pub fn names(&self) -> &Names {
+        &self.behind.names
+    }
+
     /// Lets the schedule's event come.
     ///
     /// # Errors
