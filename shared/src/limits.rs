@@ -53,8 +53,14 @@ pub const SUMMARY_BYTES_MAX: usize = 16 << 10;
 /// Journal entries that could not be applied which a version names; the others are counted.
 pub const SKIPPED_NAMED_MAX: usize = 100;
 
-/// A client that sends nothing of a body for so long is not waited for.
+/// A client that sends less than [`BODY_PROGRESS_BYTES_MIN`] of a body in this time is not waited for.
 pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// See [`BODY_PAUSE_MAX`]. In bytes as sent.
+pub const BODY_PROGRESS_BYTES_MIN: usize = 64 << 10;
+
+/// A client is not waited for longer than this while other requests wait for room that only the end of its request gives back.
+pub const BODY_TURN_MAX: Duration = Duration::from_secs(5);
 
 /// A body has to be there after so long, however it comes: 20 MiB, a very large state as it is sent, take that long at some
 /// 300 kbit/s.

@@ -1,5 +1,6 @@
 //! Clients that ask for too much at once, or keep the server waiting for what they announced.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::world::{Stack, refusal};
 
-/// A request to set tags that is sent piece by piece.
+/// A request that is sent piece by piece: to set tags, or to import.
 struct Upload {
     socket: TcpStream,
 }
@@ -19,10 +20,13 @@ struct Upload {
 impl Upload {
     /// Sends the head, which announces so many bytes, and these first ones.
     async fn begin(app: &TestApp, stack: &Stack<'_>, token: &str, length: usize, first: &[u8]) -> Self {
+        Self::of(app, &format!("PATCH {}/tags", stack.path), token, length, first).await
+    }
+
+    async fn of(app: &TestApp, what: &str, token: &str, length: usize, first: &[u8]) -> Self {
         let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
         let head = format!(
-            "PATCH {}/tags HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {token}\r\nContent-Length: {length}\r\n\r\n",
-            stack.path
+            "{what} HTTP/1.1\r\nHost: statewright\r\nAuthorization: token {token}\r\nContent-Length: {length}\r\n\r\n"
         );
         socket.write_all(head.as_bytes()).await.unwrap();
         socket.write_all(first).await.unwrap();
@@ -103,12 +107,14 @@ async fn requests_of_one_token_are_as_many_at_once_as_may_be() {
 
 #[tokio::test]
 async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
-    // So little that one request takes all of it.
-    let limits = Limits { memory_bytes_max: 1, ..Limits::default() };
+    let limits = Limits { memory_bytes_max: 40_000, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let stack = Stack::new(&app).await;
-    let mut first = Upload::begin(&app, &stack, &app.token, 10_000, b"{").await;
-    let set = || app.patch(&format!("{}/tags", stack.path), &json!({ "a": "b" })).send();
+    // Nearly all that one user may have.
+    let mut first = Upload::begin(&app, &stack, &app.token, 30_000, &[b' '; 19_000]).await;
+    until_reserved(&app, 19_000).await;
+    let tags: BTreeMap<String, String> = (0..20).map(|at| (format!("t{at}"), "v".repeat(200))).collect();
+    let set = || app.patch(&format!("{}/tags", stack.path), &json!(tags)).send();
     let words = loop {
         let mut other = pin!(set());
         let answer = loop {
@@ -133,6 +139,32 @@ async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
     until(204, async || set().await).await;
 }
 
+/// Waits until requests hold this many bytes.
+async fn until_reserved(app: &TestApp, bytes: usize) {
+    let waits = async {
+        while app.reserved() != bytes {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("so much is held");
+}
+
+#[tokio::test]
+async fn a_slow_body_that_others_wait_for_is_given_up() {
+    let limits = Limits { memory_bytes_max: 40_000, ..Limits::default() };
+    let app = TestApp::memory_limited(limits).await;
+    let stack = Stack::new(&app).await;
+    // More than the share of its user.
+    let upload = Upload::begin(&app, &stack, &app.token, 30_000, &[b' '; 25_000]).await;
+    until_reserved(&app, 25_000).await;
+    let began = app.context.now();
+    let (status, head, _) = upload.ends_while_time_passes(&app).await;
+    assert_eq!(status, 503);
+    assert!(head.to_ascii_lowercase().contains("retry-after: 2"), "{head}");
+    assert!(app.context.now().since(began) >= Duration::from_secs(5));
+    until_reserved(&app, 0).await;
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_come_is_a_408_and_the_end_of_its_connection() {
     let app = TestApp::memory().await;
@@ -146,7 +178,7 @@ async fn a_body_that_does_not_come_is_a_408_and_the_end_of_its_connection() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_by_drops_is_not_waited_for_for_ever() {
+async fn a_body_that_comes_by_drops_is_not_waited_for() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let mut upload = Upload::begin(&app, &stack, &app.token, 1_000_000, b"{").await;
@@ -163,7 +195,31 @@ async fn a_body_that_comes_by_drops_is_not_waited_for_for_ever() {
         tokio::task::yield_now().await;
     };
     assert_eq!((&record["action"], &record["status"]), (&"stack.tag".into(), &408.into()), "{record}");
-    assert!(seconds > 600, "{seconds}");
+    assert!(seconds >= 30, "{seconds}");
+    until_reserved(&app, 0).await;
+}
+
+#[tokio::test]
+async fn a_slow_body_holds_what_came_of_it_for_ten_minutes() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let what = format!("POST {}/import", stack.path);
+    let mut upload = Upload::of(&app, &what, &app.token, 30_000_000, b"").await;
+    app.take_audit();
+    // A little more than it has to send.
+    let (mut sent, piece, every) = (0, vec![b' '; 66_000], Duration::from_secs(30));
+    while app.take_audit().is_empty() {
+        upload.send(&piece).await;
+        sent += piece.len();
+        until_reserved(&app, sent).await;
+        app.advance(every - Duration::from_secs(1));
+        if sent > 20 * piece.len() {
+            break;
+        }
+    }
+    let (status, _, _) = upload.ends_while_time_passes(&app).await;
+    assert_eq!((status, sent), (408, 21 * piece.len()));
+    until_reserved(&app, 0).await;
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ impl Measured<'_> {
             allocated as f64 / TEXT as f64,
             reserved as f64 / TEXT as f64,
         );
+        println!("{line}");
         if allocated > reserved + SLACK {
             self.failures.push(line);
         }
@@ -79,6 +80,17 @@ fn deployment(bytes: usize, seed: &str) -> String {
         r#"{{"version":3,"deployment":{{"manifest":{{"time":"2026-01-02T03:04:05Z","magic":"","version":""}},"resources":[{{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","custom":false,"type":"pulumi:pulumi:Stack","outputs":{{{}}}}}],"more":"{seed}{}"}}}}"#,
         outputs.join(","),
         "m".repeat(bytes / 2)
+    )
+}
+
+/// The same of what does not compress well: with a part of it as an output, or all of it as one, in a deployment that breaks a rule.
+fn noisy_deployment(bytes: usize, kind: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(7);
+    let noise: String = std::iter::repeat_with(|| random.alphanumeric()).take(bytes).collect();
+    let (output, more) = noise.split_at(if kind == 1 { 16 } else { noise.len() });
+    let parent = if kind == 1 { "" } else { r#""parent":"urn:pulumi:dev::shop::a:b:C::gone","# };
+    format!(
+        r#"{{"version":3,"deployment":{{"manifest":{{"time":"2026-01-02T03:04:05Z","magic":"","version":""}},"resources":[{{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev",{parent}"custom":false,"type":"pulumi:pulumi:Stack","outputs":{{"o":"{output}"}}}}],"more":"{more}"}}}}"#
     )
 }
 
@@ -136,6 +148,12 @@ async fn a_request_reserves_at_least_what_it_allocates() {
     }
     drop((one, many));
 
+    for (what, text) in [
+        ("an import that does not compress", noisy_deployment(TEXT, 1)),
+        ("an import of outputs alone, which is marked", noisy_deployment(TEXT, 2)),
+    ] {
+        measured.send(what, post.clone(), &format!("{stack}/import"), &token, &text).await;
+    }
     let text = deployment(TEXT, "");
     measured.send("an import", post.clone(), &format!("{stack}/import"), &token, &text).await;
     measured

@@ -22,7 +22,7 @@ fn one_owner_gets_half_and_leaves_the_others_their_share() {
     assert_eq!(got, 10, "half of it");
     let other = account.open(&"other");
     assert!(taken(&other, 20 * MIB));
-    assert!(!taken(&other, MIB), "as much as is free");
+    assert!(!taken(&account.open(&"other"), MIB), "as much as is free");
     assert!(taken(&account.open(&"third"), MIB));
     drop((greedy, other));
     assert_eq!(account.used(), 0);
@@ -67,10 +67,173 @@ async fn who_waits_too_long_is_refused_and_leaves_nothing() {
         clock.advance(WAIT_MAX);
     });
     assert_eq!(refused, Err(Full));
-    let gone = two.take(MIB / 2);
-    assert!(gone.now_or_never().is_none());
+    let gone = account.open(&"a");
+    assert!(gone.take(MIB / 2).now_or_never().is_none());
     drop(one);
-    assert_eq!((account.used(), account.0.books().waiting.len()), (0, 0));
+    assert_eq!((account.used(), account.0.books().in_line()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_request_waits_for_twenty_seconds_in_all() {
+    let (account, clock) = account(MIB);
+    let wait = |seconds| Duration::from_secs(seconds);
+    let two = account.open(&"a");
+    for seconds in [12, 7] {
+        let one = account.open(&"a");
+        one.take(MIB / 2).await.unwrap();
+        let (taken, ()) = tokio::join!(two.take(MIB / 4), async {
+            clock.advance(wait(seconds));
+            drop(one);
+        });
+        assert_eq!(taken, Ok(()));
+        drop(two.split(MIB / 4));
+    }
+    let _one = {
+        let one = account.open(&"a");
+        one.take(MIB / 2).await.unwrap();
+        one
+    };
+    let mut waits = Box::pin(two.take(MIB / 4));
+    assert!(waits.as_mut().now_or_never().is_none());
+    clock.advance(wait(1));
+    assert_eq!(waits.await, Err(Full), "12, 7 and 1");
+    assert_eq!(two.take(MIB / 4).await, Err(Full), "and no more");
+}
+
+/// Requests that take these parts one after the other, all at the same time.
+async fn run(account: &ByteAccount, owners: &[&'static str], parts: &[usize]) -> Vec<Result<(), Full>> {
+    let requests = owners.iter().map(|owner| {
+        let reservation = account.open(owner);
+        async move {
+            for part in parts {
+                reservation.take(*part).await?;
+                tokio::task::yield_now().await;
+            }
+            reservation.settle(0);
+            Ok(())
+        }
+    });
+    let ended = futures::future::join_all(requests).await;
+    assert_eq!(account.used(), 0);
+    ended
+}
+
+#[tokio::test]
+async fn requests_that_hold_and_need_more_end_one_after_the_other() {
+    for owners in [vec!["a"; 24], ["a", "b", "c"].repeat(8)] {
+        for parts in [&[MIB, 2 * MIB][..], &[2 * MIB, 2 * MIB, MIB], &[MIB; 5], &[10, 20 * MIB]] {
+            let (account, _) = account(40 * MIB);
+            let ended = run(&account, &owners, parts).await;
+            assert!(ended.iter().all(Result::is_ok), "{parts:?}: {ended:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_newest_goes_where_those_that_wait_leave_no_way_out() {
+    let (account, _) = account(80 * MIB);
+    let [one, two, three] = ["a", "b", "c"].map(|owner| account.open(&owner));
+    for request in [&one, &two, &three] {
+        request.take(20 * MIB).await.unwrap();
+    }
+    let mut first = Box::pin(one.take(30 * MIB));
+    assert!(first.as_mut().now_or_never().is_none(), "10 of 70 are free");
+    let mut second = Box::pin(two.take(MIB * 30));
+    assert!(second.as_mut().now_or_never().is_none(), "with it, 40 are held in the line, and 70 are enough");
+    assert_eq!(three.take(30 * MIB).await, Err(Full));
+    drop(three);
+    assert_eq!(first.await, Ok(()));
+    one.settle(0);
+    assert_eq!(second.await, Ok(()));
+}
+
+#[tokio::test]
+async fn the_turn_goes_around_among_owners() {
+    let (account, _) = account(80 * MIB);
+    let (mut all, mut waits) = (Vec::new(), Vec::new());
+    for owner in ["a", "a", "a", "b"] {
+        let request = account.open(&owner);
+        request.take(MIB).await.unwrap();
+        all.push(request);
+    }
+    for request in all.clone() {
+        waits.push(Box::pin(async move { request.take(50 * MIB).await }));
+    }
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < 4 {
+        let waiting: Vec<usize> = (0..4).filter(|at| !order.contains(at)).collect();
+        let ended = waiting.into_iter().filter(|at| waits[*at].as_mut().now_or_never().is_some());
+        let ended: Vec<usize> = ended.collect();
+        assert_eq!(ended.len(), 1, "one has the turn");
+        all[ended[0]].settle(0);
+        order.extend(ended);
+    }
+    assert_eq!(order, [0, 3, 1, 2]);
+}
+
+#[tokio::test]
+async fn answers_that_are_read_slowly_do_not_fill_the_account_by_turns() {
+    let (account, clock) = account(80 * MIB);
+    let mut answers = Vec::new();
+    loop {
+        let request = account.open(&"slow");
+        let (taken, ()) = tokio::join!(
+            async {
+                request.take(10).await?;
+                request.take(9 * MIB).await
+            },
+            async {
+                tokio::task::yield_now().await;
+                clock.advance(WAIT_MAX);
+            }
+        );
+        if taken.is_err() {
+            break;
+        }
+        request.settle(9 * MIB);
+        answers.push(request);
+    }
+    assert_eq!(answers.len(), 4, "half of it");
+    assert!(taken(&account.open(&"other"), 20 * MIB));
+}
+
+#[test]
+fn tiny_requests_of_an_owner_go_on_whatever_its_large_ones_hold() {
+    let (account, _) = account(64 * MIB);
+    let large = account.open(&"a");
+    assert!(taken(&large, 10) && taken(&large, 50 * MIB), "with the turn");
+    let tiny: Vec<_> = (0..100).map(|_| account.open(&"a")).collect();
+    assert!(tiny.iter().all(|one| taken(one, 1000)));
+    assert!(!taken(&tiny[0], 65 << 10), "not if it grows");
+    let others: Vec<_> = (0..1000).map(|_| account.open(&"b")).collect();
+    let granted = others.iter().filter(|one| taken(one, 60 << 10)).count();
+    assert!((100..200).contains(&granted), "not to the end of the account: {granted}");
+}
+
+#[tokio::test]
+async fn what_is_taken_ahead_is_taken_once() {
+    let (account, _) = account(80 * MIB);
+    let request = account.open(&"a");
+    request.take_ahead(3 * MIB).await.unwrap();
+    request.take(2 * MIB).await.unwrap();
+    assert_eq!(request.bytes(), 3 * MIB);
+    request.take(2 * MIB).await.unwrap();
+    assert_eq!(request.bytes(), 4 * MIB);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_away_lets_the_next_go_on() {
+    let (account, _) = account(80 * MIB);
+    let (one, two) = (account.open(&"a"), account.open(&"a"));
+    for request in [&one, &two] {
+        request.take(10 * MIB).await.unwrap();
+    }
+    one.take(30 * MIB).await.unwrap();
+    assert!(one.has_turn());
+    let mut waits = Box::pin(two.take(15 * MIB));
+    assert!(waits.as_mut().now_or_never().is_none());
+    one.give_turn_away();
+    assert_eq!(waits.await, Ok(()));
 }
 
 #[tokio::test]

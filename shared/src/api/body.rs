@@ -2,6 +2,7 @@
 //! stands between a client and us does not always keep the header true.
 
 mod buffer;
+mod pace;
 
 use std::io;
 
@@ -10,17 +11,16 @@ use axum::http::header::CONTENT_ENCODING;
 use bytes::buf::Reader;
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::MultiGzDecoder;
-use futures::StreamExt;
 use http_body::Body as _;
 use serde::de::DeserializeOwned;
 
 use self::buffer::Buffer;
+use self::pace::Pace;
 use super::App;
 use super::answer::FRAME_BYTES;
 use super::door::Door;
 use super::error::Failure;
 use crate::account::{self, Full};
-use crate::limits::{BODY_PAUSE_MAX, BODY_TIME_MAX};
 use crate::services::Error;
 use crate::services::texts::{gzip, length_said};
 use crate::services::work::{self, SMALL_BYTES_MAX};
@@ -46,6 +46,11 @@ impl Body {
     /// The gzip of the text: as sent, where it was, so that nothing is compressed twice.
     pub(super) fn into_gzip(self) -> Bytes {
         self.sent_gzip.unwrap_or_else(|| gzip(&self.text))
+    }
+
+    /// The text alone.
+    pub(super) fn into_text(self) -> Bytes {
+        self.text
     }
 
     /// The bytes as they were sent.
@@ -106,30 +111,22 @@ impl FromRequest<App> for Body {
     }
 }
 
-/// The body as sent. What arrives is paid for before more is read, and a client that sends nothing is not waited for.
+/// The body as sent. What arrives is paid for before more is read, so a slow client holds no more than it has sent.
 async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<Bytes, Failure> {
     let too_large = || Error::TooLarge { what: "a request body", bytes: bytes_max + 1, bytes_max };
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large().into());
     }
-    let since = app.now();
     // Said by the client; memory is taken as the bytes come.
     let bytes_said = usize::try_from(body.size_hint().lower()).unwrap_or(0);
     let mut stream = body.into_data_stream();
     let (mut bytes, mut first, mut whole) = (0, Bytes::new(), None);
+    let mut pace = Pace::default();
     loop {
-        let piece = tokio::select! {
-            biased;
-            piece = stream.next() => piece,
-            () = app.clock.sleep(BODY_PAUSE_MAX) => return Err(Failure::Stalled),
-        };
-        let Some(piece) = piece else { break };
+        let Some(piece) = pace.next(app, &mut stream).await? else { break };
         let piece = piece.map_err(|error| {
             Error::Invalid(format!("the request body could not be read to its end: {error}"))
         })?;
-        if app.now().since(since) > BODY_TIME_MAX {
-            return Err(Failure::Stalled);
-        }
         bytes += piece.len();
         if bytes > bytes_max {
             return Err(too_large().into());

@@ -98,11 +98,12 @@ impl IntoResponse for Failure {
             }
             _ => refusal(status, message),
         };
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            let seconds = match &self {
-                Self::Refused(Error::TooManyFailures(wait)) => wait.as_secs(),
-                _ => 1,
-            };
+        let comes_again = match &self {
+            Self::Refused(Error::TooManyFailures(wait)) => Some(wait.as_secs()),
+            Self::Refused(Error::NoRoom(_)) => Some(2),
+            _ => (status == StatusCode::TOO_MANY_REQUESTS).then_some(1),
+        };
+        if let Some(seconds) = comes_again {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(reason) = self.counted_as() {

@@ -20,6 +20,10 @@ use crate::layout::record::{Record, put};
 use crate::layout::records::{Detail, Head, Snapshot};
 use crate::ports::Expect;
 
+/// A longer deployment is stored once more rather than compared with the one before it: both at once are more than a server has
+/// memory for beside other requests.
+const COMPARED_BYTES_MAX: u64 = 128 << 20;
+
 /// Checks a whole deployment and stores it as the version after `head`.
 pub(super) async fn prepare_import(
     ctx: &Context,
@@ -30,19 +34,23 @@ pub(super) async fn prepare_import(
 ) -> Result<StoredVersion, Error> {
     let (base, detail) = match &head.snapshot {
         Some(snapshot) => {
-            let (base, last) = futures::try_join!(
-                lookup::fetch_snapshot(ctx, snapshot),
-                lookup::read_version(ctx, stack, &head.address, head.version),
-            )?;
-            (Some(base), detail_after(last.detail, String::new()))
+            let base = async {
+                match snapshot.bytes_text.max(text.len() as u64) <= COMPARED_BYTES_MAX {
+                    true => lookup::fetch_snapshot(ctx, snapshot, fold::BASE_FACTOR).await.map(Some),
+                    false => Ok(None),
+                }
+            };
+            let (base, last) =
+                futures::try_join!(base, lookup::read_version(ctx, stack, &head.address, head.version),)?;
+            (base, detail_after(last.detail, String::new()))
         }
         None => (None, Detail::default()),
     };
-    // What is made of the text that was sent was reserved with it.
+    // What is made of the text that was sent was reserved with it, and what is made of the base when that was fetched.
     let base_bytes = fold::weight(&base, &[]);
     account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
     let bytes = base_bytes + text.len();
-    let folded = work::on(bytes, move || fold::fold_import(base.as_ref(), &text)).await?;
+    let folded = work::on(bytes, move || fold::fold_import(base, &text)).await?;
     store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
 }
 
@@ -68,7 +76,7 @@ pub(super) async fn prepare_rename(
 ) -> Result<Option<StoredVersion>, Error> {
     let Some(snapshot) = &head.snapshot else { return Ok(None) };
     let (base, last) = futures::try_join!(
-        lookup::fetch_snapshot(ctx, snapshot),
+        lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR),
         lookup::read_version(ctx, stack, &head.address, head.version),
     )?;
     let addresses = (head.address.clone(), to.clone());
@@ -172,7 +180,7 @@ pub(super) async fn take_head(
 
 /// The address of the server that opens the secrets of a snapshot, as it is written in it.
 pub(super) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
-    let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
+    let gzip = lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?;
     work::with(fold::weight([&gzip], &[]), fold::FACTOR, move || fold::secrets_url(&gzip)).await
 }
 
@@ -188,7 +196,7 @@ pub(super) async fn prepare_rehome(
     let head = &located.head.value;
     let Some(snapshot) = &head.snapshot else { return Ok(None) };
     let (base, last) = futures::try_join!(
-        lookup::fetch_snapshot(ctx, snapshot),
+        lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR),
         lookup::read_version(ctx, located.id, &head.address, head.version),
     )?;
     let urls = (from.clone(), to.clone());
@@ -210,7 +218,7 @@ pub(super) async fn prepare_restore(
 ) -> Result<StoredVersion, Error> {
     let head = &located.head.value;
     let old = lookup::read_version(ctx, located.id, &head.address, version).await?;
-    let gzip = lookup::fetch_snapshot(ctx, &old.snapshot).await?;
+    let gzip = lookup::fetch_snapshot(ctx, &old.snapshot, fold::FACTOR).await?;
     let address = head.address.clone();
     let bytes = fold::weight([&gzip], &[]);
     let folded = work::with(bytes, fold::FACTOR, move || fold::fold_restore(&gzip, &address)).await?;

@@ -224,7 +224,7 @@ async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Er
     struct Mark {
         integrity_error: Option<IgnoredAny>,
     }
-    let gzip = lookup::fetch_snapshot(ctx, snapshot).await?;
+    let gzip = lookup::fetch_snapshot(ctx, snapshot, 0).await?;
     let expected = snapshot.clone();
     in_background(move || {
         let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::texts::{gunzip, gzip, length_said, refuse_plaintext};
+use super::texts::{gunzip, gzip, gzip_parts, length_said, refuse_plaintext};
 use super::{Error, saves};
 use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
@@ -109,10 +109,15 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
 }
 
 /// Judges a whole deployment that a person imports.
-pub(super) fn fold_import(base: Option<&Bytes>, text: &[u8]) -> Result<Folded, Error> {
+pub(super) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Error> {
     refuse_plaintext(text)?;
-    let base = base.map(|gzip| gunzip(gzip)).transpose()?;
-    fold_deployment(base.as_deref(), text)
+    if let Some(gzip) = base
+        && deployment::same_state(&gunzip(&gzip)?, text).map_err(invalid)?
+    {
+        return Ok(Folded::Unchanged);
+    }
+    // The base is not held while the text is compressed.
+    fold_deployment(None, text)
 }
 
 /// Makes the deployment of the stack `from` that of the stack `to`.
@@ -176,9 +181,9 @@ fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
     let marked = match &inspection.integrity_error {
         Some(words) => {
             let mark = integrity_mark(words.clone());
-            deployment::with_integrity_error(text, Some(mark)).map_err(broken)?
+            deployment::parts_with_integrity_error(text, Some(mark)).map_err(broken)?
         }
-        None => Cow::Borrowed(text),
+        None => [Cow::Borrowed(text), Cow::default(), Cow::default()],
     };
     Ok(whole(&marked, &inspection))
 }
@@ -188,8 +193,11 @@ fn broken(error: DeploymentError) -> Error {
     Error::Broken(error.to_string())
 }
 
+fn invalid(error: DeploymentError) -> Error {
+    Error::Invalid(error.to_string())
+}
+
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
-    let invalid = |error: DeploymentError| Error::Invalid(error.to_string());
     if let Some(base) = base
         && deployment::same_state(base, text).map_err(invalid)?
     {
@@ -197,15 +205,15 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
     }
     let inspection = deployment::inspect(text).map_err(invalid)?;
     let mark = inspection.integrity_error.clone().map(integrity_mark);
-    let marked = deployment::with_integrity_error(text, mark).map_err(invalid)?;
+    let marked = deployment::parts_with_integrity_error(text, mark).map_err(invalid)?;
     Ok(whole(&marked, &inspection))
 }
 
-/// A whole deployment that was looked at, with the mark that it is to have.
-fn whole(text: &[u8], inspection: &Inspection<'_>) -> Folded {
+/// A whole deployment that was looked at, with the mark that it is to have, in parts.
+fn whole(text: &[Cow<'_, [u8]>], inspection: &Inspection<'_>) -> Folded {
     Folded::New(NewDeployment {
-        gzip: gzip(text),
-        bytes_text: text.len() as u64,
+        gzip: gzip_parts(text.iter().map(AsRef::as_ref)),
+        bytes_text: text.iter().map(|part| part.len() as u64).sum(),
         resource_count: inspection.resource_count as u64,
         pending_count: inspection.pending_count as u64,
         secrets_url: inspection.secrets_providers.and_then(deployment::secrets_url),

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::caller::Caller;
 use super::{Error, store};
+use crate::account;
 use crate::context::{Context, REMEMBERED_FOR};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
@@ -94,7 +95,16 @@ pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<S
     store::read::<Name>(ctx, &ItemKeys::name(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
 }
 
-pub(crate) async fn fetch_snapshot(ctx: &Context, snapshot: &Snapshot) -> Result<Bytes, Error> {
+/// The gzip of a snapshot. The memory for work that holds its text this many times is reserved with it, since a request that holds the
+/// one and waits for the other is in the way of others.
+pub(crate) async fn fetch_snapshot(
+    ctx: &Context,
+    snapshot: &Snapshot,
+    factor: usize,
+) -> Result<Bytes, Error> {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let (gzip, text) = (bytes(snapshot.bytes_gzip), bytes(snapshot.bytes_text));
+    account::take_ahead(gzip.saturating_add(text.saturating_mul(factor))).await?;
     store::fetch_blob(ctx, &snapshot.blob, &snapshot.sha256).await
 }
 

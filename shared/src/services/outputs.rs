@@ -122,7 +122,7 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort)
         .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a stack's name", item.key.sort)))?;
     let id = Name::decode(&item.value)?.id;
-    let (version, text) = outputs_of_stack(ctx, id, None).await?;
+    let (version, text) = outputs_of_stack(ctx, id, None, 0).await?;
     let named = work::on(text.len(), move || {
         let outputs = read_outputs(&text).map_err(|error| Error::Broken(error.to_string()))?;
         Ok(outputs.into_iter().map(|(name, value)| Named { name, is_secret: holds_secret(value) }).collect())
@@ -131,18 +131,23 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     Ok((source, Some(named.await?)))
 }
 
-/// The kept outputs of a stack, with the version that they are of.
+/// Outputs that are read of their text take this many times its bytes more.
+const PARSED_FACTOR: usize = 2;
+
+/// The kept outputs of a stack, with the version that they are of. The memory for work that takes this many times their bytes more is
+/// reserved with them.
 async fn outputs_of_stack(
     ctx: &Context,
     id: StackId,
     bytes_max: Option<usize>,
+    factor: usize,
 ) -> Result<(u64, Bytes), Error> {
     let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else {
         return Ok((0, Bytes::from_static(b"{}")));
     };
     let (outputs, tail) = Outputs::decode_with(&item.value)?;
     let text = match bytes_max {
-        None => store::fetch(ctx, &outputs.payload, tail).await?,
+        None => store::fetch_for(ctx, &outputs.payload, tail, factor).await?,
         Some(bytes_max) => {
             let what = "the text of a stack's outputs";
             store::fetch_within(ctx, &outputs.payload, tail, bytes_max)
@@ -199,8 +204,8 @@ pub(super) async fn of_stack_within(
     bytes_max: Option<usize>,
 ) -> Result<With<Valued>, Error> {
     let id = lookup::locate(ctx, caller, address).await?.id;
-    let (version, text) = outputs_of_stack(ctx, id, bytes_max).await?;
-    let outputs = work::with(text.len(), 2, move || parse_stack(&text)).await?;
+    let (version, text) = outputs_of_stack(ctx, id, bytes_max, PARSED_FACTOR).await?;
+    let outputs = work::with(text.len(), PARSED_FACTOR, move || parse_stack(&text)).await?;
     let StackAddress { project, stack, .. } = address.clone();
     let source = Source { kind: Kind::Stack, id: id.to_string(), project, name: stack.to_string(), version };
     Ok((source, Some(outputs)))

@@ -13,6 +13,7 @@ use super::fold::{self, Folded};
 use super::next_version::{LeftOut, NewVersion, advance, store_version};
 use super::update_record::update_write;
 use super::{Error, RACES_MAX, log, lookup, saves, store, work};
+use crate::account;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::last_chain;
@@ -87,6 +88,7 @@ pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
             // Somebody else has it, so what was read is old by the time that they are done.
             Err(_) => {
                 known = None;
+                account::give_turn_away();
                 turn.lock().await
             }
         };
@@ -119,6 +121,7 @@ async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Upd
             if seal.publisher == ctx.publisher || ctx.now() > seal.at.plus(PUBLISHER_HEAD_START) {
                 break (record, seal);
             }
+            account::give_turn_away();
             ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
         };
         if publish_once(ctx, id, &record, &seal, None).await? {
@@ -144,7 +147,7 @@ pub(super) async fn publish_once(
         let head = store::read::<Head>(ctx, &head_key).await?;
         let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
         let base = match head.value.snapshot.as_ref().filter(|_| head.value.running == Some(id)) {
-            Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
+            Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
             None => None,
         };
         Ok::<_, Error>((head, base))
@@ -265,7 +268,7 @@ pub(crate) async fn progress(
     let log = read_log(ctx, id, None).await?;
     let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
     let base = match base {
-        Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot).await?),
+        Some(snapshot) => Some(lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
         None => None,
     };
     let bytes = fold::weight(base.as_ref(), &log.parts);

@@ -309,7 +309,7 @@ async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error
     if snapshot.resource_count != 1 || snapshot.pending_count > 0 {
         return Ok(snapshot.resource_count > 0);
     }
-    let gzip = fetch_snapshot(ctx, snapshot).await?;
+    let gzip = fetch_snapshot(ctx, snapshot, fold::BASE_FACTOR).await?;
     let bytes = fold::weight([&gzip], &[]);
     let has_only_its_root = move || fold::has_only_its_root(&gzip);
     work::with(bytes, fold::BASE_FACTOR, has_only_its_root).await.map(|only_root| !only_root)
@@ -478,7 +478,7 @@ pub async fn export_within(
     {
         return Ok(Some(Exported::At(url)));
     }
-    Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot).await?)))
+    Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot, 0).await?)))
 }
 
 /// The JSON text of the current outputs; `None` for a stack without a version.

@@ -106,6 +106,11 @@ pub(super) async fn keep(
     })
 }
 
+/// What [`fetch`] takes, in bytes: the text, and what it lies in.
+pub(super) fn weight(kept: &KeptState) -> usize {
+    usize::try_from(kept.bytes.saturating_add(kept.blob_bytes)).unwrap_or(usize::MAX)
+}
+
 /// The gzip of a text as it was kept.
 pub(super) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
     let sealed = store::fetch_blob(ctx, &kept.blob, &kept.blob_sha256).await?;

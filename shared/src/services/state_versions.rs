@@ -218,6 +218,8 @@ pub async fn compare(
     let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
     let bytes = usize::try_from(one.bytes.saturating_add(other.bytes)).unwrap_or(usize::MAX);
     // All of it before anything of it: who holds one text and waits for the room of the other is in the way of others.
+    let texts = state_texts::weight(&one).saturating_add(state_texts::weight(&other));
+    account::take_ahead(texts.saturating_add(bytes.saturating_mul(READ_FACTOR))).await?;
     account::take(bytes.saturating_mul(READ_FACTOR)).await?;
     let one = state_texts::fetch(ctx, id, &one).await?;
     let other = state_texts::fetch(ctx, id, &other).await?;
@@ -288,7 +290,9 @@ pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Ou
     }
     let judged = state_schemas::current_outputs(ctx, id, &head.value);
     let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
-    account::take(bytes.saturating_mul(READ_FACTOR)).await?;
+    let read = bytes.saturating_mul(READ_FACTOR);
+    account::take_ahead(state_texts::weight(kept).saturating_add(read)).await?;
+    account::take(read).await?;
     let (text, judged) = futures::try_join!(state_texts::fetch(ctx, id, kept), judged)?;
     work::on(bytes, move || {
         let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));

@@ -187,7 +187,9 @@ async fn prepare_restore(
 ) -> Result<Attempt, Error> {
     let (kept, began) = state_versions::found(ctx, id, which).await?;
     // The text is changed, and what comes of it is read as one that is sent.
-    account::take(usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR)).await?;
+    let made = usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR);
+    account::take_ahead(state_texts::weight(&kept).saturating_add(made)).await?;
+    account::take(made).await?;
     let text = state_texts::fetch(ctx, id, &kept).await?;
     let text = if kept.is_encrypted {
         text

@@ -253,9 +253,19 @@ pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Resu
 
 /// The bytes of a payload, checked against their hash.
 pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Result<Bytes, Error> {
+    fetch_for(ctx, payload, tail, 0).await
+}
+
+/// The same, for work that takes this many times the bytes more: that is reserved with them.
+pub(crate) async fn fetch_for(
+    ctx: &Context,
+    payload: &Payload,
+    tail: Bytes,
+    factor: usize,
+) -> Result<Bytes, Error> {
     match payload {
         Payload::Inline => Ok(tail),
-        Payload::Blob { key, sha256 } => fetch_blob(ctx, key, sha256).await,
+        Payload::Blob { key, sha256 } => fetch_checked(ctx, key, sha256, factor).await,
     }
 }
 
@@ -293,14 +303,21 @@ pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<Signed
     Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
 }
 
-/// The bytes of a blob as they are, if it is there.
-pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Bytes>, Error> {
+/// The bytes of a blob as they are, if it is there, for work that takes this many times the bytes more: that is reserved with them.
+async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
     let bytes_reserved = AtomicUsize::new(0);
     let read = || async {
         let Some(blob) = ctx.blobs.get(key).await? else { return Ok(Ok(None)) };
         let bytes = usize::try_from(blob.bytes_total).unwrap_or(usize::MAX);
         let before = bytes_reserved.fetch_max(bytes, Ordering::Relaxed);
-        if let Err(full) = account::take(bytes.saturating_sub(before)).await {
+        let more = bytes.saturating_sub(before);
+        let reserve = async {
+            if factor > 0 {
+                account::take_ahead(more.saturating_mul(1 + factor)).await?;
+            }
+            account::take(more).await
+        };
+        if let Err(full) = reserve.await {
             return Ok::<_, PortError>(Err::<_, Full>(full));
         }
         blob.into_bytes().await.map(|bytes| Ok(Some(bytes)))
@@ -340,9 +357,14 @@ pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Str
 
 /// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
 pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
+    fetch_checked(ctx, key, sha256, 0).await
+}
+
+async fn fetch_checked(ctx: &Context, key: &str, sha256: &str, factor: usize) -> Result<Bytes, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
-    let bytes =
-        get_blob(ctx, &parsed).await?.ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
+    let bytes = get_blob(ctx, &parsed, factor)
+        .await?
+        .ok_or_else(|| Error::Broken(format!("the blob {key} is missing")))?;
     if sha256_hex(&bytes) != sha256 {
         return Err(Error::Broken(format!("the blob {key} does not match its hash")));
     }

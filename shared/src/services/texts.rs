@@ -27,17 +27,23 @@ pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
 
 /// Compresses. The header carries no time, so the same input gives the same bytes.
 pub fn gzip(bytes: &[u8]) -> Bytes {
-    compress(bytes, Compression::fast())
+    gzip_parts([bytes])
+}
+
+/// Compresses a text in parts. The same parts give the same bytes.
+pub(crate) fn gzip_parts<'a>(parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>) -> Bytes {
+    compress(parts.into_iter(), Compression::fast())
 }
 
 /// The same in more time and less space: for what is small and paid for by its size.
 pub(crate) fn gzip_well(bytes: &[u8]) -> Bytes {
-    compress(bytes, Compression::best())
+    compress([bytes].into_iter(), Compression::best())
 }
 
-fn compress(bytes: &[u8], level: Compression) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), level);
-    encoder.write_all(bytes).expect("writing to memory does not fail");
+fn compress<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, level: Compression) -> Bytes {
+    let bytes: usize = parts.clone().map(<[u8]>::len).sum();
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes / 4 + 64), level);
+    parts.for_each(|part| encoder.write_all(part).expect("writing to memory does not fail"));
     encoder.finish().expect("writing to memory does not fail").into()
 }
 

@@ -472,7 +472,7 @@ async fn end(
 async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {
     match &located.head.value.snapshot {
         Some(snapshot) if snapshot.bytes_gzip <= BEGIN_DEPLOYMENT_BYTES_MAX => {
-            lookup::fetch_snapshot(ctx, snapshot).await.map(Some)
+            lookup::fetch_snapshot(ctx, snapshot, 0).await.map(Some)
         }
         Some(_) | None => Ok(None),
     }

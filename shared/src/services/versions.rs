@@ -48,7 +48,7 @@ pub async fn compare(
     let Located { id, .. } = takeover::locate_settled(ctx, caller, address).await?;
     let read = async |version| {
         let version = lookup::read_version(ctx, id, address, version).await?;
-        lookup::fetch_snapshot(ctx, &version.snapshot).await
+        lookup::fetch_snapshot(ctx, &version.snapshot, fold::FACTOR).await
     };
     let (one, other) = futures::try_join!(read(one), read(other))?;
     let address = address.clone();

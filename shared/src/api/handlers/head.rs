@@ -210,7 +210,9 @@ pub(crate) async fn import(
     body: Body,
 ) -> Answer {
     let sent_bytes = body.as_sent().len() as u64;
-    let made = at_once::import(&app, &caller, &address, body.text).await?;
+    // What was sent is not held while a version is made of its text.
+    let text = body.into_text();
+    let made = at_once::import(&app, &caller, &address, text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);

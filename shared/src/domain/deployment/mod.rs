@@ -138,17 +138,30 @@ pub fn with_integrity_error<'a>(
     text: &'a [u8],
     error: Option<IntegrityError>,
 ) -> Result<Cow<'a, [u8]>, DeploymentError> {
+    let parts = parts_with_integrity_error(text, error)?;
+    Ok(if parts[1].is_empty() { Cow::Borrowed(text) } else { Cow::Owned(parts.concat()) })
+}
+
+/// The same in three parts, so that a long text is not there twice; the first is all of it where nothing changes.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn parts_with_integrity_error<'a>(
+    text: &'a [u8],
+    error: Option<IntegrityError>,
+) -> Result<[Cow<'a, [u8]>; 3], DeploymentError> {
+    let whole = [Cow::Borrowed(text), Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..])];
     let mut metadata = read_envelope(text)?.deployment.metadata;
-    let Some(place) = find_metadata(text)? else { return Ok(Cow::Borrowed(text)) };
+    let Some(place) = find_metadata(text)? else { return Ok(whole) };
     if metadata.raw.is_none() && error.is_none() {
-        return Ok(Cow::Borrowed(text));
+        return Ok(whole);
     }
     metadata.integrity = IntegrityMember::Set(error);
     let mut written = String::from(place.before);
     metadata.write(&mut written);
     let head = text.get(..place.start).unwrap_or_default();
     let tail = text.get(place.end..).unwrap_or_default();
-    Ok(Cow::Owned([head, written.as_bytes(), tail].concat()))
+    Ok([Cow::Borrowed(head), Cow::Owned(written.into_bytes()), Cow::Borrowed(tail)])
 }
 
 /// Where the metadata of an untyped deployment stand or would stand.
