@@ -10,6 +10,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use statewright_shared::adapters::SystemClock;
+use statewright_shared::limits::DEPLOYMENT_BYTES_MAX;
 use statewright_shared::ports::Clock as _;
 use statewright_shared::services::texts::gzip;
 use statewright_tests::stopwatch::Stopwatch;
@@ -50,8 +51,9 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
     let plan = by_plan_token(&arguments, &program).await?;
     let others = without_credentials(&arguments, &program).await?;
+    let import = largest_import(&program).await?;
     let updates = after_updates(&arguments, &program).await?;
-    match plan && others && updates {
+    match plan && others && import && updates {
         true => Ok(()),
         false => Err(io::Error::other("over a limit")),
     }
@@ -469,6 +471,37 @@ async fn without_credentials(arguments: &Arguments, program: &Path) -> io::Resul
     drop(idle);
     served.server.stop().await?;
     Ok(passwords <= HEALTH_MS_MAX && connections <= HEALTH_MS_MAX && most < 200.0)
+}
+
+/// The largest deployment that is taken, of text that does not compress well, on one of the same size, while `/healthz` is asked for. What it
+/// holds counts as no more than the account has for one request, whatever that is, so this is measured and not only reserved.
+async fn largest_import(program: &Path) -> io::Result<bool> {
+    let served = Served::new(program).await?;
+    let client = Client::of(&served.server);
+    let stack = client.stack("hostile", "largest").await?;
+    let health = Health::watch(&served.server.url, Some([127, 0, 0, 2]));
+    for seed in [1, 2] {
+        client.import(&stack, &noisy_deployment(DEPLOYMENT_BYTES_MAX, seed)).await?;
+        let usage = served.server.usage();
+        say(&format!(
+            "the largest import: {:.0} MiB after it, {:.0} at most",
+            usage.resident_mib, usage.resident_peak_mib
+        ));
+    }
+    let (worst, most) = (health.end().await?, served.server.usage().resident_peak_mib);
+    say(&format!("meanwhile /healthz within {worst:.0} ms"));
+    served.server.stop().await?;
+    Ok(most <= RESIDENT_MIB_MAX && worst <= HEALTH_MS_MAX)
+}
+
+/// A deployment of this many bytes, most of them such that three quarters of them are left when they are compressed.
+fn noisy_deployment(bytes: usize, seed: u64) -> Vec<u8> {
+    const END: &[u8] = br#""}}"#;
+    let mut text = br#"{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[],"more":""#.to_vec();
+    let mut random = fastrand::Rng::with_seed(seed);
+    text.resize_with(bytes - END.len(), || random.alphanumeric() as u8);
+    text.extend_from_slice(END);
+    text
 }
 
 /// Many small updates, and what stays of them.
