@@ -601,7 +601,8 @@ async fn a_client_removes_a_state_only_where_its_policy_says_so_and_it_can_come_
         let net = Net::new(&app);
         let delete = async |path: &str| app.request(Method::DELETE, path).send().await;
         let refused = async |answer: Answer| {
-            answer.refused(405);
+            let words = answer.refused(405);
+            assert!(words.contains("--delete-allowed true"), "{words}");
             assert_eq!(answer.headers["allow"], "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK");
         };
         refused(delete(&net.path).await).await;

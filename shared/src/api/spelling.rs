@@ -51,7 +51,12 @@ pub(super) const OF_STATES: &str = "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK";
 
 /// Says which methods there are.
 pub(super) fn not_allowed(method: &Method, allowed: &'static str) -> Response {
-    let words = format!("Method Not Allowed: {method} is none of {allowed}");
+    not_allowed_unless(method, allowed, "")
+}
+
+/// The same, with what would allow it.
+pub(super) fn not_allowed_unless(method: &Method, allowed: &'static str, unless: &str) -> Response {
+    let words = format!("Method Not Allowed: {method} is none of {allowed}{unless}");
     let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response

@@ -18,7 +18,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::door::Door;
 use crate::api::error::Failure;
 use crate::api::path::StatePath;
-use crate::api::spelling::{OF_STATES, not_allowed};
+use crate::api::spelling::{OF_STATES, not_allowed_unless};
 use crate::api::trail::Trail;
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
@@ -87,6 +87,10 @@ pub(crate) async fn write(
     Ok(response)
 }
 
+/// Whether there is such a state or not.
+const UNLESS_ALLOWED: &str = ". The policy of a state allows it with deleteAllowed: `statewright state policy STATE --delete-allowed true`. \
+     `statewright state delete STATE` needs no such policy";
+
 /// Removes a state whose policy lets clients do that, as a person would: it can be brought back for a while, and while it is locked
 /// or has resources it stays. No command of a client sends this.
 pub(crate) async fn remove(
@@ -97,7 +101,7 @@ pub(crate) async fn remove(
 ) -> Answer {
     let found = states::find(&app, &caller, &place).await.map_err(hide)?;
     let Some(found) = found.filter(|found| found.head.value.policy.delete_allowed) else {
-        return Ok(not_allowed(&Method::DELETE, OF_STATES));
+        return Ok(not_allowed_unless(&Method::DELETE, OF_STATES, UNLESS_ALLOWED));
     };
     trail.state_named(&found.head.value.address);
     states::remove(&app, &caller, &Place::Id(found.id), false).await.map_err(hide)?;
