@@ -382,6 +382,9 @@ async fn a_restored_version_is_a_new_one_whose_serial_is_above_the_newest() {
     app.post(&format!("{api}/versions/9/restore"), &Value::Null).send().await.refused(404);
     let restored = app.post(&format!("{api}/versions/1/restore"), &Value::Null).send().await.expect(200);
     assert_eq!(restored, json!({ "version": 3 }));
+    // The current one is what it is.
+    let restored = app.post(&format!("{api}/versions/3/restore"), &Value::Null).send().await.expect(200);
+    assert_eq!((restored, net.versions().await.len()), (json!({ "version": 3 }), 3));
     // Nothing but the serial changes, and the next apply goes on from there.
     assert_eq!(net.read().await.text(), text(6, &["a"]).with_output_of(1).to_string());
     net.write(&text(7, &["a"]), None).await.expect(200);

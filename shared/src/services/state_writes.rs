@@ -141,7 +141,7 @@ pub async fn check_grace(
 
 /// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply
 /// goes on from there. Its bytes change only there; a state that its client encrypted stays as it is, and is marked where its serial
-/// is not above the newest, since the serial inside cannot be changed.
+/// is not above the newest, since the serial inside cannot be changed. The current version stays what it is.
 ///
 /// # Errors
 /// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock.
@@ -154,6 +154,9 @@ pub async fn restore(
     let mut attempt: Option<(Option<u64>, Attempt)> = None;
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
+        if matches!(which, state_versions::Which::Version(version) if *version == head.value.version) {
+            return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
+        }
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
             return Err(Error::StateLocked(Box::new(holder)));
         }

@@ -210,12 +210,15 @@ pub(super) async fn restore(session: &Session, restore: &Restore) -> anyhow::Res
     let call = Call::post(Named::path(&id.to_string(), &["versions", &restore.version, "restore"]));
     let Answer { version } = session.client.json(call).await?;
     let restored = Restored { state: name, restored: restore.version.clone(), version };
-    session.out.answer(&restored, |restored| {
-        format!(
+    session.out.answer(&restored, |restored| match restored.restored.parse::<u64>() {
+        Ok(current) if restored.version == current => {
+            format!("{} is at version {current} already, so there is nothing to restore and no new version", restored.state)
+        }
+        _ => format!(
             "{} is at version {}, which is {} again, under a serial of its own; `statewright tf -- plan` says what that \
              means for the infrastructure",
             restored.state, restored.version, restored.restored
-        )
+        ),
     })
 }
 
