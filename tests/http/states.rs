@@ -970,8 +970,10 @@ async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
         remove().await;
         for path in [&path, &old] {
             app.get(path).send().await.refused(410);
-            app.post(path, &text(2, &["a"])).send().await.refused(410);
-            app.post(&format!("{path}?ID=run"), &text(2, &["a"])).send().await.refused(410);
+            let words = app.post(path, &text(2, &["a"])).send().await.refused(410);
+            assert!(words.contains("nothing of what was sent is lost: it is kept as "), "{words}");
+            assert!(words.contains(&format!("state rejected {ORG}/{renamed}/default")), "{words}");
+            app.post(&format!("{path}?ID=run"), &text(3, &["a"])).send().await.refused(410);
             let answer = app.request(verb("LOCK"), path).json(&info("run")).send().await;
             let words = answer.refused(423);
             assert!(words.contains(&format!("was removed by {USER} at ")), "{words}");
@@ -989,6 +991,13 @@ async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
         for path in [&path, &old] {
             assert_eq!(app.get(path).send().await.expect(200), text(1, &["a"]));
         }
+        // Each once, however often it was sent.
+        let rejected = app.get(&format!("{api}/rejected")).send().await.expect(200);
+        let of = |it: &Value| (it["why"].clone(), it["serial"].clone(), it["lock"].clone());
+        let mut kept: Vec<_> = rejected["rejected"].as_array().unwrap().iter().map(of).collect();
+        kept.sort_by_key(|(_, serial, _)| serial.as_u64());
+        let removed = || json!("removed");
+        assert_eq!(kept, [(removed(), json!(2), Value::Null), (removed(), json!(3), json!("run"))]);
         // Made by somebody, the name is that of the new one; and while that is empty, the old one may have its place.
         remove().await;
         let new = create().await;

@@ -191,7 +191,7 @@ fn describe(error: &Error) -> (StatusCode, String) {
         // The only status whose body a client shows its user.
         Error::LockNotAllowed(_) | Error::LockOfRemoved(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
         // A client takes this for no empty state, and tries it once.
-        Error::StateRemoved(_) => (StatusCode::GONE, format!("Gone: {error}")),
+        Error::StateRemoved(_) | Error::WriteOfRemoved { .. } => (StatusCode::GONE, format!("Gone: {error}")),
         Error::StateForbidden(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
         Error::StateNearLimit { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
         // A client that gets 403 for its update stops, as it must; nothing else may answer so to an update's token.

@@ -388,6 +388,8 @@ fn read_states(read: &mut Read) {
         kept: kept(),
     };
     read.is("rejected-state.v1", &rejected, b"");
+    let removed = RejectedState { lock: None, why: Refused::Removed, ..rejected };
+    read.is("rejected-state-removed.v1", &removed, b"");
     let ends = Ends {
         producer: id,
         output: OutputName::parse("url").unwrap(),

@@ -124,6 +124,18 @@ pub enum Error {
     /// The name is reserved: its state was removed with resources, and can be brought back.
     #[error("{0}")]
     StateRemoved(Box<RemovedName>),
+    /// The same, of a write: it is kept with the state, under this id.
+    #[error(
+        "{removed}; nothing of what was sent is lost: it is kept as {kept}, and once the state is back `statewright state rejected {}` \
+         lists it",
+        .removed.address
+    )]
+    WriteOfRemoved {
+        /// What the name is reserved for.
+        removed: Box<RemovedName>,
+        /// The id under which the write is kept.
+        kept: String,
+    },
     /// The same, of a lock: its client shows words of this refusal alone.
     #[error("{0}")]
     LockOfRemoved(Box<RemovedName>),

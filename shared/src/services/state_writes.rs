@@ -7,7 +7,7 @@ use super::caller::Caller;
 use super::due::due_write;
 use super::state_schemas::Origin;
 use super::state_texts::{self, SealedText, SentText};
-use super::states::{self, Place, WithLock};
+use super::states::{self, Place, RemovedName, WithLock};
 use super::{Error, RACES_MAX, state_locks, state_schemas, state_versions, store};
 use crate::account;
 use crate::context::Context;
@@ -51,7 +51,7 @@ pub struct Written {
 /// and one commit.
 ///
 /// # Errors
-/// What `verify` says; [`Error::StateLocked`] and [`Error::StateRefused`] for a write that is kept, but not as a version; [`Error::Invalid`] for
+/// What `verify` says; [`Error::StateLocked`], [`Error::StateRefused`] and [`Error::WriteOfRemoved`] for a write that is kept, but not as a version; [`Error::Invalid`] for
 /// what is no state; [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
@@ -69,7 +69,12 @@ pub async fn write(
     let (by, source) = (caller.requester(), StateSource::Written);
     let mut attempt = Attempt { by, sent, source, began: None, sealed: None, stored: None };
     for _ in 0..RACES_MAX {
-        let WithLock { id, head, lock } = states::find_or_create(ctx, caller, place).await?;
+        let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
+            Err(Error::StateRemoved(removed)) => {
+                return Err(attempt.reject_removed(ctx, removed, lock_id).await?);
+            }
+            found => found?,
+        };
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
         let verdict = {
             let (current, sent) = (current_of(&head.value), attempt.sent(lock_id));
@@ -362,6 +367,23 @@ impl Attempt {
             put(key, stored.unchanged(), ctx.ids.revision(), judged.schemas.encode())
         });
         Ok((judged.outputs, inferred))
+    }
+
+    /// Keeps it with a state that was removed, for when that is brought back, and says so.
+    async fn reject_removed(
+        self,
+        ctx: &Context,
+        removed: Box<RemovedName>,
+        lock_id: Option<&str>,
+    ) -> Result<Error, Error> {
+        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(removed.id)).await?;
+        // It was erased since.
+        let Some(head) = head else { return Ok(Error::StateRemoved(removed)) };
+        let refused = self.reject(ctx, removed.id, &head.value, None, lock_id, Refused::Removed).await?;
+        Ok(match refused {
+            Error::StateRefused { kept, .. } => Error::WriteOfRemoved { removed, kept },
+            other => other,
+        })
     }
 
     /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.

@@ -198,12 +198,14 @@ async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Resu
     let removed = store::read::<RemovedState>(ctx, &ItemKeys::removed_state(&address, id)).await?;
     let by = removed.map(|removed| removed.value.by.login);
     let at = head.value.deleted.unwrap_or(head.value.created);
-    Ok(Error::StateRemoved(Box::new(RemovedName { name: name.clone(), address, by, at })))
+    Ok(Error::StateRemoved(Box::new(RemovedName { id, name: name.clone(), address, by, at })))
 }
 
 /// A name that is reserved while its removed state can be brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedName {
+    /// The state that was removed.
+    pub id: StateId,
     /// The name.
     pub name: StateAddress,
     /// The name that the state had when it was removed.
@@ -216,7 +218,7 @@ pub struct RemovedName {
 
 impl std::fmt::Display for RemovedName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, address, by, at } = self;
+        let Self { name, address, by, at, .. } = self;
         write!(f, "{name} was removed")?;
         if let Some(by) = by {
             write!(f, " by {by}")?;

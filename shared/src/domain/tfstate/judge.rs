@@ -107,6 +107,8 @@ pub enum Refused {
     LockRequired,
     /// The state is strict, and this one's serial falls or its lineage is another.
     Strict,
+    /// The state was removed, and can be brought back.
+    Removed,
 }
 
 impl Refused {
@@ -117,6 +119,7 @@ impl Refused {
             Self::Displaced => "the lock of this run is gone: it was broken, or given to another run",
             Self::Stale => "it came without a lock, and another write was first",
             Self::LockRequired => "this state is written under its lock only",
+            Self::Removed => "the state was removed",
             Self::Strict => "this state is strict: its serial must rise and its lineage stay",
         }
     }

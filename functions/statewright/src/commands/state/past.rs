@@ -269,6 +269,7 @@ impl Rejected {
                     "restore it if it is the one that is right, and let later runs take the lock",
                 )
             }
+            "removed" => ("the state had been removed", look),
             "strict" => {
                 ("its serial did not rise, or its lineage is another, and this state is strict", look)
             }
