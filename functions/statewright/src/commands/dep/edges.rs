@@ -111,10 +111,25 @@ async fn ask_for_output(session: &Session, add: &Add) -> anyhow::Result<OutputNa
     let Version { outputs } = session.client.json(call).await?;
     let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
     ensure!(!names.is_empty(), "no output of that state is known here: name the one that is meant");
-    let list = names.join(", ");
-    let answer = session.out.ask(&format!("Which output? It has {list}"))?;
-    let Some(answer) = answer else { bail!("name the output: that state has {list}") };
-    Ok(OutputName::parse(&answer)?)
+    let numbered = names.iter().enumerate().map(|(at, name)| format!("{}  {name}\n", at + 1));
+    let answer = session
+        .out
+        .ask(&format!("{}Which output, by its number or its name", numbered.collect::<String>()))?;
+    match answer {
+        Some(answer) => chosen(&names, &answer),
+        None => bail!("name the output: that state has {}", names.join(", ")),
+    }
+}
+
+/// The output that is meant by an answer: no name is a number.
+fn chosen(names: &[&str], answer: &str) -> anyhow::Result<OutputName> {
+    let by_number = || names.get(answer.parse::<usize>().ok()?.checked_sub(1)?);
+    let Some(name) = names.iter().find(|name| **name == answer).or_else(by_number) else {
+        bail!(
+            "that state has no output {answer:?}; to read one that it will have, name it: `statewright dep add PRODUCER OUTPUT`"
+        )
+    };
+    Ok(OutputName::parse(name)?)
 }
 
 pub(super) async fn remove(session: &Session, remove: &Remove) -> anyhow::Result<()> {
@@ -192,5 +207,21 @@ fn short(value: &Value) -> String {
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_chosen_by_its_number_or_its_name() {
+        let chosen = |answer| chosen(&["vpc", "zone"], answer).map(|name| name.to_string());
+        for (answer, name) in [("1", "vpc"), ("vpc", "vpc"), ("2", "zone")] {
+            assert_eq!(chosen(answer).unwrap(), name, "{answer}");
+        }
+        for answer in ["y", "0", "3", "vp", "-1"] {
+            assert!(chosen(answer).unwrap_err().to_string().contains("has no output"), "{answer}");
+        }
     }
 }
