@@ -11,11 +11,11 @@ use std::io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use comfy_table::{Table, TableStyle};
+use comfy_table::{ContentArrangement, Table, TableStyle};
 use icu_properties::props::{GeneralCategory, PrependedConcatenationMark};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use indicatif::{ProgressBar, ProgressStyle};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use serde::{Serialize, Serializer};
 use statewright_shared::ports::Timestamp;
 
@@ -322,9 +322,28 @@ impl Drop for Hidden {
     }
 }
 
-/// Rows under their headings, with nothing but blanks between, so that it can be cut by other programs too.
+/// Rows under their headings, with nothing but blanks between, so that it can be cut by other programs too. On a terminal no line is
+/// longer than that is wide: a long cell goes on in the next line.
 pub(crate) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    table_within(terminal_width(), headings, rows)
+}
+
+/// The width of the terminal that stdout is, if it is one.
+fn terminal_width() -> Option<u16> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten();
+    size.map(|size| size.ws_col).filter(|columns| *columns > 0)
+}
+
+fn table_within(
+    width: Option<u16>,
+    headings: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new();
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     table.load_style(TableStyle::new()).set_header(headings.iter().copied());
     table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| on_one_line(&cell).into_owned())));
     for column in table.column_iter_mut() {
@@ -413,6 +432,17 @@ mod tests {
     /// Of each kind that is dangerous some, and next to them one that is not.
     const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{0}\u{8}\r\u{7f}\u{9b}31m\u{85}\u{ad}\u{61c}\u{180e}\u{200b}\u{200e}\u{2028}\u{2029}\u{202e}\
                            \u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{1d173}\u{e0001}\u{e0041}a\u{a0}\u{2070}";
+
+    #[test]
+    fn a_table_is_as_wide_as_its_cells_or_as_the_terminal() {
+        let rows = || vec![vec!["n".repeat(200), "2".to_owned()], vec!["short".to_owned(), "3".to_owned()]];
+        let whole = table_within(None, &["NAME", "VERSION"], rows());
+        assert!(whole.lines().any(|line| line == format!("{}  2", "n".repeat(200))), "{whole}");
+        assert_eq!(whole.lines().count(), 3);
+        let narrow = table_within(Some(60), &["NAME", "VERSION"], rows());
+        assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+        assert_eq!(narrow.matches('n').count(), 200, "nothing is left out: {narrow}");
+    }
 
     #[test]
     fn no_control_character_reaches_a_terminal_and_json_stays_json() {
