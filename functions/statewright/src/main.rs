@@ -19,7 +19,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use clap::Parser;
 use statewright_shared::api::audit::AuditLog as _;
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Builder;
@@ -39,7 +38,7 @@ const THREADS_MIN: usize = 2;
 
 /// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match commands::arguments() {
         Ok(args) => args,
         Err(usage) => return misused(&usage),
     };

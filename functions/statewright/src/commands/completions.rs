@@ -1,9 +1,8 @@
 //! `statewright completions`.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::Args;
+use super::command_line;
 use crate::output::Output;
 
 /// Print the completions of these commands for a shell, such as into its folder for completions:
@@ -16,6 +15,6 @@ pub(crate) struct Completions {
 
 pub(crate) fn run(completions: &Completions, out: Output) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Args::command(), "statewright", &mut script);
+    clap_complete::generate(completions.shell, &mut command_line(), "statewright", &mut script);
     out.text(&String::from_utf8_lossy(&script))
 }

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use statewright_shared::services::Error;
 
 use crate::audit::AuditFile;
@@ -129,6 +129,27 @@ impl Command {
     }
 }
 
+/// The commands that keep no audit log themselves: a server does, or there is nothing to keep.
+const WITHOUT_AUDIT_LOG: [&str; 9] =
+    ["login", "logout", "whoami", "state", "dep", "policy", "outputs", "tf", "completions"];
+
+/// The command line. The option of the audit log is taken everywhere, and shown where it has an effect.
+pub(crate) fn command_line() -> clap::Command {
+    let command = Args::command();
+    let option = command.get_arguments().find(|option| option.get_id() == "audit_log").cloned();
+    WITHOUT_AUDIT_LOG.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |below| below.args(option.clone().map(|option| option.hide(true))))
+    })
+}
+
+/// The arguments of this process.
+///
+/// # Errors
+/// What is wrong with them; or that help or the version was asked for.
+pub(crate) fn arguments() -> Result<Args, clap::Error> {
+    Args::from_arg_matches(&command_line().try_get_matches()?)
+}
+
 /// Does what was asked, and says what came of it.
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
@@ -222,7 +243,26 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn the_audit_log_is_offered_where_it_is_kept() {
+        let offers = |words: &[&str]| {
+            let help =
+                command_line().try_get_matches_from([&["statewright"][..], words, &["--help"]].concat());
+            help.unwrap_err().to_string().contains("--audit-log")
+        };
+        for words in [&["serve"][..], &["token", "create"], &["copy"], &["user", "remove"]] {
+            assert!(offers(words), "{words:?}");
+        }
+        for words in [&["state", "list"][..], &["dep"], &["tf"], &["policy", "set"], &["outputs"], &["login"]]
+        {
+            assert!(!offers(words), "{words:?}");
+        }
+        let taken = command_line().try_get_matches_from(["statewright", "state", "--audit-log", "f", "list"]);
+        let args = Args::from_arg_matches(&taken.unwrap()).unwrap();
+        assert_eq!(args.audit_log, Some("f".into()));
     }
 
     #[test]
