@@ -12,7 +12,10 @@ use crate::client::{Call, Link, Named, StateRef};
 use crate::output::to_the_second;
 
 #[derive(Debug, clap::Args)]
+#[command(allow_missing_positional = true)]
 pub(super) struct Rename {
+    #[command(flatten)]
+    about: About,
     /// The new name, as PROJECT[/STATE], in the same organization.
     #[arg(value_name = "NEW", value_parser = StateRef::parse)]
     to: StateRef,
@@ -37,7 +40,7 @@ pub(super) struct Undelete {
 }
 
 pub(super) async fn rename(session: &Session, rename: &Rename) -> anyhow::Result<()> {
-    let state = session.client.state::<State>(session.state.as_ref()).await?.read;
+    let state = session.client.state::<State>(session.or(&rename.about)).await?.read;
     let old = state.name();
     let (project, name) = match &rename.to {
         StateRef::Id(id) => bail!("{id} is an id, which stays; name what the state is to be called"),
