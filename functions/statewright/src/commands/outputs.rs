@@ -21,6 +21,9 @@ pub(crate) struct Outputs {
     /// it, all are listed.
     #[arg(value_name = "PROJECT/NAME", value_parser = Which::parse)]
     named: Option<Which>,
+    /// Only this one: a text is printed without quotes, also one that is sensitive. A secret of a stack is its ciphertext.
+    #[arg(short = 'o', long, value_name = "NAME", requires = "named")]
+    output: Option<String>,
     /// Of this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project, conflicts_with = "named")]
     project: Option<ProjectName>,
@@ -156,6 +159,18 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
         }
         (Some(source), None) => source,
     };
+    if let Some(wanted) = &outputs.output {
+        let all = source.outputs.as_deref().unwrap_or_default();
+        let found = all.iter().find(|output| output.name == *wanted);
+        let found = found.with_context(|| {
+            let names: Vec<&str> = all.iter().map(|output| output.name.as_str()).collect();
+            missing(wanted, &format!("{project}/{name}"), &names)
+        })?;
+        return match out.is_json() {
+            true => out.answer(found, |_| String::new()),
+            false => out.text(&plain(found.value.as_deref())),
+        };
+    }
     if !outputs.show_secrets {
         let all = source.outputs.iter_mut().flatten();
         all.filter(|output| output.secret).for_each(|output| output.value = None);
@@ -182,6 +197,20 @@ impl OneOutput {
     fn row(&self) -> Vec<String> {
         let value = self.value.as_ref().map_or_else(|| "(secret)".to_owned(), |value| one_line(value.get()));
         vec![self.name.clone(), value]
+    }
+}
+
+/// A value as people and shells want it: a text is without quotes.
+pub(super) fn plain(value: Option<&RawValue>) -> String {
+    let json = value.map_or("null", RawValue::get);
+    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
+}
+
+/// Says that there is no output of this name, and which there are.
+pub(super) fn missing(wanted: &str, of: &str, there: &[&str]) -> String {
+    match there.is_empty() {
+        true => format!("{of} has no output {wanted}, and no other one"),
+        false => format!("{of} has no output {wanted}; it has {}", there.join(", ")),
     }
 }
 

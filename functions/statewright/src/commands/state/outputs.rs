@@ -9,7 +9,7 @@ use statewright_shared::domain::ids::StateId;
 
 use super::{About, Session};
 use crate::client::{Call, Named, StateRef};
-use crate::commands::outputs::one_line;
+use crate::commands::outputs::{missing, one_line, plain};
 use crate::output::table;
 
 #[derive(Debug, clap::Args)]
@@ -54,12 +54,6 @@ struct Answer {
 }
 
 impl Output {
-    /// As people and shells want it.
-    fn plain(&self) -> String {
-        let Some(value) = &self.value else { return "(sensitive)".to_owned() };
-        serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| value.get().to_owned())
-    }
-
     /// In a table: on one line, and in quotes where that would not tell it from something else.
     fn short(&self) -> String {
         match &self.value {
@@ -91,10 +85,12 @@ pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<
     );
     let mut known = known.unwrap_or_default();
     if let Some(wanted) = &outputs.name {
-        let found = known.remove(wanted).with_context(|| missing(wanted, &name, known.keys()))?;
+        let found = known
+            .remove(wanted)
+            .with_context(|| missing(wanted, &name, &known.keys().map(String::as_str).collect::<Vec<_>>()))?;
         return match session.out.is_json() {
             true => session.out.answer(&found, |_| String::new()),
-            false => session.out.text(&found.plain()),
+            false => session.out.text(&plain(found.value.as_deref())),
         };
     }
     if !outputs.show_sensitive {
@@ -106,12 +102,4 @@ pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<
         let rows = answer.outputs.iter().map(|(name, output)| vec![name.clone(), output.short()]);
         table(&["OUTPUT", "VALUE"], rows)
     })
-}
-
-fn missing<'a>(wanted: &str, state: &str, there: impl Iterator<Item = &'a String>) -> String {
-    let there: Vec<&str> = there.map(String::as_str).collect();
-    match there.is_empty() {
-        true => format!("{state} has no output {wanted}, and no other one"),
-        false => format!("{state} has no output {wanted}; it has {}", there.join(", ")),
-    }
 }
