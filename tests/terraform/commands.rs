@@ -82,13 +82,21 @@ async fn a_state_is_made_applied_compared_and_restored(client: Client) {
         let output = cli.statewright(["state", "outputs"].iter().chain(arguments)).await.assert_success();
         assert_eq!(output.stdout, "naïve 🦀\n", "{arguments:?}");
     }
+    let beside = cli.statewright(["outputs", "net", "-o", "o"]).await.assert_success();
+    assert_eq!(beside.stdout, "naïve 🦀\n");
+    let missing = cli.statewright(["outputs", "net", "-o", "none"]).await.assert_failure();
+    assert!(missing.stderr.contains("has no output none; it has o"), "{missing}");
     let restored = document(&cli, &["state", "restore", "--version", "1"]).await;
     assert_eq!(restored["version"], 3);
+    let same = cli.statewright(["state", "restore", "--version", "3"]).await.assert_success();
+    assert!(same.stdout.contains("is at version 3 already"), "{same}");
+    assert_eq!(versions(&app).await.len(), 3);
     let applied = cli.statewright(TF_APPLY).await.assert_success();
     assert!(applied.stdout.contains("1 added"), "{applied}");
     let serials: Vec<u64> = versions(&app).await.iter().map(|it| it["serial"].as_u64().unwrap()).collect();
     assert!(serials.is_sorted_by(|newer, older| newer > older), "{serials:?}");
-    cli.statewright(["state", "rename", "renamed/prod"]).await.assert_success();
+    cli.statewright(["state", "rename", "renamed/test"]).await.assert_success();
+    cli.statewright(["state", "rename", "renamed/test", "renamed/prod"]).await.assert_success();
     let plan = cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
     assert!(plan.stdout.contains("No changes"), "its address stays: {plan}");
     cli.statewright(["tf", "--", "destroy", "-auto-approve"]).await.assert_success();
@@ -432,10 +440,21 @@ async fn two_checkouts_that_are_linked_differently_are_told_apart(client: Client
 async fn a_failure_is_explained_by_what_it_was(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
+    let outputs = app.scoped_token(Role::Outputs).await;
+    let bounded = cli.clone().env("STATEWRIGHT_TOKEN", &outputs).env("STATEWRIGHT_URL", &app.url);
+    bounded.write("policy.json", "{}");
+    for command in [
+        &["state", "delete", "net", "--yes"][..],
+        &["state", "lock", "net", "--reason", "freeze"],
+        &["state", "policy", "net", "--strict", "true"],
+        &["policy", "set", "policy.json"],
+    ] {
+        let refused = bounded.statewright(command).await.assert_failure();
+        assert!(refused.stderr.contains("the command itself needs the role member"), "{refused}");
+    }
     // A file of last week is not blamed.
     cli.write("errored.tfstate", "{}");
     let stranger = app.other_user("mallory", "evil").await;
-    let outputs = app.scoped_token(Role::Outputs).await;
     for (token, words) in [(&stranger, "not found"), (&outputs, "needs the role plan")] {
         let refused = cli.clone().env("STATEWRIGHT_TOKEN", token).env("STATEWRIGHT_URL", &app.url);
         let refused = refused.statewright(["tf", "--", "plan"]).await.assert_failure();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde::Deserialize;
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::output::{on_one_line, word};
@@ -112,6 +113,18 @@ impl Failure {
             },
             Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => false,
         }
+    }
+
+    /// The same for a command that needs this role for what it does after it has looked.
+    pub(crate) fn of_command(mut self, role: Role) -> Self {
+        let needs = format!("needs the role {role}");
+        if let Self::Refused { status: StatusCode::FORBIDDEN, message, next: next @ None, .. } = &mut self
+            && message.contains("needs the role ")
+            && !message.contains(&needs)
+        {
+            *next = Some(format!("that is to look at it: the command itself {needs}"));
+        }
+        self
     }
 
     /// Whether what was asked for is not there, or was removed.
@@ -249,6 +262,17 @@ mod tests {
         assert!(
             refused(401, r#"{"code":401,"message":"x"}"#).next_step().unwrap().contains("STATEWRIGHT_TOKEN")
         );
+    }
+
+    #[test]
+    fn a_refused_look_says_what_the_command_needs() {
+        let body =
+            r#"{"code":403,"message":"Forbidden: this needs the role plan in acme, and bob has outputs"}"#;
+        let next = |role| refused(403, body).of_command(role).next_step();
+        assert!(next(Role::Member).unwrap().contains("the command itself needs the role member"));
+        assert_eq!(next(Role::Plan), None);
+        let other = refused(403, r#"{"code":403,"message":"Forbidden: state x does not exist"}"#);
+        assert_eq!(other.of_command(Role::Member).next_step(), None);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use clap::Subcommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::ProjectName;
+use statewright_shared::domain::role::Role;
 
-use super::state::read_json;
+use super::state::{of_command, read_json};
 use crate::args;
 use crate::client::{At, Call, Client};
 use crate::output::{Output, table, to_the_second};
@@ -108,7 +109,10 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
             let (in_file, policy) = parts(read_json(&set.file)?);
             let version = match set.version.or(in_file) {
                 Some(version) => version,
-                None => client.document::<Shown>(Call::get(path)).await?.read.version,
+                None => {
+                    let there = client.document::<Shown>(Call::get(path)).await;
+                    there.map_err(|failure| of_command(failure, Role::Member))?.read.version
+                }
             };
             let body = json!({ "version": version, "policy": policy });
             let shown = client.document::<Shown>(Call::put(path).json(&body)).await?;

@@ -16,8 +16,9 @@ pub(super) mod wire;
 
 use clap::Subcommand;
 use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::role::Role;
 
-use crate::client::{At, Client, Named, StateRef, WhichState};
+use crate::client::{At, Client, Failure, Named, StateRef, WhichState};
 use crate::output::Output;
 
 pub(super) use schemas::read_json;
@@ -112,31 +113,78 @@ impl Session {
     }
 }
 
+impl Command {
+    /// The role that what a command does needs, beside looking at the state.
+    fn needs(&self) -> Role {
+        match self {
+            Self::List(_)
+            | Self::Get(_)
+            | Self::Versions(_)
+            | Self::Resources(_)
+            | Self::Diff(_)
+            | Self::Pull(_)
+            | Self::Rejected(_)
+            | Self::Unlock(_)
+            | Self::Locks
+            | Self::GetSchema(_) => Role::Plan,
+            Self::Outputs(_) => Role::Outputs,
+            Self::Create(_) | Self::Init(_) | Self::Set(_) | Self::Import(_) => Role::Apply,
+            Self::Policy(policy) => {
+                if policy.changes_any() {
+                    Role::Member
+                } else {
+                    Role::Plan
+                }
+            }
+            Self::Restore(_)
+            | Self::SetSchema(_)
+            | Self::Infer(_)
+            | Self::Lock(_)
+            | Self::Rename(_)
+            | Self::Delete(_)
+            | Self::Undelete(_) => Role::Member,
+        }
+    }
+}
+
+/// Has a refusal say the role that a command needs, where it was refused before it came to what it does.
+pub(super) fn of_command(error: anyhow::Error, role: Role) -> anyhow::Error {
+    match error.downcast::<Failure>() {
+        Ok(failure) => failure.of_command(role).into(),
+        Err(other) => other,
+    }
+}
+
 pub(crate) async fn run(state: State, out: Output) -> anyhow::Result<()> {
     let session = Session { client: Client::open(&state.at)?, state: state.which.state, out };
-    match state.command {
-        Command::Create(create) => make::create(&session, create).await,
-        Command::Init(init) => make::init(&session, &init).await,
-        Command::List(list) => list::run(&session, list).await,
-        Command::Get(get) => show::get(&session, &get).await,
-        Command::Versions(versions) => past::versions(&session, &versions).await,
-        Command::Resources(resources) => resources::run(&session, &resources).await,
-        Command::Diff(diff) => past::diff(&session, &diff).await,
-        Command::Restore(restore) => past::restore(&session, &restore).await,
-        Command::Pull(pull) => past::pull(&session, &pull).await,
-        Command::Rejected(rejected) => past::rejected(&session, &rejected).await,
-        Command::Outputs(outputs) => outputs::run(&session, &outputs).await,
-        Command::Set(set) => labels::set(&session, set).await,
-        Command::Policy(policy) => policy::run(&session, &policy).await,
-        Command::SetSchema(set) => schemas::set(&session, &set).await,
-        Command::GetSchema(get) => schemas::get(&session, &get).await,
-        Command::Infer(infer) => schemas::infer(&session, &infer).await,
-        Command::Import(import) => import::run(&session, &import).await,
-        Command::Lock(lock) => locks::lock(&session, &lock).await,
-        Command::Unlock(unlock) => locks::unlock(&session, &unlock).await,
-        Command::Locks => locks::list(&session).await,
-        Command::Rename(rename) => edit::rename(&session, &rename).await,
-        Command::Delete(delete) => edit::delete(&session, &delete).await,
-        Command::Undelete(undelete) => edit::undelete(&session, &undelete).await,
+    let role = state.command.needs();
+    done(&session, state.command).await.map_err(|error| of_command(error, role))
+}
+
+async fn done(session: &Session, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Create(create) => make::create(session, create).await,
+        Command::Init(init) => make::init(session, &init).await,
+        Command::List(list) => list::run(session, list).await,
+        Command::Get(get) => show::get(session, &get).await,
+        Command::Versions(versions) => past::versions(session, &versions).await,
+        Command::Resources(resources) => resources::run(session, &resources).await,
+        Command::Diff(diff) => past::diff(session, &diff).await,
+        Command::Restore(restore) => past::restore(session, &restore).await,
+        Command::Pull(pull) => past::pull(session, &pull).await,
+        Command::Rejected(rejected) => past::rejected(session, &rejected).await,
+        Command::Outputs(outputs) => outputs::run(session, &outputs).await,
+        Command::Set(set) => labels::set(session, set).await,
+        Command::Policy(policy) => policy::run(session, &policy).await,
+        Command::SetSchema(set) => schemas::set(session, &set).await,
+        Command::GetSchema(get) => schemas::get(session, &get).await,
+        Command::Infer(infer) => schemas::infer(session, &infer).await,
+        Command::Import(import) => import::run(session, &import).await,
+        Command::Lock(lock) => locks::lock(session, &lock).await,
+        Command::Unlock(unlock) => locks::unlock(session, &unlock).await,
+        Command::Locks => locks::list(session).await,
+        Command::Rename(rename) => edit::rename(session, &rename).await,
+        Command::Delete(delete) => edit::delete(session, &delete).await,
+        Command::Undelete(undelete) => edit::undelete(session, &undelete).await,
     }
 }

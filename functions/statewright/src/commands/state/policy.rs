@@ -43,6 +43,11 @@ fn expiry(text: &str) -> anyhow::Result<Expiry> {
 }
 
 impl Policy {
+    /// Whether anything is to be other than it is.
+    pub(super) fn changes_any(&self) -> bool {
+        !self.changes().is_empty()
+    }
+
     /// What is to be other than it is.
     fn changes(&self) -> Map<String, Value> {
         let mut changes = Map::new();
