@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use crate::aws::{self, StandIn};
+use crate::document;
 use crate::functions::{Behind, Setting};
 
 /// The organization of [`TestApp::token`]'s user.
@@ -652,13 +653,25 @@ impl Call<'_> {
     }
 
     /// Sends it.
+    ///
+    /// # Panics
+    /// When nothing is answered; and when a good answer is not as the OpenAPI document says.
     pub async fn send(self) -> Answer {
         let mut request = self.request;
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }
-        let response = request.send().await.expect("the server answers");
-        Answer::read(response, &self.app.url).await
+        let (client, request) = request.build_split();
+        let request = request.expect("the request is one");
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let response = client.execute(request).await.expect("the server answers");
+        let answer = Answer::read(response, &self.app.url).await;
+        if answer.status.is_success() && !answer.headers.contains_key("Content-Encoding") {
+            let status = answer.status.as_u16();
+            let wrong = document::differences(method.as_str(), &path, status, &answer.bytes);
+            assert!(wrong.is_empty(), "{method} {path}: {wrong:#?} of {}", answer.text());
+        }
+        answer
     }
 }
 

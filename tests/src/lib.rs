@@ -1,7 +1,7 @@
 //! Shared machinery of the tests.
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
-//! differs from run to run. [`terraform`] runs the clients of states. [`commands`] runs the operator's. [`oracle`] puts our journal replayer next to the real
+//! differs from run to run. [`terraform`] runs the clients of states. [`commands`] runs the operator's. [`document`] holds answers to the OpenAPI document. [`oracle`] puts our journal replayer next to the real
 //! one, [`esc_oracle`] our evaluator of environments, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] are ours over it, and
 //! [`meter`] tells what calls of it would cost.
 
@@ -9,6 +9,7 @@ pub mod app;
 pub mod aws;
 pub mod cli;
 pub mod commands;
+pub mod document;
 pub mod esc_definitions;
 pub mod esc_oracle;
 pub mod filters;

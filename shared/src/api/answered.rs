@@ -5,40 +5,46 @@ use serde_json::{Value, json};
 use super::operations;
 use super::routes::Route;
 use crate::wire::environments::{
-    Config, DecryptedSecrets, EncryptedSecrets, EnvironmentSettings, Environments, Opened, Revision,
-    RevisionTag, RevisionTags, Tag, Tags,
+    Config, DecryptedSecrets, Diagnostics, EncryptedSecrets, EnvironmentSettings, Environments, Evaluated,
+    FoundValue, Opened, Revision, RevisionTag, RevisionTags, Tag, Tags,
 };
 use crate::wire::pulumi::{
     BatchDecrypted, BatchEncrypted, Capabilities, Checkpoint, Ciphertext, CreatedUpdate, DefaultOrganization,
-    Events, History, Imported, Members, Plaintext, Renamed, RenewedLease, ServiceHistory, ServiceUpdate,
-    Stack, StackMetadata, Stacks, StartedUpdate, Timeline, UpdateStatus, UpdateSummary, User, Versions,
+    Events, History, Imported, Members, OfStack, Plaintext, Renamed, RenewedLease, ServiceHistory,
+    ServiceUpdate, Stack, StackMetadata, StackOutputs, Stacks, StartedUpdate, Templates, Timeline,
+    UpdateStatus, UpdateSummary, User, Versions,
 };
 use crate::wire::tfstate::{
-    AllOutputs, Compliance, Difference, Lock, LockInfo, Locks, Outputs, OutputsOf, RemovedStates, Restored,
-    Schemas, ShownLabelPolicy, ValuedOutput,
+    AllOutputs, Compliance, Difference, Lock, LockInfo, Locks, Outputs, OutputsOf, Rejected, RemovedStates,
+    Restored, Schemas, ShownLabelPolicy, State, StateStanding, StateSummary, Text, ValuedOutput, Version,
 };
-use crate::wire::{edges, schema};
+use crate::wire::{Both, edges, schema};
 
-/// The body of an answer.
+/// An answer.
 pub(super) struct Answered {
-    /// The kind of text.
-    pub(super) media: &'static str,
-    /// What is in it: `{}` for what is kept as it came.
-    pub(super) schema: Value,
+    /// Its status.
+    pub(super) status: &'static str,
+    /// Its kind of text, and the schema of that: `{}` for what is kept as it came. `None` for an answer without a body.
+    pub(super) body: Option<(&'static str, Value)>,
 }
 
-/// What a route answers with where it does what is asked; `None` for nothing.
-pub(super) fn answer(route: &Route) -> Option<Answered> {
+/// What a route answers with where it does what is asked.
+pub(super) fn answer(route: &Route) -> Answered {
     let is_yaml = ["ReadEnvironment_esc_environments", "DecryptEnvironment_esc_environments"];
     let id = operations::of(route).id;
-    let (media, schema) = match id {
-        "GetHome" => ("text/html", json!({ "type": "string" })),
+    let body = match id {
+        "GetHome" => Some(("text/html", json!({ "type": "string" }))),
         _ if is_yaml.iter().any(|one| id.starts_with(one)) => {
-            ("application/x-yaml", json!({ "type": "string" }))
+            Some(("application/x-yaml", json!({ "type": "string" })))
         }
-        _ => ("application/json", json_of(id)?),
+        // Some clients of states take 204 for a state that is not there, and a HEAD has no body.
+        "ProjectExists" => return Answered { status: "200", body: None },
+        _ if ["WriteState", "UnlockState", "RemoveState"].iter().any(|one| id.starts_with(one)) => {
+            return Answered { status: "200", body: None };
+        }
+        _ => json_of(id).map(|schema| ("application/json", schema)),
     };
-    Some(Answered { media, schema })
+    Answered { status: if body.is_some() { "200" } else { "204" }, body }
 }
 
 /// The schema of a JSON answer.
@@ -57,6 +63,7 @@ fn json_of(id: &str) -> Option<Value> {
         "GetStackPolicyPacks" => list_of_anything("requiredPolicies"),
         "ListPackages" => list_of_anything("packages"),
         "ListTemplates" => list_of_anything("templates"),
+        "GetOrgTemplates" => schema::of::<Templates>(),
         "GetStack" => schema::of::<Stack>(),
         "GetStackConfig" | "UpdateStackConfig" => schema::of::<Config>(),
         "GetStackMetadata" => schema::of::<StackMetadata>(),
@@ -67,7 +74,10 @@ fn json_of(id: &str) -> Option<Value> {
         "BatchDecryptValue" => schema::of::<BatchDecrypted>(),
         "ExportStack" | "ExportStackAtVersion" => schema::of::<Checkpoint<'_>>(),
         "ImportStack" => schema::of::<Imported>(),
-        "GetStackUpdates" => schema::of::<History>(),
+        // Asked for a page, it answers as the service's console has it.
+        "GetStackUpdates" => {
+            json!({ "anyOf": [schema::of::<History>(), schema::of::<ServiceHistory>()] })
+        }
         "GetLatestStackUpdate" | "GetStackUpdate" => schema::of::<ServiceUpdate>(),
         "GetLatestStackPreviews" | "GetStackPreviews" => schema::of::<ServiceHistory>(),
         "GetLatestUpdateTimeline" | "GetUpdateTimeline" => schema::of::<Timeline>(),
@@ -84,7 +94,15 @@ fn json_of(id: &str) -> Option<Value> {
         "ListEnvironments_esc" | "ListOrgEnvironments_esc" | "ListDeletedEnvironments" => {
             schema::of::<Environments>()
         }
-        "UpdateEnvironment_esc_environments" => list_of_anything("diagnostics"),
+        "UpdateEnvironment_esc_environments" => schema::of::<Diagnostics>(),
+        "CheckYAML_esc" => schema::both(schema::of::<Evaluated>(), schema::of::<Diagnostics>()),
+        "ReadAnonymousOpenEnvironment_esc" | "ReadOpenEnvironment_esc_environments" => {
+            json!({ "anyOf": [schema::of::<Evaluated>(), schema::of::<FoundValue>()] })
+        }
+        "GetStackOutputs" => schema::of::<StackOutputs>(),
+        "GetHealth" | "GetReadiness" => {
+            json!({ "type": "object", "properties": { "status": { "type": "string" } } })
+        }
         "GetEnvironmentSettings" => schema::of::<EnvironmentSettings>(),
         "EncryptEnvironmentSecrets" => schema::of::<EncryptedSecrets>(),
         "DecryptEnvironmentSecrets" => schema::of::<DecryptedSecrets>(),
@@ -98,18 +116,20 @@ fn json_of(id: &str) -> Option<Value> {
         "OpenYAML_esc" | "OpenEnvironment_esc_environments" | "OpenEnvironment_esc_environments_versions" => {
             schema::of::<Opened>()
         }
-        // These are put together of several types, so the document does not tell their members.
-        "ListStates" => list_of_anything("states"),
-        "ListStatuses" => list_of_anything("states"),
-        "ListRejectedWrites" => list_of_anything("rejected"),
-        "ListStateVersions" => list_of_anything("versions"),
-        "GetState"
-        | "GetStateByName"
-        | "CreateState"
-        | "EditState"
-        | "RestoreRemovedState"
-        | "GetStateVersion"
-        | "GetDependencies" => json!({ "type": "object" }),
+        "ListStates" => schema::page("states", Both::<StateSummary, Option<StateStanding>>::schema()),
+        "GetState" | "GetStateByName" => Both::<State, Option<StateStanding>>::schema(),
+        "CreateState" | "EditState" | "RestoreRemovedState" => schema::of::<State>(),
+        "ListStateVersions" => schema::page("versions", Both::<Version, Text>::schema()),
+        // A refused write stands for a version where its id is asked for.
+        "GetStateVersion" => {
+            json!({ "anyOf": [Both::<Version, Text>::schema(), Both::<Rejected, Text>::schema()] })
+        }
+        "ListRejectedWrites" => {
+            let rejected = Both::<Rejected, Text>::schema();
+            json!({ "type": "object", "properties": { "rejected": { "type": "array", "items": rejected } } })
+        }
+        "GetDependencies" => Both::<edges::End, edges::Dependencies>::schema(),
+        "ListStatuses" => schema::page("states", Both::<edges::End, edges::Dependencies>::schema()),
         "ListStateLocks" => schema::of::<Locks>(),
         "ListRemovedStates" => schema::of::<RemovedStates>(),
         "GetLabelPolicy" | "SetLabelPolicy" => schema::of::<ShownLabelPolicy>(),
@@ -127,7 +147,7 @@ fn json_of(id: &str) -> Option<Value> {
         "GetTopology" => schema::of::<edges::Topology>(),
         _ if id.starts_with("LockState") => schema::of::<LockInfo>(),
         _ if has_no_body(id) => return None,
-        // What is kept as it came, or made of it.
+        // What is kept as it came, or made of it; and the answer that is empty and still an object.
         _ => json!({}),
     })
 }
@@ -148,7 +168,6 @@ fn has_no_body(id: &str) -> bool {
         "Retract",
     ];
     let others = [
-        "ProjectExists",
         "UpdateStackTag",
         "UpdateStackTags",
         "CreateEnvironment_esc_environments",
@@ -161,13 +180,8 @@ fn has_no_body(id: &str) -> bool {
     others.contains(&id) || ends.iter().any(|begin| id.starts_with(begin))
 }
 
-/// The answer to a begin is put together of three.
 fn begun() -> Value {
-    let mut whole = schema::of::<CreatedUpdate>();
-    for (name, member) in schema::of::<StartedUpdate>()["properties"].as_object().into_iter().flatten() {
-        whole["properties"][name] = member.clone();
-    }
-    whole["properties"]["stack"] = schema::of::<Stack>();
+    let mut whole = schema::both(Both::<CreatedUpdate, StartedUpdate>::schema(), schema::of::<OfStack>());
     whole["properties"]["deployment"] = schema::of::<Checkpoint<'_>>();
     whole
 }

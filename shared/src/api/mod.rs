@@ -39,6 +39,11 @@ use crate::account::ByteAccount;
 use crate::context::Context;
 use crate::limits::{MEMORY_BYTES_MAX, REQUESTS_PER_TOKEN_MAX};
 
+/// The OpenAPI document, as JSON text.
+pub fn openapi() -> Bytes {
+    handlers::openapi::text()
+}
+
 /// What the operator allows at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Both;
+
 /// A state at an end of an edge, or in an order of states.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,13 +108,10 @@ pub struct Dependency {
     pub version: Option<u64>,
 }
 
-/// A state with what is to be said of it and of its incoming edges.
-#[derive(Debug, Serialize)]
+/// What is to be said of a state and of its incoming edges.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
-    /// The state.
-    #[serde(flatten)]
-    pub state: End,
     /// `clean`, `stale` or `potentially-stale`.
     pub status: &'static str,
     /// When the run began that wrote it last, RFC 3339; null for a state without a version.
@@ -129,7 +128,7 @@ pub struct Dependencies {
 #[serde(rename_all = "camelCase")]
 pub struct Statuses {
     /// The states, by their ids.
-    pub states: Vec<Dependencies>,
+    pub states: Vec<Both<End, Dependencies>>,
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,

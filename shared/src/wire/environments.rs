@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::few;
 use super::pulumi::{Base64, RequestedBy};
-use crate::domain::environment::Diagnostic;
+use crate::domain::environment::{Diagnostic, Range};
 use crate::layout::records::StackConfig;
 
 /// `POST /api/esc/environments/{org}`.
@@ -74,7 +75,7 @@ pub struct EnvironmentSummary {
 }
 
 /// What is odd about what was taken.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Diagnostics {
     /// It.
     pub diagnostics: Vec<Diagnostic>,
@@ -89,6 +90,53 @@ pub struct DefinitionError {
     pub message: String,
     /// What is wrong, and where.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What an environment comes to, as [`evaluate`](crate::domain::environment::evaluate) writes it; all of it is absent from one
+/// that says nothing.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Evaluated {
+    /// Its expressions, by the names of its values.
+    pub exprs: BTreeMap<String, Value>,
+    /// Its values.
+    pub properties: BTreeMap<String, FoundValue>,
+    /// What it was evaluated in.
+    pub execution_context: OfContext,
+}
+
+/// What an environment was evaluated in.
+#[derive(Debug, Deserialize)]
+pub struct OfContext {
+    /// The members of `context`.
+    pub properties: BTreeMap<String, FoundValue>,
+}
+
+/// A value of an environment.
+#[derive(Debug, Deserialize)]
+pub struct FoundValue {
+    /// It: a list and an object are made of values like this one.
+    #[serde(default)]
+    pub value: Value,
+    /// Whether it is a secret.
+    #[serde(default)]
+    pub secret: bool,
+    /// Whether it becomes known only when the environment is opened.
+    #[serde(default)]
+    pub unknown: bool,
+    /// Where it comes from.
+    pub trace: Trace,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Deserialize)]
+pub struct Trace {
+    /// Where it is written.
+    #[serde(default)]
+    pub def: Option<Range>,
+    /// The value that it takes the place of.
+    #[serde(default)]
+    pub base: Value,
 }
 
 /// `POST …/open`.

@@ -12,10 +12,11 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::environments::Config;
-use super::few;
+use super::{Both, few};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
 use crate::layout::records::ConfigValue;
@@ -153,7 +154,7 @@ pub struct Capability {
     pub version: Option<u32>,
     /// What it needs to know.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<serde_json::Value>,
+    pub configuration: Option<Value>,
 }
 
 /// `GET /api/cli/version`.
@@ -370,17 +371,40 @@ pub struct BeginUpdate {
     pub journal_version: Option<u32>,
 }
 
-/// The answer to a begin, to which the base deployment is added as `deployment`.
-#[derive(Debug, Serialize)]
-pub struct BegunUpdate {
-    /// As for a creation.
-    #[serde(flatten)]
-    pub created: CreatedUpdate,
-    /// As for a start.
-    #[serde(flatten)]
-    pub started: StartedUpdate,
+/// The answer to a begin: as for a creation and for a start, with the stack. The base deployment is added as `deployment`.
+pub type BegunUpdate = Both<Both<CreatedUpdate, StartedUpdate>, OfStack>;
+
+/// The stack of an update that was begun.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub struct OfStack {
     /// The stack.
     pub stack: Stack,
+}
+
+/// `GET {stack}/outputs`: nothing of a stack without any.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StackOutputs {
+    /// The outputs as they stand in the state, by name.
+    pub outputs: BTreeMap<String, Value>,
+    /// What opens the secrets in them, as it stands in the state.
+    #[serde(default)]
+    pub secrets_providers: Option<Value>,
+}
+
+/// `GET /api/orgs/{org}/templates`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Templates {
+    /// None.
+    pub templates: BTreeMap<String, Value>,
+    /// Whether the organization has any.
+    pub org_has_templates: bool,
+    /// Whether some could not be read for want of a right.
+    pub has_access_error: bool,
+    /// Whether some could not be read because of where they come from.
+    pub has_upstream_error: bool,
 }
 
 /// `POST {update}/renew_lease`.

@@ -15,6 +15,23 @@ pub(crate) fn of<'de, T: Deserialize<'de>>() -> Value {
     describe::<T>(&mut Vec::new())
 }
 
+/// The schema of an object that has the members of two.
+pub(crate) fn both(mut first: Value, mut second: Value) -> Value {
+    if let (Some(all), Some(more)) =
+        (first["properties"].as_object_mut(), second["properties"].as_object_mut())
+    {
+        all.append(more);
+    }
+    first
+}
+
+/// The schema of a page of a list.
+pub(crate) fn page(name: &str, item: Value) -> Value {
+    let members =
+        json!({ name: { "type": "array", "items": item }, "continuationToken": { "type": "string" } });
+    json!({ "type": "object", "properties": members })
+}
+
 fn describe<'de, T: Deserialize<'de>>(path: &mut Vec<Step>) -> Value {
     let seen = Cell::new(Seen::Nothing);
     let is_nullable = Cell::new(false);

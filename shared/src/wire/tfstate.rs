@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::few;
+use super::{Both, few};
 use crate::domain::deployment::{Change, How};
 use crate::domain::tfstate::{
     Changes, InstanceChanges, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused,
@@ -165,7 +165,7 @@ pub struct Locks {
 }
 
 /// A line of a list of states.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateSummary {
     /// The id.
@@ -186,13 +186,10 @@ pub struct StateSummary {
     pub last_write: Option<String>,
     /// Its labels.
     pub labels: Labels,
-    /// How it stands to what it reads, where that was asked for.
-    #[serde(flatten)]
-    pub standing: Option<StateStanding>,
 }
 
 /// How a state stands to what it reads of others.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateStanding {
     /// `clean`, `stale` or `potentially-stale`; null where so many states lie up from those that are shown that this cannot be told.
@@ -205,8 +202,8 @@ pub struct StateStanding {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct States {
-    /// The states, by project and name.
-    pub states: Vec<StateSummary>,
+    /// The states, by project and name; with how each stands to what it reads, where that was asked for.
+    pub states: Vec<Both<StateSummary, Option<StateStanding>>>,
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
@@ -437,7 +434,7 @@ impl From<KeptState> for Text {
 }
 
 /// A state.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
     /// The id.
@@ -469,9 +466,6 @@ pub struct State {
     pub lock: Option<Lock>,
     /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
     pub path: String,
-    /// How it stands to what it reads, where that was asked for.
-    #[serde(flatten)]
-    pub standing: Option<StateStanding>,
 }
 
 impl State {
@@ -492,13 +486,12 @@ impl State {
             labels: head.labels,
             outputs: Vec::new(),
             lock,
-            standing: None,
         }
     }
 }
 
-/// A version of a state.
-#[derive(Debug, Clone, Serialize)]
+/// A version of a state, beside its text.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     /// The version.
@@ -518,9 +511,6 @@ pub struct Version {
     pub of: Option<String>,
     /// The lock that its writer held.
     pub lock: Option<LockOf>,
-    /// The text.
-    #[serde(flatten)]
-    pub text: Text,
     /// The outputs, without their values.
     pub outputs: Vec<OutputOf>,
     /// What changed since the version before; null where that is not known.
@@ -572,14 +562,14 @@ impl From<Changes> for ChangesOf {
     }
 }
 
-impl From<StateVersion> for Version {
+impl From<StateVersion> for Both<Version, Text> {
     fn from(version: StateVersion) -> Self {
         let (source, of) = match version.source {
             StateSource::Written => ("written", None),
             StateSource::Restored(of) => ("restored", Some(of.to_string())),
             StateSource::Promoted(of) => ("promoted", Some(of)),
         };
-        Self {
+        let first = Version {
             version: version.version,
             at: version.at.to_rfc3339(),
             began: version.began.map(Timestamp::to_rfc3339),
@@ -588,12 +578,12 @@ impl From<StateVersion> for Version {
             source,
             of,
             lock: version.lock,
-            text: version.kept.into(),
             outputs: version.outputs.into_iter().map(OutputOf::from).collect(),
             changes: version.changes.map(Into::into),
             serial_fell: version.serial_fell,
             lineage_changed: version.lineage_changed,
-        }
+        };
+        Self { first, second: version.kept.into() }
     }
 }
 
@@ -602,14 +592,14 @@ impl From<StateVersion> for Version {
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
     /// The versions.
-    pub versions: Vec<Version>,
+    pub versions: Vec<Both<Version, Text>>,
     /// Where the next page begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// A write that was refused and kept.
-#[derive(Debug, Clone, Serialize)]
+/// A write that was refused and kept, beside its text.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejected {
     /// Its id, which stands for a version where one is asked for.
@@ -624,23 +614,20 @@ pub struct Rejected {
     pub why: Refused,
     /// The version that the state was at.
     pub version: u64,
-    /// The text.
-    #[serde(flatten)]
-    pub text: Text,
 }
 
 impl Rejected {
     /// A refused write as it is shown.
-    pub fn of(id: String, rejected: RejectedState) -> Self {
-        Self {
+    pub fn of(id: String, rejected: RejectedState) -> Both<Self, Text> {
+        let first = Self {
             id,
             at: rejected.at.to_rfc3339(),
             by: rejected.by.login.to_string(),
             lock: rejected.lock,
             why: rejected.why,
             version: rejected.version,
-            text: rejected.kept.into(),
-        }
+        };
+        Both { first, second: rejected.kept.into() }
     }
 }
 
@@ -648,7 +635,7 @@ impl Rejected {
 #[derive(Debug, Clone, Serialize)]
 pub struct AllRejected {
     /// Them.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<Both<Rejected, Text>>,
 }
 
 /// What differs in an instance. No values.

@@ -21,6 +21,7 @@ use crate::services::caller::Caller;
 use crate::services::edges::{self, Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
 use crate::services::staleness::{self, Judged, Report};
 use crate::services::states::Place;
+use crate::wire::Both;
 use crate::wire::edges::{
     Dependencies, Dependency, Edge as WireEdge, EdgeEdit, Edges, End as WireEnd, NewEdge as WireNewEdge,
     Statuses, Topology as WireTopology,
@@ -167,7 +168,7 @@ pub(crate) async fn remove(
     nothing()
 }
 
-fn shown_report(report: Report) -> Result<Dependencies, Error> {
+fn shown_report(report: Report) -> Result<Both<WireEnd, Dependencies>, Error> {
     let Report { state, status, run, edges, is_partial } = report;
     let dependency = |Judged { edge, producer, status, is_readable, is_gone, value }: Judged| {
         Ok(Dependency {
@@ -183,13 +184,13 @@ fn shown_report(report: Report) -> Result<Dependencies, Error> {
             version: value.map(|(_, version)| version),
         })
     };
-    Ok(Dependencies {
-        state: shown_end(state),
+    let dependencies = Dependencies {
         status: status.as_str(),
         ran: run.map(|run| run.began).map(Timestamp::to_rfc3339),
         edges: edges.into_iter().map(dependency).collect::<Result<_, Error>>()?,
         partial: is_partial,
-    })
+    };
+    Ok(Both { first: shown_end(state), second: dependencies })
 }
 
 /// What is to be said of a state and of its incoming edges.

@@ -25,12 +25,13 @@ use crate::services::stacks::{self, NewStack, StackView};
 use crate::services::texts::gzip;
 use crate::services::updates::{self, Begun, NewUpdate, Started};
 use crate::services::{Error, at_once, rename as rename_service, stack_config};
-use crate::wire::Members;
 use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
-    RenameStack, Renamed, RenewLease, RenewedLease, StackTag, StartUpdate, StartedUpdate, TransferStack,
+    OfStack, RenameStack, Renamed, RenewLease, RenewedLease, StackTag, StartUpdate, StartedUpdate,
+    TransferStack,
 };
+use crate::wire::{Both, Members};
 
 /// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
 pub(crate) async fn create_stack(
@@ -369,10 +370,10 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
     let has_base = begun.located.head.value.snapshot.is_some();
     let view =
         StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
+    let (created, started) = (created(begun.started.update.to_string()), started(begun.started));
     let answer = BegunUpdate {
-        created: created(begun.started.update.to_string()),
-        started: started(begun.started),
-        stack: super::read::stack(view),
+        first: Both { first: created, second: started },
+        second: OfStack { stack: super::read::stack(view) },
     };
     let answer = serde_json::to_string(&answer).map_err(|error| Error::Broken(error.to_string()))?;
     let open = answer.strip_suffix('}').unwrap_or(&answer);

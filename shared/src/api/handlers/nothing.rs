@@ -1,6 +1,8 @@
 //! What is asked of everybody and is empty here: the registry, templates, policies. A refusal in their place would break
 //! commands that get along without, such as `pulumi new` and `pulumi package add`.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use serde_json::json;
 
@@ -9,6 +11,7 @@ use crate::api::App;
 use crate::api::path::{OrgPath, StackPath};
 use crate::services::caller::Caller;
 use crate::services::lookup;
+use crate::wire::pulumi::Templates;
 
 /// No packages of its own; the CLI goes on to the public ones.
 pub(crate) async fn packages(_: Caller) -> Answer {
@@ -23,9 +26,12 @@ pub(crate) async fn registry_templates(_: Caller) -> Answer {
 /// No templates of the organization.
 pub(crate) async fn templates(caller: Caller, OrgPath(org): OrgPath) -> Answer {
     caller.check_org(&org)?;
-    answer(&json!({
-        "templates": {}, "orgHasTemplates": false, "hasAccessError": false, "hasUpstreamError": false,
-    }))
+    answer(&Templates {
+        templates: BTreeMap::new(),
+        org_has_templates: false,
+        has_access_error: false,
+        has_upstream_error: false,
+    })
 }
 
 /// No policy packs that a stack must pass.

@@ -25,10 +25,14 @@ use crate::wire::{Members, edges, schema};
 
 /// The document, also at the path where Pulumi's own service has its own.
 pub(crate) async fn document() -> Answer {
+    Ok(json_text(text()))
+}
+
+/// The document's text.
+pub(crate) fn text() -> Bytes {
     // Anybody may ask, so it is made once.
     static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
-    let document = DOCUMENT.get_or_init(|| all(ROUTES).to_string().into());
-    Ok(json_text(document.clone()))
+    DOCUMENT.get_or_init(|| all(ROUTES).to_string().into()).clone()
 }
 
 fn all(routes: &[Route]) -> Value {
@@ -75,12 +79,11 @@ fn operation(route: &Route) -> Value {
     };
     let error = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } });
     let Operation { id, summary } = operations::of(route);
-    let (status, done) = match answer(route) {
-        Some(Answered { media, schema }) => {
-            ("200", json!({ "description": "Done.", "content": { (media): { "schema": schema } } }))
-        }
-        None => ("204", json!({ "description": "Done." })),
-    };
+    let Answered { status, body: answered } = answer(route);
+    let mut done = json!({ "description": "Done." });
+    if let Some((media, schema)) = answered {
+        done["content"] = json!({ (media): { "schema": schema } });
+    }
     let mut operation = json!({
         "operationId": id,
         "summary": summary,
@@ -93,6 +96,9 @@ fn operation(route: &Route) -> Value {
             "5XX": { "description": "Failed; try again.", "content": error },
         },
     });
+    if id.starts_with("ReadState") {
+        operation["responses"]["204"] = json!({ "description": "There is none yet." });
+    }
     if let Some(role) = route.needs {
         operation["x-statewright-role"] = json!(role);
     }

@@ -28,11 +28,12 @@ use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place,
 use crate::services::{
     Error, label_compliance, label_policy, outputs, staleness, state_schemas, state_versions, state_writes,
 };
+use crate::wire::Both;
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
     NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected, RemovedStates, Restored,
     Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateStanding, StateSummary,
-    States, ValuedOutput, Version, Versions, WithReason,
+    States, Text, ValuedOutput, Version, Versions, WithReason,
 };
 
 /// What follows `?` where a name may stand more than once.
@@ -57,17 +58,19 @@ pub(crate) async fn list(
         }
         false => HashMap::new(),
     };
-    let summary = |states::Listed { address, entry }| StateSummary {
-        id: entry.id.to_string(),
-        project: address.project.into(),
-        state: address.state.into(),
-        version: entry.version,
-        serial: entry.serial,
-        bytes: entry.bytes,
-        resource_count: entry.resource_count,
-        last_write: entry.last_write.map(Timestamp::to_rfc3339),
-        labels: entry.labels,
-        standing: standings.remove(&entry.id).map(shown_standing),
+    let summary = |states::Listed { address, entry }| Both {
+        first: StateSummary {
+            id: entry.id.to_string(),
+            project: address.project.into(),
+            state: address.state.into(),
+            version: entry.version,
+            serial: entry.serial,
+            bytes: entry.bytes,
+            resource_count: entry.resource_count,
+            last_write: entry.last_write.map(Timestamp::to_rfc3339),
+            labels: entry.labels,
+        },
+        second: standings.remove(&entry.id).map(shown_standing),
     };
     json(&States {
         states: listed.into_iter().map(summary).collect(),
@@ -242,7 +245,8 @@ pub(crate) async fn get(
         }
         false => None,
     };
-    json(&WireState { outputs, standing, ..WireState::of(found.id.to_string(), found.head.value, lock) })
+    let state = WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) };
+    json(&Both { first: state, second: standing })
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
@@ -381,7 +385,7 @@ pub(crate) async fn versions(
     let (versions, more) = state_versions::versions(&app, &caller, &place, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
     json(&Versions {
-        versions: versions.into_iter().map(Version::from).collect(),
+        versions: versions.into_iter().map(Into::into).collect(),
         continuation_token: last.filter(|_| more),
     })
 }
@@ -395,7 +399,8 @@ pub(crate) async fn version(
 ) -> Answer {
     match which {
         Which::Version(version) => {
-            json(&Version::from(state_versions::version(&app, &caller, &place, version).await?))
+            let found = state_versions::version(&app, &caller, &place, version).await?;
+            json(&Both::<Version, Text>::from(found))
         }
         Which::Rejected(id) => {
             let found =

@@ -17,13 +17,13 @@ pub mod sealed;
 pub mod value;
 pub mod yaml;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest definition, in bytes. With its record it has to fit one item of the ledger.
 pub const DEFINITION_BYTES_MAX: usize = 256 << 10;
 
 /// A place in a text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The line, from 1.
     pub line: usize,
@@ -43,7 +43,7 @@ pub struct Span {
 }
 
 /// A part of the text of an environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The environment.
     pub environment: String,
@@ -61,7 +61,7 @@ impl Range {
 }
 
 /// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The environment cannot be used.
@@ -72,7 +72,7 @@ pub enum Severity {
 
 /// What is wrong with a definition. Its shape is that of `EnvironmentDiagnostic`, pulumi v3.274.1,
 /// `pkg/cmd/esc/cli/client/apitype.go`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// Where.
     pub range: Range,

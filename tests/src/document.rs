@@ -1,0 +1,104 @@
+//! Real answers beside the OpenAPI document.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+use statewright_shared::api::openapi;
+use statewright_shared::api::routes::{ROUTES, Route};
+
+/// The document.
+///
+/// # Panics
+/// If it is not JSON.
+pub fn document() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| serde_json::from_slice(&openapi()).expect("the document is JSON"))
+}
+
+/// What the document says of a route.
+pub fn operation(route: &Route) -> &'static Value {
+    &document()["paths"][route.path_in_document()][route.method.as_str().to_ascii_lowercase()]
+}
+
+/// What the document says of an answer that was good, and the answer has otherwise. Nothing for a request that the document does not
+/// have, such as one that a client of states spells in its own way.
+pub fn differences(method: &str, path: &str, status: u16, body: &[u8]) -> Vec<String> {
+    let Some(route) = route(method, path) else { return Vec::new() };
+    let answers = &operation(route)["responses"];
+    let mut say = Vec::new();
+    let Some(answer) = answers.get(status.to_string()) else {
+        return vec![format!("it answers {status}, which the document does not have")];
+    };
+    let content = answer["content"].as_object();
+    match (content.and_then(|content| content.get("application/json")), content) {
+        (Some(json), _) => match serde_json::from_slice(body) {
+            Ok(value) => compare(&json["schema"], &value, "", &mut say),
+            // What is kept as it came may hold numbers that nothing here can, and be nested deeper than is read here.
+            Err(error)
+                if ["number out of range", "recursion limit"]
+                    .iter()
+                    .any(|it| error.to_string().contains(it)) => {}
+            Err(error) => say.push(format!("it is not JSON: {error}")),
+        },
+        (None, None) if !body.is_empty() => say.push("it has a body".to_owned()),
+        (None, _) => {}
+    }
+    say
+}
+
+/// The route of a path. A part that is written out goes before one that may be anything.
+fn route(method: &str, path: &str) -> Option<&'static Route> {
+    let asked: Vec<&str> = path.split('/').collect();
+    let fits = |route: &&Route| {
+        let parts: Vec<&str> = route.path.split('/').collect();
+        route.method.as_str() == method
+            && parts.len() == asked.len()
+            && parts.iter().zip(&asked).all(|(part, asked)| part.starts_with('{') || part == asked)
+    };
+    ROUTES.iter().filter(fits).min_by_key(|route| route.path.matches('{').count())
+}
+
+/// Says where a value is not as its schema.
+fn compare(schema: &Value, value: &Value, place: &str, say: &mut Vec<String>) {
+    if let Some(shapes) = schema["anyOf"].as_array() {
+        let tries = shapes.iter().map(|shape| {
+            let mut say = Vec::new();
+            compare(shape, value, place, &mut say);
+            say
+        });
+        say.extend(tries.min_by_key(Vec::len).unwrap_or_default());
+        return;
+    }
+    let Some(kind) = schema["type"].as_str() else { return };
+    let is_it = match value {
+        Value::Null => schema["nullable"] == true,
+        Value::Bool(_) => kind == "boolean",
+        Value::Number(number) => kind == "number" || (kind == "integer" && !number.is_f64()),
+        Value::String(text) => {
+            kind == "string"
+                && schema["enum"].as_array().is_none_or(|words| words.iter().any(|word| word == text))
+        }
+        Value::Array(_) => kind == "array",
+        Value::Object(_) => kind == "object",
+    };
+    if !is_it {
+        return say.push(format!("{place} is not of type {kind}: {value}"));
+    }
+    match value {
+        Value::Object(members) => compare_members(schema, members, place, say),
+        Value::Array(items) => {
+            items.iter().for_each(|item| compare(&schema["items"], item, &format!("{place}[]"), say));
+        }
+        _ => {}
+    }
+}
+
+fn compare_members(schema: &Value, members: &Map<String, Value>, place: &str, say: &mut Vec<String>) {
+    for (name, value) in members {
+        let place = format!("{place}.{name}");
+        match schema["properties"].get(name).or_else(|| schema.get("additionalProperties")) {
+            Some(schema) => compare(schema, value, &place, say),
+            None => say.push(format!("{place} is not in the document")),
+        }
+    }
+}
