@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::services::sweep::GRACE;
-use statewright_tests::app::{Answer, Backend, ORG, TestApp};
+use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
 use crate::calls::{counted, in_words};
 
@@ -383,6 +383,39 @@ async fn outputs_that_no_environment_can_hold_are_refused_before_they_are_read()
     let names: Vec<String> = (0..101).map(|n| format!("p{n}/dev")).collect();
     let words = refuses("many", names.iter().map(String::as_str).collect()).await;
     assert!(words.contains("the outputs of 100 stacks at most"), "{words}");
+}
+
+#[tokio::test]
+async fn a_check_tells_what_is_known_beside_what_is_wrong() {
+    let app = TestApp::memory().await;
+    let check = async |text: &str| {
+        let path = format!("/api/esc/environments/{ORG}/yaml/check");
+        app.request(Method::POST, &path).raw(text.as_bytes().to_vec()).send().await
+    };
+    let told = check("imports: [web/gone]\nvalues: {a: 1, b: \"${c}\"}\n").await.expect(200);
+    let summaries: Vec<&str> =
+        told["diagnostics"].as_array().unwrap().iter().map(|it| it["summary"].as_str().unwrap()).collect();
+    assert_eq!(summaries, ["environment acme/web/gone not found", "unknown property \"c\""]);
+    assert_eq!(
+        (&told["properties"]["a"]["value"], &told["properties"]["b"]["unknown"]),
+        (&json!(1), &json!(true))
+    );
+    let told = check("vaues: {a: 1}\n").await.expect(200);
+    assert_eq!((told["diagnostics"].as_array().map(Vec::len), &told["properties"]), (Some(1), &Value::Null));
+    for text in ["values: [\n", "imports: 1\n", "values: {a: \"${b\"}\n"] {
+        let refused = check(text).await.expect(400);
+        assert!(refused["diagnostics"].as_array().is_some_and(|it| !it.is_empty()), "{text}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_can_name_who_opens_it_and_for_which_organization() {
+    let app = TestApp::memory().await;
+    let text = "values:\n  who: ${context.pulumi.user.id} ${context.pulumi.user.login}\n  \
+                for: ${context.pulumi.organization.id} ${context.pulumi.organization.login}\n";
+    let session = Environment::new(&app, "a", text).await.open().await;
+    assert_eq!(value(&app, &session, "who").await, format!("{USER} {USER}"));
+    assert_eq!(value(&app, &session, "for").await, format!("{ORG} {ORG}"));
 }
 
 #[tokio::test]

@@ -26,12 +26,10 @@ fn random_definitions_come_to_what_the_reference_says() {
 /// Cases that open what this server does not have: rotators, and a provider with a schema.
 const NOT_OURS: [&str; 3] = ["inline-reference-rotateOnly", "rotate-paths", "schema"];
 
-/// The cases that are published with the evaluator, read where they are published.
-#[test]
-fn published_cases_come_to_what_is_published() {
+/// The cases that are published with the evaluator, read where they are published; each with its name and what is expected.
+fn published() -> Vec<(String, Case, Value)> {
     let folder = tools::esc_module().join("go/common/esc/eval/testdata/eval");
-    let mut performed = 0;
-    let mut different = BTreeMap::new();
+    let mut cases = Vec::new();
     for entry in fs::read_dir(&folder).expect("the cases are published").flatten() {
         let name = entry.file_name().into_string().expect("a name");
         let read = |file: &str| fs::read_to_string(entry.path().join(file)).ok();
@@ -50,6 +48,16 @@ fn published_cases_come_to_what_is_published() {
             envs: envs.filter(|(name, _)| name != "env").collect(),
             context: json!({ "pulumi": { "user": { "id": "USER_123" } } }),
         };
+        cases.push((name, case, expected));
+    }
+    cases
+}
+
+#[test]
+fn published_cases_come_to_what_is_published() {
+    let mut performed = 0;
+    let mut different = BTreeMap::new();
+    for (name, case, expected) in published() {
         performed += 1;
         let evaluated = ours(&case, true);
         let is_refused = has_errors(&evaluated.diagnostics);
@@ -75,6 +83,87 @@ fn published_cases_come_to_what_is_published() {
     let names: Vec<&str> = different.keys().map(String::as_str).collect();
     assert_eq!(names, NOT_OURS, "{different:#?}");
     assert_eq!(performed, 55);
+}
+
+/// What an expression is made of and where it begins: what clients read, which find a part of a definition by it. Left out is what decision 26
+/// leaves to editors: schemas, where a reference leads, and what a base is made of. The text of a secret is not told here.
+fn outline(expr: &Value, is_base: bool) -> Value {
+    let begin = |range: &Value| range["begin"]["line"].as_u64().zip(range["begin"]["column"].as_u64());
+    // In a quoted text the reference does not know where a step stands.
+    let accessors = |list: &Value| -> Value {
+        let accessor = |it: &Value| json!([it["key"], it["index"]]);
+        list.as_array().map_or(Value::Null, |list| list.iter().map(accessor).collect())
+    };
+    let mut told = json!({ "at": begin(&expr["range"]) });
+    if expr["base"].is_object() {
+        told["base"] = outline(&expr["base"], true);
+    }
+    if is_base {
+        return told;
+    }
+    for (name, part) in expr.as_object().into_iter().flatten() {
+        let part = match (name.as_str(), part) {
+            ("literal", Value::Number(number)) => json!(number.as_f64()),
+            ("literal", part) => part.clone(),
+            ("symbol", part) => accessors(part),
+            ("interpolate", Value::Array(parts)) => {
+                parts.iter().map(|it| json!([it["text"], accessors(&it["value"])])).collect()
+            }
+            ("keyRanges", Value::Object(keys)) => {
+                keys.iter().map(|(key, range)| (key.clone(), json!(begin(range)))).collect()
+            }
+            ("list", Value::Array(items)) => items.iter().map(|it| outline(it, false)).collect(),
+            ("object", Value::Object(members)) => {
+                members.iter().map(|(key, it)| (key.clone(), outline(it, false))).collect()
+            }
+            ("builtin", call) => {
+                let mut argument = outline(&call["arg"], false);
+                if call["name"] == "fn::secret" {
+                    argument.as_object_mut().map(|argument| argument.remove("literal"));
+                }
+                // The reference does not say where an argument of several members begins.
+                if !argument["object"].is_null() {
+                    argument["at"] = Value::Null;
+                }
+                json!([call["name"], begin(&call["nameRange"]), argument])
+            }
+            _ => continue,
+        };
+        // Theirs leaves out what is empty.
+        let is_empty = part.as_array().is_some_and(Vec::is_empty)
+            || part.as_object().is_some_and(serde_json::Map::is_empty);
+        if !is_empty {
+            told[name] = part;
+        }
+    }
+    told
+}
+
+/// Cases in which expressions are told in another way: an index below zero is the name of nothing here, what overrides something that is
+/// not known has no place there, and a state that a rotator does not have stands nowhere there.
+const TOLD_APART: [&str; 3] = ["invalid-access", "merge-unknown", "rotate-state"];
+
+#[test]
+fn expressions_are_told_as_the_reference_tells_them() {
+    let mut told = 0;
+    let mut different = BTreeMap::new();
+    for (name, case, expected) in published() {
+        let evaluated = ours(&case, false);
+        let exprs = |value: &Value| outline(&json!({ "object": value["exprs"] }), false);
+        let (ours, theirs) =
+            (exprs(&serde_json::from_str(&evaluated.environment).expect("JSON")), exprs(&expected["check"]));
+        // What cannot be read has no expressions there.
+        if expected["loadDiags"].is_array() || theirs["object"].is_null() {
+            continue;
+        }
+        told += 1;
+        if ours != theirs {
+            different.insert(name, format!("{ours}\nfor {theirs}"));
+        }
+    }
+    let names: Vec<&str> = different.keys().map(String::as_str).collect();
+    assert_eq!(names, TOLD_APART, "{different:#?}");
+    assert_eq!(told, 37);
 }
 
 /// Values with secrets as a client shows them.

@@ -97,6 +97,19 @@ async fn a_secret_in_a_comment_is_warned_of_and_saved() {
 }
 
 #[tokio::test]
+async fn an_environment_is_shown_though_its_import_was_removed() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = client(&app);
+    write(&cli, "acme/web/base", "values: {region: eu-1}\n").await;
+    write(&cli, "acme/web/app", "imports: [web/base]\nvalues: {size: 3, where: \"${region}\"}\n").await;
+    run(&cli, "env rm acme/web/base --yes").await;
+    assert_says(&run(&cli, "env get acme/web/app").await, &["\"size\": 3", "imports: [web/base]"]);
+    assert_says(&run(&cli, "env get acme/web/app size").await, &["3", "# Defined at\n- app:2:16\n"]);
+    let opened = cli.run(["env", "open", "acme/web/app"]).await.assert_failure();
+    assert_says(&opened, &["environment acme/web/base not found"]);
+}
+
+#[tokio::test]
 async fn revisions_have_a_history_names_and_a_way_back() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);

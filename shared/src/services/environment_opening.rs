@@ -90,10 +90,11 @@ pub(super) async fn look_at(
     Ok(run(ctx, caller, &address.org, root, from, wanted).await?.0.diagnostics)
 }
 
-/// What a text comes to as far as that is known without asking anybody: as JSON text, with what is odd about it.
+/// What a text comes to as far as that is known without asking anybody: as JSON text, with what is wrong with it. A value that cannot
+/// be evaluated is not known: clients show the others, and the text.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::Definition`].
+/// [`Error::NoOrg`]; [`Error::Definition`] for a text that cannot be read.
 pub async fn check(
     ctx: &Context,
     caller: &Caller,
@@ -107,7 +108,9 @@ pub async fn check(
     let wanted = Wanted { secrets: with_secrets, is_opened: false, path: None };
     let from = Imports::Current { overrides: &BTreeMap::new() };
     let (evaluated, _) = run(ctx, caller, org, root, from, wanted).await?;
-    let evaluated = usable(evaluated)?;
+    if !evaluated.is_read {
+        return Err(Error::Definition(evaluated.diagnostics));
+    }
     Ok((evaluated.environment, evaluated.diagnostics))
 }
 

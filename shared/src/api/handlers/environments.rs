@@ -363,7 +363,7 @@ pub(crate) async fn look(
     Ok(json_text(text.into()))
 }
 
-/// What a text comes to, as far as that is known without opening it.
+/// What a text comes to, as far as that is known without opening it; and what is wrong with its values.
 pub(crate) async fn check(
     State(app): State<App>,
     caller: Caller,
@@ -372,14 +372,13 @@ pub(crate) async fn check(
     body: Body,
 ) -> Answer {
     let with_secrets = query.get("showSecrets").is_some_and(|value| value == "true");
-    let (text, diagnostics) = opening::check(&app, &caller, &org, body.text()?, with_secrets).await?;
-    let warnings = serde_json::to_string(&diagnostics).unwrap_or_default();
-    Ok(match (diagnostics.is_empty(), text.strip_suffix('}')) {
-        (false, Some(open)) if open.len() > 1 => {
-            json_text(format!("{open},\"diagnostics\":{warnings}}}").into())
-        }
-        _ => json_text(text.into()),
-    })
+    let (mut text, diagnostics) = opening::check(&app, &caller, &org, body.text()?, with_secrets).await?;
+    if !diagnostics.is_empty() && text.pop() == Some('}') {
+        let told = serde_json::to_string(&diagnostics).unwrap_or_default();
+        let comma = if text == "{" { "" } else { "," };
+        text.push_str(&format!("{comma}\"diagnostics\":{told}}}"));
+    }
+    Ok(json_text(text.into()))
 }
 
 /// A page of the revisions of an environment, the newest first.

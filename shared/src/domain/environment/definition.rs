@@ -86,6 +86,8 @@ pub enum Function {
     Open {
         /// The provider.
         provider: String,
+        /// Where the argument names it, where the function's name does not.
+        named: Option<Span>,
         /// What it is asked with.
         inputs: Expr,
     },
@@ -93,6 +95,8 @@ pub enum Function {
     Rotate {
         /// The rotator.
         provider: String,
+        /// Where the argument names it, where the function's name does not.
+        named: Option<Span>,
         /// What it is asked with.
         inputs: Expr,
         /// What it wrote last.
@@ -100,8 +104,8 @@ pub enum Function {
     },
     /// `fn::secret` of a text that is not sealed yet.
     Plaintext(String),
-    /// `fn::secret` of a text that is sealed.
-    Ciphertext(String),
+    /// `fn::secret` of a text that is sealed, and where that stands.
+    Ciphertext(String, Span),
     /// `fn::split`: a string, cut at a delimiter.
     Split(Expr, Expr),
     /// `fn::toBase64`.
@@ -369,7 +373,7 @@ impl Reader<'_> {
             "rotate" => self.rotate(argument, None),
             short => match (short.strip_prefix("open::"), short.strip_prefix("rotate::")) {
                 (Some(provider), _) => {
-                    Function::Open { provider: provider.to_owned(), inputs: self.expr(argument) }
+                    Function::Open { provider: provider.to_owned(), named: None, inputs: self.expr(argument) }
                 }
                 (None, Some(provider)) => self.rotate(argument, Some(provider)),
                 (None, None) => Function::Unreadable,
@@ -409,7 +413,7 @@ impl Reader<'_> {
             Kind::String(text) => plain(&argument, text).map(Function::Plaintext),
             Kind::Object(members) => match members.as_slice() {
                 [(key, node @ Node { kind: Kind::String(text), .. })] if key.text == CIPHERTEXT => {
-                    plain(node, text).map(Function::Ciphertext)
+                    plain(node, text).map(|text| Function::Ciphertext(text, node.span))
                 }
                 _ => None,
             },
@@ -489,13 +493,13 @@ impl Reader<'_> {
         };
         let provider = self.provider(provider, span, SHAPE);
         let inputs = self.needed(inputs, span, SHAPE);
-        provider.map_or(Function::Unreadable, |provider| Function::Open { provider, inputs })
+        provider.map_or(Function::Unreadable, |(provider, named)| Function::Open { provider, named, inputs })
     }
 
-    fn provider(&mut self, node: Option<Node>, span: Span, words: &str) -> Option<String> {
+    fn provider(&mut self, node: Option<Node>, span: Span, words: &str) -> Option<(String, Option<Span>)> {
         let provider = self.needed(node, span, words);
         match provider.kind {
-            ExprKind::String(name) => Some(name),
+            ExprKind::String(name) => Some((name, Some(provider.span))),
             ExprKind::Missing => None,
             _ => {
                 self.wrong(provider.span, "the provider is a string, without references");
@@ -517,10 +521,10 @@ impl Reader<'_> {
         };
         let provider = match (named, provider) {
             (None, provider) => self.provider(provider, span, words),
-            (Some(name), None) => Some(name.to_owned()),
+            (Some(name), None) => Some((name.to_owned(), None)),
             (Some(name), Some(other)) => {
                 self.expr(other);
-                Some(name.to_owned())
+                Some((name.to_owned(), None))
             }
         };
         let inputs = self.needed(inputs, span, words);
@@ -534,7 +538,12 @@ impl Reader<'_> {
                 state
             }
         };
-        provider.map_or(Function::Unreadable, |provider| Function::Rotate { provider, inputs, state })
+        provider.map_or(Function::Unreadable, |(provider, named)| Function::Rotate {
+            provider,
+            named,
+            inputs,
+            state,
+        })
     }
 }
 
@@ -610,7 +619,7 @@ impl Definition {
         for (_, value) in &self.values {
             value.visit(&mut |expr| {
                 if let ExprKind::Call(call) = &expr.kind
-                    && let Function::Ciphertext(text) = &call.function
+                    && let Function::Ciphertext(text, _) = &call.function
                 {
                     found.push(text.clone());
                 }
@@ -666,7 +675,7 @@ impl Function {
             | Self::Split(first, second)
             | Self::Validate { schema: first, value: second } => vec![first, second],
             Self::Rotate { inputs, state, .. } => vec![inputs, state],
-            Self::Plaintext(_) | Self::Ciphertext(_) | Self::Unreadable => Vec::new(),
+            Self::Plaintext(_) | Self::Ciphertext(..) | Self::Unreadable => Vec::new(),
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::access::{Accessor, Part, Step};
 use super::definition::{Call, Definition, Expr, ExprKind, Function, Import, inline};
-use super::value::{Kind, Text, Value, json_string, list, merge, read_json};
+use super::value::{Kind, Over, Text, Value, json_string, list, merge, read_json};
 use super::yaml::{self, Key};
 use super::{Diagnostic, Range, Severity, Span, has_errors};
 use crate::domain::tfstate::{Checked, Schema, Steps};
@@ -95,6 +95,8 @@ pub struct Evaluated {
     pub diagnostics: Vec<Diagnostic>,
     /// What has to be asked of providers first. With these answers, evaluate again.
     pub asked: Vec<Asked>,
+    /// Whether the text could be read: what is wrong is in its values, if anything.
+    pub is_read: bool,
     /// The environment as the client reads it (`esc.Environment`), as JSON text.
     pub environment: String,
     /// The value that the path led to, as the client reads it.
@@ -115,7 +117,8 @@ pub fn evaluate(question: &Question<'_>, path: Option<&[Step]>) -> Evaluated {
     };
     let mut root = Environment::new(&mut shared, question.root, question.root.name.clone());
     let value = root.evaluate();
-    let mut evaluated = Evaluated { environment: "{}".to_owned(), ..Evaluated::default() };
+    let is_read = !has_errors(&question.root.diagnostics);
+    let mut evaluated = Evaluated { is_read, environment: "{}".to_owned(), ..Evaluated::default() };
     let is_empty = question.root.definition.values.is_empty() && question.root.definition.imports.is_empty();
     if !is_empty {
         let Environment { exprs, properties, context, .. } = &root;
@@ -336,7 +339,9 @@ impl<'s, 'a> Environment<'s, 'a> {
         let Some(left) = self.shared.steps.checked_sub(1) else { return false };
         self.shared.steps = left;
         if self.shared.depth >= DEPTH_MAX {
-            self.wrong(span, "values, references and imports lead too deep");
+            let what =
+                format!("this leads too deep: through more than {DEPTH_MAX} values, references and imports");
+            self.wrong(span, what);
             return false;
         }
         self.shared.depth += 1;
@@ -404,8 +409,9 @@ impl<'s, 'a> Environment<'s, 'a> {
             self.tell(Diagnostic::warning(&self.given.name, span, words));
             Rc::clone(base)
         } else if self.enter(span) {
-            let value = self.compute(id, syntax);
+            let mut value = self.compute(id, syntax);
             self.shared.depth -= 1;
+            value.over = base.as_deref().map(overridden);
             let merged = merge(&Rc::new(value), base.as_ref(), &mut self.shared.steps);
             self.bounded(merged, span)
         } else {
@@ -575,7 +581,7 @@ impl<'s, 'a> Environment<'s, 'a> {
 
     fn is_sealed(&self, id: Id) -> bool {
         let syntax = self.exprs.get(id).map(|node| &node.syntax.kind);
-        matches!(syntax, Some(ExprKind::Call(call)) if matches!(call.function, Function::Ciphertext(_)))
+        matches!(syntax, Some(ExprKind::Call(call)) if matches!(call.function, Function::Ciphertext(..)))
     }
 
     /// What a reference leads to from a value on.
@@ -619,7 +625,7 @@ impl<'s, 'a> Environment<'s, 'a> {
             Function::Plaintext(text) => {
                 return Value::string(text, &self.range(call.argument)).secret_if(true);
             }
-            Function::Ciphertext(text) => return self.opened(syntax, text, from),
+            Function::Ciphertext(text, _) => return self.opened(syntax, text, from),
             Function::Unreadable => return Value::unknown(from),
             _ => {}
         }
@@ -769,7 +775,7 @@ impl<'s, 'a> Environment<'s, 'a> {
             _ if value.is_unknown => None,
             Kind::String(text) => Some(Rc::clone(text)),
             other => {
-                let what = format!("a string is needed here, and this is {}", other.name());
+                let what = format!("expected string, got {}", other.name());
                 self.tell(Diagnostic {
                     range: (*value.from).clone(),
                     summary: what,
@@ -786,7 +792,7 @@ impl<'s, 'a> Environment<'s, 'a> {
             Kind::Array(items) => Rc::clone(items),
             _ if value.is_unknown => Rc::default(),
             other => {
-                let what = format!("a list is needed here, and this is {}", other.name());
+                let what = format!("expected array, got {}", other.name());
                 self.tell(Diagnostic {
                     range: (*value.from).clone(),
                     summary: what,
@@ -967,12 +973,12 @@ fn export_expr(exprs: &[Node<'_>], id: Id, environment: &str, out: &mut String) 
     out.push_str("{\"range\":");
     out.push_str(&range(syntax.span));
     let mut bases = 0;
-    let mut next = base.as_ref();
-    while let Some(base) = next {
+    let mut next = base.as_deref().map(overridden);
+    while let Some(over) = next {
         out.push_str(",\"base\":{\"range\":");
-        out.push_str(&json(base.from.as_ref()));
+        out.push_str(&json(over.from.as_ref()));
         bases += 1;
-        next = base.base.as_ref();
+        next = over.over.clone();
     }
     out.push_str(&"}".repeat(bases));
     match (&syntax.kind, parts) {
@@ -1019,20 +1025,60 @@ fn export_expr(exprs: &[Node<'_>], id: Id, environment: &str, out: &mut String) 
             let name = json_string(&call.name.text);
             out.push_str(&format!(",\"builtin\":{{\"name\":{name},\"nameRange\":{}", range(call.name.span)));
             out.push_str(",\"arg\":");
-            match parts {
-                Parts::Arguments(ids) if ids.len() == 1 => {
-                    ids.iter().for_each(|id| export_expr(exprs, *id, environment, out));
-                }
-                Parts::Arguments(ids) => {
-                    out.push_str(&format!("{{\"range\":{},\"list\":", range(call.argument)));
-                    list(out, '[', ids, ']', |out, id| export_expr(exprs, *id, environment, out));
-                    out.push('}');
-                }
-                _ => out.push_str(&format!("{{\"range\":{}}}", range(call.argument))),
-            }
+            let ids = match parts {
+                Parts::Arguments(ids) => ids.as_slice(),
+                _ => &[],
+            };
+            export_argument(exprs, call, ids, environment, out);
             out.push('}');
         }
         _ => {}
+    }
+    out.push('}');
+}
+
+/// A value as what another one overrides.
+fn overridden(value: &Value) -> Rc<Over> {
+    Rc::new(Over { from: Rc::clone(&value.from), over: value.over.clone() })
+}
+
+/// What a function is called with. The text of a secret that is not sealed is left out.
+fn export_argument(exprs: &[Node<'_>], call: &Call, ids: &[Id], environment: &str, out: &mut String) {
+    let range = |span: Span| json(&Range::new(environment, span));
+    let literal =
+        |span: Span, text: &str| format!("{{\"range\":{},\"literal\":{}}}", range(span), json_string(text));
+    let mut members: Vec<(&str, String)> = Vec::new();
+    let names: &[&str] = match &call.function {
+        Function::Ciphertext(text, span) => {
+            members.push(("ciphertext", literal(*span, text)));
+            &[]
+        }
+        Function::Open { provider, named: Some(span), .. } => {
+            members.push(("provider", literal(*span, provider)));
+            &["inputs"]
+        }
+        Function::Rotate { provider, named, .. } => {
+            members.extend(named.map(|span| ("provider", literal(span, provider))));
+            &["inputs", "state"]
+        }
+        Function::Validate { .. } => &["schema", "value"],
+        _ => match ids {
+            [only] => return export_expr(exprs, *only, environment, out),
+            _ => &[],
+        },
+    };
+    for (name, id) in names.iter().zip(ids) {
+        let mut member = String::new();
+        export_expr(exprs, *id, environment, &mut member);
+        members.push((name, member));
+    }
+    out.push_str(&format!("{{\"range\":{}", range(call.argument)));
+    if !members.is_empty() {
+        out.push_str(",\"object\":");
+        list(out, '{', members, '}', |out, (name, member)| out.push_str(&format!("\"{name}\":{member}")));
+    } else if !ids.is_empty() {
+        out.push_str(",\"list\":");
+        list(out, '[', ids, ']', |out, id| export_expr(exprs, *id, environment, out));
     }
     out.push('}');
 }
@@ -1268,12 +1314,9 @@ mod tests {
             ("imports: [acme/none]\n", "1:11 acme/none cannot be imported"),
             ("imports: [acme/loop]\n", "1:11 the imports of acme/loop lead back to it"),
             ("imports: [acme/back]\n", "1:11 the imports of acme/top lead back to it"),
-            ("values: {a: {fn::join: [',', x]}}\n", "1:30 a list is needed here, and this is a string"),
-            (
-                "values: {a: {fn::join: [',', '${b}']}, b: x}\n",
-                "1:30 a list is needed here, and this is a string",
-            ),
-            ("values: {a: {fn::toBase64: 1}}\n", "1:28 a string is needed here, and this is a number"),
+            ("values: {a: {fn::join: [',', x]}}\n", "1:30 expected array, got string"),
+            ("values: {a: {fn::join: [',', '${b}']}, b: x}\n", "1:30 expected array, got string"),
+            ("values: {a: {fn::toBase64: 1}}\n", "1:28 expected string, got number"),
             ("values: {a: {fn::fromBase64: '!'}}\n", "1:13 this is not base64"),
             ("values: {a: {fn::concat: '${b}'}, b: []}\n", "1:26 fn::concat takes a list of lists"),
             (
@@ -1399,6 +1442,45 @@ mod tests {
         let values = case.values(text);
         assert_eq!(values["id"], "v-vpc-1");
         assert_eq!(values["s"]["net"]["key"], serde_json::json!({"secret": {"a": {"secret": 1}}}));
+    }
+
+    #[test]
+    fn what_the_reference_takes_is_taken_with_a_warning_at_most() {
+        let case = Case::new(&[("acme/a", "values: {x: 1}\n")]);
+        for (text, value, warnings) in [
+            ("values: {x: 1}\nvalues: {x: 2}\n", 2, 1),
+            ("values: {x: 1}\nvaues: {x: 2}\n", 1, 1),
+            ("imports: [{acme/a: {merge: true, other: 1}}]\n", 1, 1),
+            ("values: {x: 1, o: {Fn::x: 1, y: 2}}\n", 1, 0),
+            ("values: {x: {fn::fromJSON: '1 and more'}}\n", 1, 0),
+        ] {
+            assert_eq!(case.values(text)["x"], value, "{text}");
+            let told = case.evaluated(text, None).diagnostics;
+            assert_eq!(told.len(), warnings, "{text}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_traced_to_its_text_and_known_without_opening() {
+        let mut case = Case::new(&[]);
+        case.is_opened = false;
+        let text = "values:\n  s: {fn::secret: '{\"a\": 1}'}\n  k: ${j.a}\n  j: {fn::fromJSON: \"${s}\"}\n";
+        assert_eq!(case.values(text)["k"], serde_json::json!({"secret": 1}));
+        let found: Json = serde_json::from_str(&case.evaluated(text, Some("s")).found.unwrap()).unwrap();
+        assert_eq!(found["trace"]["def"]["begin"], serde_json::json!({"line": 2, "column": 19, "byte": 26}));
+    }
+
+    #[test]
+    fn a_chain_of_too_many_references_is_refused_where_it_is() {
+        let chain = |links: usize| {
+            let link = |n: usize| format!("  a{n:03}: ${{a{:03}}}\n", n + 1);
+            format!("values:\n{}  a{links:03}: 1\n", (0..links).map(link).collect::<String>())
+        };
+        assert_eq!(alone(&chain(DEPTH_MAX - 1))["a000"], 1);
+        let errors = Case::new(&[]).errors(&chain(DEPTH_MAX));
+        let place = format!("{}:9 ", DEPTH_MAX + 2);
+        let words = "this leads too deep: through more than 150 values, references and imports";
+        assert_eq!(errors, [format!("{place}{words}")]);
     }
 
     #[test]

@@ -27,9 +27,20 @@ pub struct Value {
     pub from: Rc<Range>,
     /// What it overrides.
     pub base: Option<Rc<Self>>,
+    /// What its expression overrides in its own environment, whatever this was merged with later.
+    pub over: Option<Rc<Over>>,
     /// The names of its properties, where those of what it overrides are not among them.
     closed: Option<Rc<BTreeSet<Rc<str>>>>,
     totals: OnceCell<Totals>,
+}
+
+/// What an expression overrides: an expression of another environment, which may override a third.
+#[derive(Debug)]
+pub struct Over {
+    /// Where it stands.
+    pub from: Rc<Range>,
+    /// What that overrides in its turn.
+    pub over: Option<Rc<Self>>,
 }
 
 /// What a value is.
@@ -51,15 +62,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind in words.
+    /// The kind, as a schema names it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Bool(_) => "a boolean",
-            Self::Number(_) => "a number",
-            Self::String(_) => "a string",
-            Self::Array(_) => "an array",
-            Self::Object(_) => "an object",
+            Self::Bool(_) => "boolean",
+            Self::Number(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
         }
     }
 }
@@ -100,6 +111,7 @@ impl Value {
             is_final: false,
             from: Rc::clone(from),
             base: None,
+            over: None,
             closed: None,
             totals: OnceCell::new(),
         }
@@ -142,6 +154,7 @@ impl Value {
             is_final: self.is_final,
             from: Rc::clone(from),
             base: self.base.clone(),
+            over: self.over.clone(),
             closed: None,
             // A copy has all properties, and with them what is true of them.
             totals: if self.closed.is_none() { self.totals.clone() } else { OnceCell::new() },
@@ -662,6 +675,7 @@ pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> 
         is_final: value.is_final,
         from: Rc::clone(&value.from),
         base: Some(base),
+        over: value.over.clone(),
         closed: value.closed.clone(),
         totals: OnceCell::new(),
     })
