@@ -4,6 +4,7 @@
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
 mod environments;
+mod scripts;
 
 use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};
 use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate, save_requests, texts};

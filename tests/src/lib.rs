@@ -2,7 +2,7 @@
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] takes out of their output what
 //! differs from run to run. [`terraform`] runs the clients of states. [`commands`] runs the operator's. [`document`] holds answers to the OpenAPI document. [`oracle`] puts our journal replayer next to the real
-//! one, [`esc_oracle`] our evaluator of environments, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] are ours over it, and
+//! one, [`esc_oracle`] our evaluator of environments, [`esc_scripts`] runs the scripts of the `esc` CLI, and [`fuzz`] changes what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] are ours over it, and
 //! [`meter`] tells what calls of it would cost.
 
 pub mod app;
@@ -12,6 +12,7 @@ pub mod commands;
 pub mod document;
 pub mod esc_definitions;
 pub mod esc_oracle;
+pub mod esc_scripts;
 pub mod filters;
 pub mod functions;
 pub mod fuzz;

@@ -260,12 +260,18 @@ pub fn esc_module() -> &'static Path {
 /// If it cannot be built; the message says what is missing.
 pub fn esc_scripts() -> (&'static Path, &'static Path) {
     static PATHS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
-    let (program, folder) = PATHS.get_or_init(|| or_panic(build_esc_scripts()));
+    let (program, folder) = PATHS.get_or_init(|| {
+        let (ready, folder) = or_panic(build_esc_scripts());
+        (ready.path.join(ESC_SCRIPTS), folder)
+    });
     (program, folder)
 }
 
-fn build_esc_scripts() -> Result<(PathBuf, PathBuf), ToolError> {
-    const NAME: &str = "esc-scripts";
+const ESC_SCRIPTS: &str = "esc-scripts";
+
+/// The program, and the folder of its package.
+fn build_esc_scripts() -> Result<(Ready, PathBuf), ToolError> {
+    const NAME: &str = ESC_SCRIPTS;
     const PACKAGE: &str = "cmd/esc/cli";
     let served = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(NAME).join("served.go");
     let source = fs::read_to_string(&served).map_err(ToolError::io("cannot read", &served))?;
@@ -317,7 +323,7 @@ fn build_esc_scripts() -> Result<(PathBuf, PathBuf), ToolError> {
             output: String::from_utf8_lossy(&built.stderr).into_owned(),
         })
     })?;
-    Ok((ready.path.join(NAME), cli.join(PACKAGE)))
+    Ok((ready, cli.join(PACKAGE)))
 }
 
 /// Copies a folder that cannot be written to into one that can.
@@ -863,6 +869,9 @@ pub fn build_all(mut report: impl FnMut(&str, &Ready, f64)) -> Result<(), ToolEr
         let ready = build(&tool)?;
         report(tool.name, &ready, watch.elapsed().as_secs_f64());
     }
+    let watch = Stopwatch::start();
+    let (ready, _) = build_esc_scripts()?;
+    report(ESC_SCRIPTS, &ready, watch.elapsed().as_secs_f64());
     let watch = Stopwatch::start();
     let ready = aws_schema()?;
     report(AWS_SCHEMA, &ready, watch.elapsed().as_secs_f64());

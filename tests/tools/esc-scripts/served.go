@@ -4,117 +4,99 @@ package cli
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
-	"slices"
+	"strings"
 
 	"github.com/pulumi/pulumi/pkg/v3/cmd/esc/cli/client"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/esc/eval"
 )
-
-// What differs from run to run, or is the stand-in's own in the published scripts: what is sealed, and who did what when.
-var varying = regexp.MustCompile(
-	`ciphertext: \S+|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC|by (<unknown>|\S+ <\S+>)|Author: .*|by Test Tester <\S+>`)
-
-func steady(text string) string {
-	return varying.ReplaceAllString(text, "...")
-}
 
 func served() client.Client {
 	return client.New("esc-scripts", os.Getenv("STATEWRIGHT_URL"), os.Getenv("STATEWRIGHT_TOKEN"), true)
 }
 
+// steady takes out of a script's output what is the stand-in's own, and what differs from run to run.
+func steady(text string) string {
+	for _, one := range steadied {
+		text = one.found.ReplaceAllString(text, one.becomes)
+	}
+	return text
+}
+
+var steadied = []struct {
+	found   *regexp.Regexp
+	becomes string
+}{
+	// What is sealed, and who did what when.
+	{regexp.MustCompile(`ciphertext: \S+`), "ciphertext: ..."},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0000 UTC`), "..."},
+	{regexp.MustCompile(`by (<unknown>|\S+ <\S+>|Test Tester <\S+>)`), "by ..."},
+	{regexp.MustCompile(`Author: .*`), "Author: ..."},
+	{regexp.MustCompile(`(<unknown>|[\w-]+ <[\w-]+>) +│`), "... │"},
+	{regexp.MustCompile(`EDITOR +│`), "EDITOR │"},
+	{regexp.MustCompile(`─+`), "─"},
+	// The environments that a script begins with have no name `latest` in the stand-in; one that it writes has.
+	{regexp.MustCompile(` \(tag: latest\)`), ""},
+	{regexp.MustCompile(`\(tags: latest, (\w+)\)`), "(tag: $1)"},
+	// What the stand-in makes up in the place of the current revision, which is the fifth there.
+	{regexp.MustCompile(`replaced with revision (42|5)\.`), "replaced with the current revision."},
+	// Places are in an environment as it is imported there, and here in the one that this leads to.
+	{regexp.MustCompile(`\bdefault/([\w-]+:\d+:\d+)`), "$1"},
+	{regexp.MustCompile(`"environment": "default/`), "\"environment\": \""},
+	// The words of a refusal are the service's, and the stand-in has no status: `not found` has to be a 404, `already exists` a 409.
+	{regexp.MustCompile(`(environment|source env|tag|environment \S+/\S+) not found`), "not found"},
+	{regexp.MustCompile(`\[404\] .*`), "not found"},
+	// The client's own words for a 404.
+	{regexp.MustCompile(`environment \S+ does not exist; pass --create .*`), "getting environment definition: not found"},
+	{regexp.MustCompile(`\[409\] .*`), "already exists"},
+}
+
 // seed makes the environments of a script on the server, and removes all others.
 func seed(environments map[string]*testEnvironment) {
-	ctx, c := context.Background(), served()
-	for token, more := "", true; more; {
-		listed, next, err := c.ListEnvironments(ctx, token)
-		if err != nil {
-			panic(err)
-		}
-		for _, e := range listed {
-			open := false
-			settings := client.PatchEnvironmentSettingsRequest{DeletionProtected: &open}
-			_ = c.PatchEnvironmentSettings(ctx, e.Organization, e.Project, e.Name, settings)
-			if err := c.DeleteEnvironment(ctx, e.Organization, e.Project, e.Name); err != nil {
-				panic(err)
+	type revision struct {
+		Text      string   `json:"text"`
+		Tags      []string `json:"tags"`
+		Retracted *[2]any  `json:"retracted"`
+	}
+	type fixture struct {
+		Revisions []revision        `json:"revisions"`
+		Tags      map[string]string `json:"tags"`
+	}
+	fixtures := map[string]fixture{}
+	for name, e := range environments {
+		f := fixture{Tags: e.tags}
+		for _, r := range e.revisions {
+			written := revision{Text: string(r.yaml), Tags: []string{}}
+			for tag := range r.tags {
+				written.Tags = append(written.Tags, tag)
 			}
-		}
-		token, more = next, next != ""
-	}
-	var names []string
-	for name := range environments {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	// What is imported has to be there first.
-	for range names {
-		var left []string
-		for _, name := range names {
-			if err := make1(ctx, c, name, environments[name]); err != nil {
-				fmt.Printf("seed: %s: %v\n", name, err)
-				left = append(left, name)
+			if r.retracted != nil {
+				written.Retracted = &[2]any{r.retracted.replacement, r.retracted.reason}
 			}
+			f.Revisions = append(f.Revisions, written)
 		}
-		names = left
+		fixtures[name] = f
 	}
-}
-
-func make1(ctx context.Context, c client.Client, name string, e *testEnvironment) error {
-	var org, project, env string
-	if n, err := fmt.Sscanf(spaced(name), "%s %s %s", &org, &project, &env); n != 3 {
-		return fmt.Errorf("not the name of an environment: %w", err)
+	body, err := json.Marshal(fixtures)
+	if err != nil {
+		panic(err)
 	}
-	_ = c.DeleteEnvironment(ctx, org, project, env)
-	if err := c.CreateEnvironment(ctx, org, project, env); err != nil {
-		return err
+	request, err := http.NewRequest(http.MethodPut, os.Getenv("STATEWRIGHT_FIXTURES"), bytes.NewReader(body))
+	if err != nil {
+		panic(err)
 	}
-	for _, r := range e.revisions[1:] {
-		// Its secrets are sealed with the cipher of the published cases.
-		text := r.yaml
-		if bytes.Contains(text, []byte("ciphertext:")) {
-			if plain, err := eval.DecryptSecrets(ctx, env, text, rot128{}); err == nil {
-				text = plain
-			}
-		}
-		diags, _, err := c.UpdateEnvironment(ctx, org, project, env, text, "")
-		if err != nil {
-			return err
-		}
-		if client.DiagnosticsHaveErrors(diags) {
-			return fmt.Errorf("%v", diags)
-		}
-		for tag := range r.tags {
-			if err := c.CreateEnvironmentRevisionTag(ctx, org, project, env, tag, &r.number); err != nil {
-				return err
-			}
-		}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		panic(err)
 	}
-	for _, r := range e.revisions[1:] {
-		if r.retracted != nil {
-			version := fmt.Sprint(r.number)
-			err := c.RetractEnvironmentRevision(ctx, org, project, env, version, &r.retracted.replacement, r.retracted.reason)
-			if err != nil {
-				return err
-			}
-		}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		var why strings.Builder
+		_ = answer.Write(&why)
+		panic(fmt.Sprintf("the environments of a script were not taken: %s", why.String()))
 	}
-	for key, value := range e.tags {
-		if _, err := c.CreateEnvironmentTag(ctx, org, project, env, key, value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func spaced(name string) string {
-	out := []byte(name)
-	for i, b := range out {
-		if b == '/' {
-			out[i] = ' '
-		}
-	}
-	return string(out)
 }

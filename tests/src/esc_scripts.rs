@@ -1,0 +1,197 @@
+//! The scripts that are published with the `esc` CLI, run against a server of ours.
+//!
+//! They and what they have to print are read where they are published. There they meet a stand-in for the service, which keeps the
+//! environments that a script begins with as they are, without a look at them: so does [`keep`]. What the stand-in alone says is told apart
+//! by `steady` in `tests/tools/esc-scripts/served.go`, which lists it; all else has to be the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::put;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use statewright_shared::context::Context;
+use statewright_shared::domain::environment::sealed::{self, Replacement, Secret};
+use statewright_shared::domain::ids::EnvironmentId;
+use statewright_shared::domain::names::{EnvironmentAddress, EnvironmentTagName, Login, OrgName, TokenName};
+use statewright_shared::domain::update::Requester;
+use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::record::{Record as _, delete, put as put_item};
+use statewright_shared::layout::records::{
+    EnvironmentHead, EnvironmentRevision, EnvironmentTag, Retracted, RevisionTag,
+};
+use statewright_shared::ports::{Expect, Order, Query};
+use statewright_shared::services::secrets;
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+use crate::app::TestApp;
+use crate::{esc_oracle, tools};
+
+/// Who runs the scripts, which is also an organization.
+const USER: &str = "test-user";
+
+/// The organizations that scripts speak of.
+const ORGS: [&str; 3] = [USER, "test-org", "test-org-2"];
+
+/// What came of the scripts, by their names.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Those that print what is published.
+    pub same: Vec<String>,
+    /// Those that print something else.
+    pub different: Vec<String>,
+    /// What the test of the package said.
+    pub text: String,
+}
+
+/// Runs all scripts, or the one of this name.
+///
+/// # Errors
+/// In words, if they cannot be run.
+///
+/// # Panics
+/// If the program that runs them cannot be built.
+pub async fn run(only: Option<&str>) -> Result<Report, Box<dyn std::error::Error>> {
+    let (program, folder) = tools::esc_scripts();
+    let app = TestApp::memory().await;
+    let token = app.member_of(&ORGS, USER, "scripts").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let fixtures = format!("http://{}/", listener.local_addr()?);
+    let router = axum::Router::new().route("/", put(keep_all)).with_state(Arc::clone(&app.context));
+    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let which = only.map_or("^TestCLI$".to_owned(), |name| format!("^TestCLI$/^{name}.yaml$"));
+    let run = Command::new(program)
+        .args(["-test.v", "-test.run", &which])
+        .current_dir(folder)
+        .env("STATEWRIGHT_URL", &app.url)
+        .env("STATEWRIGHT_TOKEN", token)
+        .env("STATEWRIGHT_FIXTURES", fixtures)
+        .output()
+        .await?;
+    server.abort();
+    let text = String::from_utf8_lossy(&run.stdout);
+    let ended = |mark: &str| -> Vec<String> {
+        let name = |line: &str| line.trim().strip_prefix(mark)?.split(".yaml").next().map(str::to_owned);
+        text.lines().filter_map(name).collect()
+    };
+    Ok(Report {
+        same: ended("--- PASS: TestCLI/"),
+        different: ended("--- FAIL: TestCLI/"),
+        text: format!("{text}{}", String::from_utf8_lossy(&run.stderr)),
+    })
+}
+
+/// An environment that a script begins with.
+#[derive(Debug, Deserialize)]
+struct Fixture {
+    /// Its revisions, the oldest first.
+    revisions: Vec<Written>,
+    /// What people say of it.
+    tags: BTreeMap<String, String>,
+}
+
+/// A revision of it.
+#[derive(Debug, Deserialize)]
+struct Written {
+    /// Its text, with secrets as the published scripts seal them.
+    text: String,
+    /// What it is called.
+    tags: Vec<String>,
+    /// What replaces it, and why, where it is not to be used any more.
+    retracted: Option<(u64, String)>,
+}
+
+/// Keeps these environments, by their whole names, and no others.
+async fn keep_all(
+    State(ctx): State<Arc<Context>>,
+    Json(fixtures): Json<BTreeMap<String, Fixture>>,
+) -> Result<(), (StatusCode, String)> {
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+        (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    };
+    for org in ORGS {
+        forget(&ctx, org).await.map_err(failed)?;
+    }
+    for (name, fixture) in fixtures {
+        keep(&ctx, &name, fixture).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Forgets all environments of an organization.
+async fn forget(ctx: &Context, org: &str) -> Done {
+    let (partition, prefix) = ItemKeys::environments(&OrgName::parse(org)?);
+    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    for item in ctx.ledger.query(&query).await?.items {
+        ctx.ledger.commit(vec![delete(item.key, Expect::Any)]).await?;
+    }
+    Ok(())
+}
+
+async fn keep(ctx: &Context, name: &str, fixture: Fixture) -> Done {
+    let parts: Vec<&str> = name.split('/').collect();
+    let [org, project, environment] = parts.as_slice() else {
+        return Err(format!("{name} is not the whole name of an environment").into());
+    };
+    let address = EnvironmentAddress::parse(org, project, environment)?;
+    let (id, now, by) = (EnvironmentId::new(ctx.ids.uuid()), ctx.clock.now(), Login::parse(USER)?);
+    let mut head = EnvironmentHead {
+        id,
+        created: now,
+        created_by: by.clone(),
+        revision: 0,
+        modified: now,
+        tags: BTreeMap::new(),
+        revision_tags: BTreeMap::new(),
+        is_protected: false,
+    };
+    for (name, value) in fixture.tags {
+        let tag = EnvironmentTag { value, created: now, modified: now, by: by.clone() };
+        head.tags.insert(EnvironmentTagName::parse(&name)?, tag);
+    }
+    let mut writes = Vec::new();
+    for Written { text, tags, retracted } in fixture.revisions {
+        head.revision += 1;
+        let revision = head.revision;
+        for name in tags {
+            let tag = RevisionTag { revision, created: now, modified: now, by: by.clone() };
+            head.revision_tags.insert(EnvironmentTagName::parse(&name)?, tag);
+        }
+        let retracted =
+            retracted.map(|(replacement, reason)| Retracted { replacement, at: now, by: by.clone(), reason });
+        let by = Requester { login: by.clone(), token: TokenName::parse("scripts")? };
+        let record = EnvironmentRevision { created: now, by, retracted }
+            .encode_with(resealed(ctx, id, &text).await?.as_bytes());
+        let key = ItemKeys::environment_revision(id, revision);
+        writes.push(put_item(key, Expect::Absent, ctx.ids.revision(), record));
+    }
+    writes.push(put_item(ItemKeys::environment(&address), Expect::Any, ctx.ids.revision(), head.encode()));
+    ctx.ledger.commit(writes).await?;
+    Ok(())
+}
+
+/// The text with its secrets under the key of this environment.
+async fn resealed(
+    ctx: &Context,
+    id: EnvironmentId,
+    text: &str,
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut resealed: Vec<(Secret, Replacement)> = Vec::new();
+    for secret in sealed::secrets(text) {
+        let plain = match secret.is_sealed {
+            true => esc_oracle::unseal(&secret.text)?,
+            false => secret.text.clone(),
+        };
+        let ciphertexts = secrets::encrypt(ctx, id, vec![plain.into_bytes()]).await?;
+        let ciphertext = ciphertexts.first().map(|it| STANDARD.encode(it)).unwrap_or_default();
+        resealed.push((secret, Replacement::Ciphertext(ciphertext)));
+    }
+    Ok(sealed::replace(text, &resealed))
+}
