@@ -177,29 +177,69 @@ fn no_request_is_judged_as_that_of_the_operator() {
     }
 }
 
-/// Use cases build on each other in one direction: whoever opens a file reads what it names, and never comes back to it.
-#[test]
-fn no_use_case_knows_itself_through_others() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services");
-    let mut all = Vec::new();
-    files(&source, &mut all);
-    let name_of = |file: &PathBuf| file.file_stem().unwrap().to_str().unwrap().to_owned();
-    let names: BTreeSet<String> = all.iter().map(name_of).filter(|name| name != "mod").collect();
-    let mut known: BTreeMap<String, BTreeSet<String>> = all
+/// The rooms of the use cases, from the lowest: a file names only files of its own room and of rooms before it.
+const ROOMS: &[&str] =
+    &["store", "identity", "updates", "keys", "states", "environments", "stacks", "maintenance"];
+
+/// The path of a file's module below `services`: `states::locks`, or `states` for the file of a room itself.
+fn module_of(file: &Path, services: &Path) -> Vec<String> {
+    let mut names: Vec<String> = file
+        .strip_prefix(services)
+        .unwrap()
+        .with_extension("")
         .iter()
-        .filter(|file| !file.ends_with("mod.rs"))
+        .map(|name| name.to_str().unwrap().to_owned())
+        .collect();
+    names.pop_if(|name| name == "mod");
+    names
+}
+
+/// Each use case with the use cases that it names.
+fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
+    let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services");
+    let mut all = Vec::new();
+    files(&services, &mut all);
+    let modules: BTreeSet<String> = all.iter().map(|file| module_of(file, &services).join("::")).collect();
+    let known: BTreeMap<String, BTreeSet<String>> = all
+        .iter()
+        .filter(|file| **file != services.join("mod.rs"))
         .map(|file| {
+            let own = module_of(file, &services);
             let code = code(&fs::read_to_string(file).unwrap());
-            let first = |path: String| path.split("::").next().unwrap_or_default().to_owned();
-            let beside = paths(&code, "super").into_iter().map(first);
-            (name_of(file), beside.filter(|name| names.contains(name)).collect())
+            let above = own[..own.len() - 1].join("::");
+            let named = [(String::new(), "crate::services"), (above, "super"), (own.join("::"), "self")]
+                .into_iter()
+                .flat_map(|(base, root)| {
+                    let join = move |path: String| {
+                        if base.is_empty() { path } else { format!("{base}::{path}") }
+                    };
+                    paths(&code, root).into_iter().map(join).collect::<Vec<_>>()
+                })
+                .filter_map(|path| {
+                    let names: Vec<&str> = path.split("::").collect();
+                    let modules = &modules;
+                    (1..=names.len())
+                        .rev()
+                        .map(|end| names[..end].join("::"))
+                        .find(|name| modules.contains(name))
+                })
+                .filter(|name| *name != own.join("::"))
+                .collect();
+            (own.join("::"), named)
         })
         .collect();
     assert!(
-        known.values().map(BTreeSet::len).sum::<usize>() > 50,
+        known.values().map(BTreeSet::len).sum::<usize>() > 200,
         "the arrows are not found any more: {known:?}"
     );
-    // Whoever knows nobody that is left cannot be in a circle.
+    known
+}
+
+/// Use cases build on each other in one direction: a reader of a file that opens what it names never comes back to it.
+#[test]
+fn no_use_case_knows_itself_through_others() {
+    let mut known = use_cases();
+    // A file that names none of those that are left cannot be in a circle.
     while let Some(name) = known.iter().find(|(_, others)| others.is_empty()).map(|(name, _)| name.clone()) {
         known.remove(&name);
         known.values_mut().for_each(|others| {
@@ -207,6 +247,23 @@ fn no_use_case_knows_itself_through_others() {
         });
     }
     assert_eq!(known, BTreeMap::new(), "these know themselves through others");
+}
+
+#[test]
+fn rooms_of_use_cases_name_only_rooms_below() {
+    let floor = |name: &str| {
+        let room = name.split("::").next().unwrap_or_default();
+        ROOMS.iter().position(|known| *known == room)
+    };
+    let upward: Vec<String> = use_cases()
+        .into_iter()
+        .filter_map(|(name, others)| Some((floor(&name)?, name, others)))
+        .flat_map(|(own, name, others)| {
+            let up = move |other: &String| floor(other).is_some_and(|other| other > own);
+            others.into_iter().filter(up).map(move |other| format!("{name} names {other}"))
+        })
+        .collect();
+    assert!(upward.is_empty(), "against the order of the rooms:\n{}", upward.join("\n"));
 }
 
 #[test]

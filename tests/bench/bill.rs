@@ -10,7 +10,7 @@ use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{ManualClock, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::ports::Clock;
-use statewright_shared::services::sweep::sweep;
+use statewright_shared::services::maintenance::sweep::sweep;
 use statewright_tests::app::{Asked, TestApp};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::cli::PulumiCli;

@@ -4,7 +4,7 @@ use std::io;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::services::texts::{gunzip, gzip};
+use statewright_shared::services::store::compression::{gunzip, gzip};
 use statewright_tests::stopwatch::Stopwatch;
 
 use crate::process::{ORGANIZATION, Server};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use statewright_gateway::Between;
 use statewright_shared::api::routes::{ROUTES, Route};
 use statewright_shared::domain::names::{Login, OrgName};
-use statewright_shared::services::orgs;
+use statewright_shared::services::identity::orgs;
 use statewright_tests::app::USER;
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;

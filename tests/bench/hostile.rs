@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::limits::DEPLOYMENT_BYTES_MAX;
 use statewright_shared::ports::Clock as _;
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

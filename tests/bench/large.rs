@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use reqwest::Method;
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::tools;
 
 use crate::client::Client;

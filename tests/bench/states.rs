@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::json;
 use statewright_shared::adapters::embedded::FileBlobs;
 use statewright_shared::ports::{BlobKey, Blobs as _};
-use statewright_shared::services::texts::gunzip;
+use statewright_shared::services::store::compression::gunzip;
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::terraform::{Client as Program, TerraformCli};
 use statewright_tests::tools;

@@ -21,7 +21,7 @@ use statewright_shared::layout::keys::{events_blob, log_blob, snapshot_blob, sta
 use statewright_shared::layout::record::{Record as _, put};
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::{BlobKey, Expect, Ids as _};
-use statewright_shared::services::passwords;
+use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;

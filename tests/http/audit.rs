@@ -10,7 +10,7 @@ use statewright_shared::api::audit::REFUSED;
 use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
 use statewright_shared::domain::names::Login;
 use statewright_shared::domain::role::Role;
-use statewright_shared::services::passwords;
+use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
 use crate::states::text;

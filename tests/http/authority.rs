@@ -12,7 +12,8 @@ use statewright_shared::domain::update::{LEASE, Update};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record as _, Stored, put};
 use statewright_shared::ports::Expect;
-use statewright_shared::services::{orgs, passwords, tokens, update_tokens, users};
+use statewright_shared::services::identity::{orgs, passwords, tokens, users};
+use statewright_shared::services::updates;
 use statewright_tests::app::{Answer, ORG, TestApp};
 
 use crate::states::text;
@@ -256,7 +257,7 @@ async fn forged(app: &TestApp, stack: &Stack<'_>, run: &Run<'_>) -> String {
     let (id, update) = (UpdateId::parse(&run.id).unwrap(), record(app, run).await);
     let address = StackAddress::parse(ORG, &stack.project, "dev").unwrap();
     let expires = app.context.now().plus(LEASE);
-    update_tokens::issue(&app.context, id, &update, &address, expires, None, None).await.unwrap()
+    updates::tokens::issue(&app.context, id, &update, &address, expires, None, None).await.unwrap()
 }
 
 /// Also before the key is replaced: what was signed elsewhere ends with the lease that it says it has.
@@ -288,7 +289,7 @@ async fn an_unbound_update_is_not_renewed_once_another_key_signs() {
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
     let old = begun_by_an_older_program(&app, &stack, &run).await;
-    update_tokens::renew_signer(&app.context).await.unwrap();
+    updates::tokens::renew_signer(&app.context).await.unwrap();
     app.advance(Duration::from_secs(61));
     old.append(&[stack.made(1, "a")]).await.expect(204);
     let words = old.renew(300).await.refused(403);

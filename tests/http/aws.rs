@@ -11,8 +11,8 @@ use statewright_shared::adapters::aws::Names;
 use statewright_shared::context::{Context, Retention, Settings};
 use statewright_shared::layout::named_blobs;
 use statewright_shared::ports::{BlobKey, Expect, Inventory, Item, Ledger, Write, WriteAction};
-use statewright_shared::services::check;
-use statewright_shared::services::sweep::{Swept, sweep};
+use statewright_shared::services::maintenance::check;
+use statewright_shared::services::maintenance::sweep::{Swept, sweep};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{Gateway, Play, StandIn};
 

@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::limits::{BATCH_BYTES_MAX, SMALL_BYTES_MAX};
-use statewright_shared::services::texts::gzip;
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::{Stack, deployment, entry, new_project, program, raw, refusal};

@@ -16,10 +16,11 @@ use statewright_shared::layout::records::{
     FormerStateName, Head, RemovedState, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, Version,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
-use statewright_shared::services::check::{self, Orphans};
-use statewright_shared::services::check_states;
-use statewright_shared::services::masters;
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::keys::master_key;
+use statewright_shared::services::maintenance::check;
+use statewright_shared::services::maintenance::check::Orphans;
+use statewright_shared::services::maintenance::check_states;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack};
@@ -301,9 +302,9 @@ async fn after_a_new_master_key_everything_is_under_it_and_opens() {
     store.keys.add_master();
     // A process that was there before goes on, with what it remembers.
     run.append(&[stack.made(9, "between")]).await.expect(204);
-    let done = masters::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
+    let done = master_key::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
     assert_eq!((done.keys, done.rewrapped), (2, 2));
-    let done = masters::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
+    let done = master_key::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
     assert_eq!((done.keys, done.rewrapped), (2, 0));
     store.keys.forget_old_masters();
     assert_eq!(store.problems().await, [""; 0]);
@@ -314,7 +315,7 @@ async fn after_a_new_master_key_everything_is_under_it_and_opens() {
         run.at(app).renew(300).await.expect(200);
     }
     // A new data key seals, and the old one still opens.
-    assert_eq!(statewright_shared::services::secrets::renew_key(ctx, id).await.unwrap(), 2);
+    assert_eq!(statewright_shared::services::keys::data_keys::renew_key(ctx, id).await.unwrap(), 2);
     let again = stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("old") })).send().await;
     let again = again.expect(200)["ciphertext"].clone();
     let number =

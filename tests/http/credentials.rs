@@ -17,8 +17,8 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{delete, put};
 use statewright_shared::ports::{Expect, ItemKey, Timestamp};
-use statewright_shared::services::tokens::Certificate;
-use statewright_shared::services::{passwords, tokens, users};
+use statewright_shared::services::identity::tokens::Certificate;
+use statewright_shared::services::identity::{passwords, tokens, users};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 use tower::ServiceExt as _;
 

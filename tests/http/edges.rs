@@ -15,8 +15,8 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record as _, put};
 use statewright_shared::layout::records::StateEdge;
 use statewright_shared::ports::{Expect, Ids, Ledger as _, Revision};
-use statewright_shared::services::edges::{EDGES_MAX, MOCK_BYTES_MAX};
-use statewright_shared::services::sweep;
+use statewright_shared::services::maintenance::sweep;
+use statewright_shared::services::states::dependencies::{EDGES_MAX, MOCK_BYTES_MAX};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 
 use crate::calls::{counted, in_words};

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::services::sweep::GRACE;
+use statewright_shared::services::maintenance::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
 use crate::calls::{counted, in_words};

@@ -126,7 +126,7 @@ async fn a_gzip_that_lies_about_its_length_is_taken_as_it_is() {
     let run = stack.begin().await;
     let text = json!({ "events": [{ "sequence": 0, "timestamp": 1, "m": "m".repeat(5 * MIB) }] }).to_string();
     let (one, other) = text.as_bytes().split_at(text.len() - 20);
-    let members = [one, other].map(statewright_shared::services::texts::gzip).concat();
+    let members = [one, other].map(statewright_shared::services::store::compression::gzip).concat();
     let call = app.request(Method::POST, &format!("{}/events/batch", run.path)).update_token(&run.token);
     call.raw(members).send().await.expect(204);
     run.complete("succeeded").await.expect(204);
@@ -165,7 +165,7 @@ async fn gzips_that_lie_do_not_wait_for_each_other() {
         let event = json!({ "sequence": at, "timestamp": 1, "m": "m".repeat(5 * MIB) });
         let text = json!({ "events": [event] }).to_string();
         let (one, other) = text.as_bytes().split_at(text.len() - 20);
-        let members = [one, other].map(statewright_shared::services::texts::gzip).concat();
+        let members = [one, other].map(statewright_shared::services::store::compression::gzip).concat();
         let call = app.request(Method::POST, &format!("{}/events/batch", run.path));
         call.update_token(&run.token).raw(members)
     };

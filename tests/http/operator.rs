@@ -11,9 +11,14 @@ use statewright_shared::layout::records::{Head, Payload, Version};
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{BlobKey, Expect, Item};
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::rehome::{self, Plan, Rehomed};
-use statewright_shared::services::rescue::{self, FromLog};
-use statewright_shared::services::{Error, directory, lookup, stacks, updates, versions};
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::stacks::rehome;
+use statewright_shared::services::stacks::rehome::{Plan, Rehomed};
+use statewright_shared::services::stacks::versions;
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates;
+use statewright_shared::services::updates::recovery::FromLog;
+use statewright_shared::services::{Error, stacks};
 use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Run, Stack, deployment, hex, new_project};
@@ -43,13 +48,13 @@ fn state(stack: &Stack<'_>, url: &str, names: &[&str]) -> Value {
 }
 
 async fn version(app: &TestApp, stack: &Stack<'_>, number: u64) -> Version {
-    let id = lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().id;
+    let id = stack_lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().id;
     let item = app.context.ledger.get(&ItemKeys::version(id, number)).await.unwrap().unwrap();
     Version::decode(&item.value).unwrap()
 }
 
 async fn head(app: &TestApp, stack: &Stack<'_>) -> Head {
-    lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().head.value
+    stack_lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().head.value
 }
 
 #[tokio::test]
@@ -161,7 +166,7 @@ async fn overwrite(app: &TestApp, item: &Item, value: &[u8]) {
 }
 
 async fn from_log(app: &TestApp, stack: &Stack<'_>, slot: u64) -> Result<FromLog, Error> {
-    rescue::from_log(&app.context, &operator(app).await, &address(stack), None, slot).await
+    updates::recovery::from_log(&app.context, &operator(app).await, &address(stack), None, slot).await
 }
 
 #[tokio::test]
@@ -177,7 +182,7 @@ async fn an_update_with_a_damaged_slot_is_published_without_what_follows_it() {
     // Nobody can go on, not even with an import.
     stack.begin_call("update", false).send().await.refused(500);
     let (id, slots) =
-        rescue::slots(&app.context, &operator(&app).await, &address(&stack), None).await.unwrap();
+        updates::recovery::slots(&app.context, &operator(&app).await, &address(&stack), None).await.unwrap();
     assert_eq!(id.to_string(), run.id);
     let seen: Vec<_> = slots.iter().map(|slot| (slot.number, slot.kind, slot.entries)).collect();
     let entries = Some("entries");
@@ -193,7 +198,8 @@ async fn an_update_with_a_damaged_slot_is_published_without_what_follows_it() {
     assert!(refused.contains("has 3 slots, and no slot 4"), "{refused}");
     let other = Some("00000000-0000-4000-8000-000000000000");
     let (caller, named) = (operator(&app).await, address(&stack));
-    let refused = rescue::from_log(&app.context, &caller, &named, other, 1).await.unwrap_err().to_string();
+    let refused =
+        updates::recovery::from_log(&app.context, &caller, &named, other, 1).await.unwrap_err().to_string();
     assert!(refused.contains("held by another update"), "{refused}");
 
     let done = from_log(&app, &stack, 1).await.unwrap();
@@ -263,7 +269,9 @@ async fn missing_slots_and_blobs_are_named_and_can_be_left_out() {
         }
         run.complete("succeeded").await.refused(500);
         let (_, slots) =
-            rescue::slots(&app.context, &operator(&app).await, &address(&stack), None).await.unwrap();
+            updates::recovery::slots(&app.context, &operator(&app).await, &address(&stack), None)
+                .await
+                .unwrap();
         let problems: Vec<_> =
             slots.iter().filter_map(|slot| slot.problem.as_ref().map(|p| (slot.number, p))).collect();
         if last {
@@ -340,7 +348,8 @@ async fn every_state_that_names_the_old_address_names_the_new_one_after_a_rehome
         stack.import(&state(stack, url, &["a"])).await;
     }
     // Published before the address was kept beside the snapshot.
-    let located = lookup::locate(&app.context, &operator(&app).await, &address(&unknown)).await.unwrap();
+    let located =
+        stack_lookup::locate(&app.context, &operator(&app).await, &address(&unknown)).await.unwrap();
     let mut old = located.head.value.clone();
     old.snapshot.as_mut().unwrap().secrets_url = None;
     let write = put(ItemKeys::head(located.id), Expect::Any, app.context.ids.revision(), old.encode());

@@ -8,7 +8,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::delete;
 use statewright_shared::ports::{Expect, Item, Order, Query};
-use statewright_shared::services::{accounts, directory, orgs, tokens, users};
+use statewright_shared::services::identity::{bootstrap, directory, orgs, tokens, users};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::world::Stack;
@@ -152,7 +152,7 @@ async fn a_store_from_before_there_was_a_directory_lists_whom_it_has() {
     // As an earlier version left it.
     let writes = before.iter().map(|item| delete(item.key.clone(), Expect::Any)).collect();
     app.context.ledger.commit(writes).await.unwrap();
-    assert_eq!(accounts::bootstrap(&app.context, &login(USER), &org(ORG)).await.unwrap().map(|_| ()), None);
+    assert_eq!(bootstrap::bootstrap(&app.context, &login(USER), &org(ORG)).await.unwrap().map(|_| ()), None);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(listed(&app).await, (names(&["alice", "bob", "carol"]), names(&["acme", "beta", "gamma"])));
 

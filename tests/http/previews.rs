@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use statewright_shared::services::sweep;
+use statewright_shared::services::maintenance::sweep;
 use statewright_tests::app::{TestApp, USER};
 
 use crate::world::{Run, Stack, begin_body};

@@ -13,7 +13,7 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::{Record, put};
 use statewright_shared::layout::records::{Member, User};
 use statewright_shared::ports::Expect;
-use statewright_shared::services::{orgs, tokens};
+use statewright_shared::services::identity::{orgs, tokens};
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

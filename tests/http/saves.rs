@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::limits::BATCH_BYTES_MAX;
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::TestApp;
 use tokio::task::JoinSet;
 

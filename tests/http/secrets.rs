@@ -196,7 +196,8 @@ async fn i7_secret_no_plaintext_is_stored_anywhere() {
     for key in blobs.keys() {
         classes.insert(key.to_string().split('/').next().unwrap().to_owned());
         let bytes = blobs.get(&key).await.unwrap().unwrap().into_bytes().await.unwrap();
-        let text = statewright_shared::services::texts::gunzip(&bytes).unwrap_or_else(|_| bytes.to_vec());
+        let text = statewright_shared::services::store::compression::gunzip(&bytes)
+            .unwrap_or_else(|_| bytes.to_vec());
         assert!(!holds(&text), "{key}");
     }
     assert!(classes.len() >= 2, "states and logs are among them: {classes:?}");

@@ -14,7 +14,8 @@ use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Blobs as _, Ids, Ledger, Order, Query};
-use statewright_shared::services::{check, check_states, sweep, tokens};
+use statewright_shared::services::identity::tokens;
+use statewright_shared::services::maintenance::{check, check_states, sweep};
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -207,7 +208,7 @@ async fn a_state_comes_back_byte_for_byte() {
         assert_eq!(net.read().await.text(), body);
         let packed = app.get(&net.path).header("Accept-Encoding", "gzip").send().await;
         assert_eq!(packed.headers["content-encoding"], "gzip");
-        let unpacked = statewright_shared::services::texts::gunzip(&packed.bytes).unwrap();
+        let unpacked = statewright_shared::services::store::compression::gunzip(&packed.bytes).unwrap();
         assert_eq!(String::from_utf8(unpacked).unwrap(), body);
         let head = app.request(Method::HEAD, &net.path).send().await;
         assert_eq!((head.status.as_u16(), head.bytes.len()), (200, 0));
@@ -1125,7 +1126,10 @@ async fn i7_secret_nothing_of_a_state_lies_in_the_open() {
     assert_eq!(keys.len(), 1);
     assert!(keys[0].to_string().starts_with("tf/"), "{keys:?}");
     let blob = app.context.blobs.get(&keys[0]).await.unwrap().unwrap().into_bytes().await.unwrap();
-    assert!(statewright_shared::services::texts::gunzip(&blob).is_err(), "it is sealed, not only packed");
+    assert!(
+        statewright_shared::services::store::compression::gunzip(&blob).is_err(),
+        "it is sealed, not only packed"
+    );
     for item in ledger.items() {
         assert!(!String::from_utf8_lossy(&item.value).contains("hunter2"), "{:?}", item.key);
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use statewright_shared::layout::record::put;
 use statewright_shared::ports::{Expect, ItemKey, Order, Query};
-use statewright_shared::services::sweep::{GRACE, Swept, sweep};
+use statewright_shared::services::maintenance::sweep::{GRACE, Swept, sweep};
 use statewright_tests::app::TestApp;
 
 use super::world::Stack;

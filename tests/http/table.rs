@@ -8,7 +8,7 @@ use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Stored;
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::calls::counted;

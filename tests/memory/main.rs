@@ -5,7 +5,7 @@ use axum::body::{Body, HttpBody as _};
 use axum::http::{Method, Request};
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::{ORG, TestApp};
 use tower::ServiceExt as _;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use statewright_shared::adapters::aws::Names;
-use statewright_shared::services::sweep::sweep;
+use statewright_shared::services::maintenance::sweep::sweep;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::StandIn;
 use statewright_tests::commands::{Output, output, statewright};

@@ -13,7 +13,10 @@ use statewright_shared::domain::update::{LEASE, Update};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Stored;
 use statewright_shared::ports::Clock;
-use statewright_shared::services::{directory, lookup, secrets, update_tokens};
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::keys::data_keys;
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::commands::{document, told};
 use tempfile::TempDir;
@@ -80,7 +83,7 @@ impl Copy {
         let update = Stored::<Update>::read(&item).unwrap().value;
         let until = self.context.now().plus(LEASE);
         let address = address(project);
-        update_tokens::issue(&self.context, id, &update, &address, until, None, None).await.unwrap()
+        updates::tokens::issue(&self.context, id, &update, &address, until, None, None).await.unwrap()
     }
 }
 
@@ -91,7 +94,7 @@ fn address(project: &str) -> StackAddress {
 async fn id_of(app: &TestApp, project: &str) -> StackId {
     let address = address(project);
     let operator = directory::operator(&app.context, Some(&address.org)).await.unwrap();
-    lookup::locate(&app.context, &operator, &address).await.unwrap().id
+    stack_lookup::locate(&app.context, &operator, &address).await.unwrap().id
 }
 
 #[tokio::test]
@@ -126,7 +129,7 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
         app.context.ledger.query(&query).await.unwrap().items.len()
     };
     assert_eq!(keys().await, 2);
-    update_tokens::renew_signer(&app.context).await.unwrap();
+    updates::tokens::renew_signer(&app.context).await.unwrap();
     assert_eq!(keys().await, 2);
     Run::begin(&app, "shop").await.complete().await.expect(204);
 }
@@ -138,14 +141,15 @@ async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
     let sealed = async |text: &str| {
         let mut sealed = Vec::new();
         for stack in stacks {
-            sealed.push(secrets::encrypt(&app.context, stack, vec![text.as_bytes().to_vec()]).await.unwrap());
+            sealed
+                .push(data_keys::encrypt(&app.context, stack, vec![text.as_bytes().to_vec()]).await.unwrap());
         }
         sealed
     };
     let opens = async |context: &Context, sealed: &[Vec<Vec<u8>>]| {
         let mut opens = Vec::new();
         for (stack, sealed) in stacks.into_iter().zip(sealed) {
-            opens.push(secrets::decrypt(context, stack, sealed.clone()).await.is_ok());
+            opens.push(data_keys::decrypt(context, stack, sealed.clone()).await.is_ok());
         }
         opens
     };

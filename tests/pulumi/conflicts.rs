@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::set_up;
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::aws::{StandIn, clients};
 use statewright_tests::tools;
 use tokio::process::Command;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 

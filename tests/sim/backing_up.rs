@@ -10,10 +10,11 @@ use statewright_shared::ports::{
     BlobKey, Blobs as _, Expect, Inventory as _, Ledger as _, Write, WriteAction,
 };
 use statewright_shared::services::Error;
-use statewright_shared::services::backup::{
-    self, BackedUp, KEPT, Shelf, Wanted, back_up, items_of_part, torn,
+use statewright_shared::services::maintenance::backup;
+use statewright_shared::services::maintenance::backup::{
+    BackedUp, KEPT, Shelf, Wanted, back_up, items_of_part, torn,
 };
-use statewright_shared::services::copy::{Source, Target, copy};
+use statewright_shared::services::maintenance::copy::{Source, Target, copy};
 
 use super::copying::{assert_alike, inventory, scene};
 use super::scene::{Scene, Step};

@@ -18,8 +18,8 @@ use statewright_shared::ports::{
     Blob, BlobKey, Blobs, Expect, Inventory, Item, ItemKey, Ledger, PortError, Revision, Timestamp,
 };
 use statewright_shared::services::Error;
-use statewright_shared::services::check;
-use statewright_shared::services::copy::{Copied, Source, Target, copy, refuse_unfinished};
+use statewright_shared::services::maintenance::check;
+use statewright_shared::services::maintenance::copy::{Copied, Source, Target, copy, refuse_unfinished};
 
 use super::scene::{Scene, Step};
 use super::world::{Dice, World};

@@ -10,7 +10,7 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{Head, Version};
-use statewright_shared::services::takeover;
+use statewright_shared::services::updates::takeover;
 
 use super::scene::{Scene, Step};
 use super::world::World;

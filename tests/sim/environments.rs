@@ -15,14 +15,12 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::{EnvironmentHead, Head, Name, StackConfig, Token, User};
 use statewright_shared::ports::Timestamp;
+use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::environment_lookup::{self, Which};
+use statewright_shared::services::environments::lookup::Which;
 use statewright_shared::services::environments::{self, Preserve};
+use statewright_shared::services::environments::{open as opening, revisions, tags};
 use statewright_shared::services::stacks::{self, NewStack};
-use statewright_shared::services::{
-    Error, environment_opening as opening, environment_revisions as revisions, environment_tags as tags,
-    stack_config,
-};
 
 use super::world::World;
 
@@ -111,7 +109,7 @@ impl Scene {
             }
             Step::Configure => {
                 let config = StackConfig { environment: "web/base".to_owned(), ..StackConfig::default() };
-                stack_config::set(ctx, caller, &self.stack, Some(config)).await
+                stacks::config::set(ctx, caller, &self.stack, Some(config)).await
             }
         }
     }
@@ -135,7 +133,7 @@ impl Scene {
         if let Some(name) = self.world.read::<Name>(&ItemKeys::name(&self.stack)).await {
             let head: Head = self.world.read(&ItemKeys::head(name.id)).await.unwrap();
             let Some(config) = head.config else { return };
-            let (address, _) = environment_lookup::parse(&self.stack.org, &config.environment).unwrap();
+            let (address, _) = environments::lookup::parse(&self.stack.org, &config.environment).unwrap();
             assert!(self.head(&address).await.is_some(), "a stack's configuration lies nowhere");
         }
     }

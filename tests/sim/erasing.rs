@@ -12,10 +12,12 @@ use statewright_shared::domain::ids::StackId;
 use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::Due;
 use statewright_shared::ports::Item;
-use statewright_shared::services::events::{self, NewBatch};
-use statewright_shared::services::sweep::sweep;
-use statewright_shared::services::texts::gzip;
-use statewright_shared::services::{lookup, removed};
+use statewright_shared::services::maintenance::sweep::sweep;
+use statewright_shared::services::stacks;
+use statewright_shared::services::store::compression::gzip;
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates::events;
+use statewright_shared::services::updates::events::NewBatch;
 
 use super::scene::{Scene, Step};
 use super::world::World;
@@ -46,7 +48,7 @@ async fn scene() -> (Scene, StackId) {
     events::append(&ctx, &scene.claims().unwrap(), batch).await.unwrap();
     scene.act(&ctx, Step::Complete).await.unwrap();
     scene.act(&ctx, Step::Rename).await.unwrap();
-    let stack = lookup::locate(&ctx, &scene.caller, &scene.address).await.unwrap().id;
+    let stack = stack_lookup::locate(&ctx, &scene.caller, &scene.address).await.unwrap().id;
     (scene, stack)
 }
 
@@ -178,7 +180,7 @@ async fn a_stack_is_brought_back_whole_or_not_at_all_while_it_is_being_erased() 
             }
             drop(process);
             let ctx = scene.world.process("second");
-            match removed::restore(&ctx, &scene.address, None).await {
+            match stacks::deleted::restore(&ctx, &scene.address, None).await {
                 Ok(restored) => {
                     assert_eq!(restored, stack);
                     back += 1;

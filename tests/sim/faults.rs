@@ -14,9 +14,11 @@ use futures::FutureExt;
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
-use statewright_shared::services::sweep::sweep;
-use statewright_shared::services::texts::gzip;
-use statewright_shared::services::{Error, log, lookup, stacks, update_tokens, updates};
+use statewright_shared::services::maintenance::sweep::sweep;
+use statewright_shared::services::store::compression::gzip;
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates::log;
+use statewright_shared::services::{Error, stacks, updates};
 
 use super::scene::{Scene, Step, batch, new_update};
 use super::world::{Delay, World};
@@ -232,7 +234,7 @@ async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
         let refused = scene.act(&process, step).await;
         assert!(matches!(refused, Err(Error::Port(_))), "{refused:?}");
         faults.heal();
-        let stack = lookup::locate(&process, &scene.caller, &scene.address).await.unwrap();
+        let stack = stack_lookup::locate(&process, &scene.caller, &scene.address).await.unwrap();
         assert_eq!(stack.head.value.running, None);
     }
     scene.act(&process, Step::Begin).await.unwrap();
@@ -276,7 +278,7 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
     let begun = updates::begin(&process, &scene.caller, &scene.address, new, None, 2).await.unwrap();
     assert_eq!((begun.located.head.value.running, begun.started.version), (None, 1));
     let id = begun.started.update;
-    let claims = update_tokens::verify(&process, &begun.started.token, &id.to_string()).await.unwrap();
+    let claims = updates::tokens::verify(&process, &begun.started.token, &id.to_string()).await.unwrap();
     scene.put_caller().await;
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;

@@ -10,8 +10,10 @@ use proptest::test_runner::Config;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow, Outcome};
 use statewright_shared::ports::Timestamp;
-use statewright_shared::services::texts::gunzip;
-use statewright_shared::services::{Error, history, log, stacks, updates};
+use statewright_shared::services::stacks::history;
+use statewright_shared::services::store::compression::gunzip;
+use statewright_shared::services::updates::log;
+use statewright_shared::services::{Error, stacks, updates};
 
 use super::scene::{Scene, Step, numbers};
 use super::world::World;
@@ -223,8 +225,7 @@ async fn act(
         Operation::Import => {
             let before = model.stack.as_ref().map(|stack| stack.state.clone()).unwrap_or_default();
             let text = import(&before).into();
-            let import =
-                statewright_shared::services::at_once::import(ctx, &scene.caller, &scene.address, text);
+            let import = updates::direct::import(ctx, &scene.caller, &scene.address, text);
             import.await.map(drop)
         }
         Operation::Encrypt => scene.act(ctx, Step::Encrypt).await,

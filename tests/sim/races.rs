@@ -14,8 +14,10 @@ use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::identity::{bootstrap, tokens};
+use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
-use statewright_shared::services::{Error, accounts, secrets, stacks, tokens, update_tokens, updates};
+use statewright_shared::services::{Error, stacks, updates};
 use statewright_tests::aws::StandIn;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -161,13 +163,14 @@ async fn make_at_once(ring: Ring) {
     let Scene { caller, address, .. } = scene;
 
     // The signing key: both sign, and each opens what the other signed.
-    let (a, b) = futures::join!(update_tokens::prepare(one), update_tokens::prepare(other));
+    let (a, b) = futures::join!(updates::tokens::prepare(one), updates::tokens::prepare(other));
     a.unwrap();
     b.unwrap();
 
     // The first user.
     let (login, org) = (&caller.user.login, caller.user.orgs.first().unwrap());
-    let firsts = futures::join!(accounts::bootstrap(one, login, org), accounts::bootstrap(other, login, org));
+    let firsts =
+        futures::join!(bootstrap::bootstrap(one, login, org), bootstrap::bootstrap(other, login, org));
     let shown: Vec<_> = [firsts.0.unwrap(), firsts.1.unwrap()].into_iter().flatten().collect();
     assert_eq!(shown.len(), 1, "one start shows its token");
     let by_token: Caller = tokens::authenticate(other, &shown[0].token).await.unwrap();
@@ -196,18 +199,18 @@ async fn make_at_once(ring: Ring) {
     let plain = |text: &str| [text.as_bytes().to_vec()];
     let (ours, theirs) = (plain("ours"), plain("theirs"));
     let sealed = futures::join!(
-        secrets::encrypt(one, id, ours.to_vec()),
-        secrets::encrypt(other, id, theirs.to_vec())
+        data_keys::encrypt(one, id, ours.to_vec()),
+        data_keys::encrypt(other, id, theirs.to_vec())
     );
-    assert_eq!(secrets::decrypt(other, id, sealed.0.unwrap()).await.unwrap(), ours);
-    assert_eq!(secrets::decrypt(one, id, sealed.1.unwrap()).await.unwrap(), theirs);
+    assert_eq!(data_keys::decrypt(other, id, sealed.0.unwrap()).await.unwrap(), ours);
+    assert_eq!(data_keys::decrypt(one, id, sealed.1.unwrap()).await.unwrap(), theirs);
     assert_eq!(scene.world.data_keys(id).await, 1);
 
     // A token that one signed is good for the other.
     let begun = updates::begin(one, caller, address, new_update(), None, 2).await.unwrap().started;
     let id = begun.update.to_string();
-    let claims = update_tokens::verify(other, &begun.token, &id).await.unwrap();
-    update_tokens::check(&claims, address, &id).unwrap();
+    let claims = updates::tokens::verify(other, &begun.token, &id).await.unwrap();
+    updates::tokens::check(&claims, address, &id).unwrap();
     updates::cancel(other, caller, address, &begun.update.to_string()).await.unwrap();
     scene.check().await;
     scene.finish().await;
@@ -226,8 +229,8 @@ async fn start_at_once(ring: Ring) {
     );
     for (started, verifier) in [(started.0.unwrap(), other), (started.1.unwrap(), one)] {
         assert_eq!(started.version, 1);
-        let claims = update_tokens::verify(verifier, &started.token, &id).await.unwrap();
-        update_tokens::check(&claims, address, &id).unwrap();
+        let claims = updates::tokens::verify(verifier, &started.token, &id).await.unwrap();
+        updates::tokens::check(&claims, address, &id).unwrap();
         updates::renew(verifier, address, &claims, 300).await.unwrap();
     }
     scene.check().await;

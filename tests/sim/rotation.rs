@@ -4,7 +4,7 @@
 //! old key forgotten, and everything still opens.
 
 use statewright_shared::adapters::{Fault, Faults, MemoryBlobs, MemoryLedger};
-use statewright_shared::services::masters;
+use statewright_shared::services::keys::master_key;
 
 use super::scene::{Scene, Step};
 use super::world::World;
@@ -28,7 +28,7 @@ async fn keys_are_wrapped_anew_wherever_that_dies() {
     let probe = scene().await;
     let faults = Faults::none();
     let process = probe.world.faulty("command", &faults);
-    let done = masters::rewrap(&process, &inventory(&probe), &|_| {}).await.unwrap();
+    let done = master_key::rewrap(&process, &inventory(&probe), &|_| {}).await.unwrap();
     assert_eq!(done.rewrapped, 2);
     let calls = faults.calls();
     assert!(calls >= 5, "{calls}");
@@ -41,12 +41,13 @@ async fn keys_are_wrapped_anew_wherever_that_dies() {
                 faults.fail_from(nth, length, fault);
                 let inventory = inventory(&scene);
                 tokio::select! {
-                    _ = masters::rewrap(&process, &inventory, &|_| {}) => {}
+                    _ = master_key::rewrap(&process, &inventory, &|_| {}) => {}
                     () = faults.death() => {}
                 }
                 drop(process);
                 scene.check_handed_out(&scene.world.process("between")).await;
-                let done = masters::rewrap(&scene.world.process("again"), &inventory, &|_| {}).await.unwrap();
+                let done =
+                    master_key::rewrap(&scene.world.process("again"), &inventory, &|_| {}).await.unwrap();
                 assert_eq!(done.keys, 2);
                 scene.world.keys_in_memory().forget_old_masters();
                 scene.finish().await;

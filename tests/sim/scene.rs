@@ -16,16 +16,20 @@ use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Record as _;
 use statewright_shared::layout::records::{Detail, Head, Name, Token, TokenEntry, User};
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::rehome::{self, Plan};
-use statewright_shared::services::rename::{self, NewAddress};
-use statewright_shared::services::saves::{self, Kind};
+use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
+use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
-use statewright_shared::services::texts::{gunzip, gzip};
+use statewright_shared::services::stacks::rehome;
+use statewright_shared::services::stacks::rehome::Plan;
+use statewright_shared::services::stacks::rename;
+use statewright_shared::services::stacks::rename::NewAddress;
+use statewright_shared::services::stacks::versions;
+use statewright_shared::services::store::compression::{gunzip, gzip};
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates::checkpoints::Kind;
+use statewright_shared::services::updates::log;
 use statewright_shared::services::updates::{self, NewUpdate};
-use statewright_shared::services::{
-    Error, accounts, at_once, log, lookup, orgs, removed, secrets, stacks, tokens, update_tokens, users,
-    versions,
-};
+use statewright_shared::services::{Error, stacks};
 
 use super::world::World;
 
@@ -184,7 +188,7 @@ impl Scene {
                 let kind = if matches!(step, Step::Save(_)) { Kind::Whole } else { Kind::Delta };
                 let (body, text) = self.save(kind, number);
                 let gzip = gzip(body.as_bytes());
-                saves::save(ctx, &self.held_claims(), kind, body.into(), gzip).await?;
+                updates::checkpoints::save(ctx, &self.held_claims(), kind, body.into(), gzip).await?;
                 let mut told = self.told.lock().unwrap();
                 told.acked.insert(number);
                 told.saved = text;
@@ -201,7 +205,7 @@ impl Scene {
             }
             Step::Import(number) => {
                 let text = Bytes::from(self.whole_with(number).to_string());
-                at_once::import(ctx, caller, address, text).await?;
+                updates::direct::import(ctx, caller, address, text).await?;
                 self.told.lock().unwrap().acked.insert(number);
             }
             Step::Remove => {
@@ -209,15 +213,15 @@ impl Scene {
                 stacks::remove(ctx, caller, address, true).await?;
             }
             Step::BringBack => {
-                removed::restore(ctx, address, None).await?;
+                stacks::deleted::restore(ctx, address, None).await?;
             }
             Step::Rename => {
                 self.leave(ctx).await?;
                 self.come_back(ctx).await?;
             }
             Step::Encrypt => {
-                let stack = lookup::locate(ctx, caller, address).await?.id;
-                let sealed = secrets::encrypt(ctx, stack, vec![PLAINTEXT.to_vec()]).await?;
+                let stack = stack_lookup::locate(ctx, caller, address).await?.id;
+                let sealed = data_keys::encrypt(ctx, stack, vec![PLAINTEXT.to_vec()]).await?;
                 self.told.lock().unwrap().secrets.extend(sealed);
             }
             Step::Meet => {
@@ -240,7 +244,7 @@ impl Scene {
             }
             Step::Bootstrap => {
                 let org = caller.user.orgs.first().unwrap();
-                let first = accounts::bootstrap(ctx, &caller.user.login, org).await?;
+                let first = bootstrap::bootstrap(ctx, &caller.user.login, org).await?;
                 self.told.lock().unwrap().tokens.extend(first.map(|first| first.token));
             }
             Step::Restore => {
@@ -252,7 +256,7 @@ impl Scene {
                 for (_, rehomed) in rehome::page(ctx, caller, &plan, None).await?.0 {
                     rehomed?;
                 }
-                let head = lookup::locate(ctx, caller, address).await?.head.value;
+                let head = stack_lookup::locate(ctx, caller, address).await?.head.value;
                 let url = head.snapshot.and_then(|snapshot| snapshot.secrets_url);
                 assert_eq!(url.as_deref(), Some(NEW_URL));
             }
@@ -305,8 +309,8 @@ impl Scene {
     }
 
     async fn hold(&self, ctx: &Context, token: &str, update: &str) -> Result<(), Error> {
-        let claims = update_tokens::verify(ctx, token, update).await?;
-        update_tokens::check(&claims, &self.address, update)?;
+        let claims = updates::tokens::verify(ctx, token, update).await?;
+        updates::tokens::check(&claims, &self.address, update)?;
         self.told.lock().unwrap().claims = Some(claims);
         Ok(())
     }
@@ -386,8 +390,8 @@ impl Scene {
             (told.secrets.clone(), told.tokens.clone(), revoked)
         };
         if !sealed.is_empty() {
-            let stack = lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
-            for plaintext in secrets::decrypt(ctx, stack, sealed).await.unwrap() {
+            let stack = stack_lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
+            for plaintext in data_keys::decrypt(ctx, stack, sealed).await.unwrap() {
                 assert_eq!(plaintext, PLAINTEXT);
             }
             assert_eq!(self.world.data_keys(stack).await, 1, "a stack has one data key");
@@ -427,8 +431,14 @@ impl Scene {
                 assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             }
             let body = json!({"untypedDeployment": self.whole_with(900), "sequenceNumber": 900}).to_string();
-            let refused =
-                saves::save(process, &whole, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+            let refused = updates::checkpoints::save(
+                process,
+                &whole,
+                Kind::Whole,
+                body.clone().into(),
+                gzip(body.as_bytes()),
+            )
+            .await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
             let refused = updates::renew(process, &self.address, &claims, 300).await;
             assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
@@ -448,7 +458,7 @@ impl Scene {
                 Err(other) => panic!("{other:?}"),
             }
         }
-        if matches!(lookup::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
+        if matches!(stack_lookup::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }

@@ -20,12 +20,14 @@ use statewright_shared::layout::records::{
     StoredLabelPolicy, Token, User,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
+use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::edges::{self, Filter, Named, NewEdge};
-use statewright_shared::services::state_versions::{self, Which};
+use statewright_shared::services::maintenance::sweep;
+use statewright_shared::services::states::dependencies::{Filter, Named, NewEdge};
+use statewright_shared::services::states::label_policy;
+use statewright_shared::services::states::versions::Which;
 use statewright_shared::services::states::{self, Beginning, Edit, Place};
-use statewright_shared::services::texts::gunzip;
-use statewright_shared::services::{Error, label_policy, state_locks, state_schemas, state_writes, sweep};
+use statewright_shared::services::store::compression::gunzip;
 
 use super::world::{Delay, World, sha256};
 
@@ -108,7 +110,9 @@ impl Scene {
     /// The edges that there are. What moves with them counts them.
     async fn edges(&self) -> Vec<Named> {
         let ctx = self.world.process("reader");
-        let (edges, _) = edges::list(&ctx, &self.caller, self.org(), &Filter::default(), None).await.unwrap();
+        let (edges, _) = states::dependencies::list(&ctx, &self.caller, self.org(), &Filter::default(), None)
+            .await
+            .unwrap();
         let graph: Option<StateGraph> = self.world.read(&ItemKeys::state_graph(self.org())).await;
         assert_eq!(graph.map_or(0, |graph| graph.edge_count), edges.len() as u64);
         edges
@@ -123,22 +127,22 @@ impl Scene {
                 let made = states::create(ctx, caller, &self.address, &beginning).await?;
                 assert_eq!(made.id, self.id);
             }
-            Step::Lock => drop(state_locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
+            Step::Lock => drop(states::locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
             Step::Write(serial) => {
-                drop(state_writes::write(ctx, caller, place, Some("run"), text(serial), || Ok(())).await?);
+                drop(states::writes::write(ctx, caller, place, Some("run"), text(serial), || Ok(())).await?);
             }
             Step::WriteUnlocked(serial) => {
-                drop(state_writes::write(ctx, caller, place, None, text(serial), || Ok(())).await?);
+                drop(states::writes::write(ctx, caller, place, None, text(serial), || Ok(())).await?);
             }
             Step::Reject => {
-                match state_writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
+                match states::writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
                     Err(Error::StateRefused { .. }) => {}
                     Err(error) => return Err(error),
                     Ok(written) => panic!("it was taken: {written:?}"),
                 }
             }
-            Step::Unlock => drop(state_locks::unlock(ctx, caller, place, Some("run")).await?),
-            Step::Break => drop(state_locks::unlock(ctx, caller, place, None).await?),
+            Step::Unlock => drop(states::locks::unlock(ctx, caller, place, Some("run")).await?),
+            Step::Break => drop(states::locks::unlock(ctx, caller, place, None).await?),
             Step::Rename => {
                 let address = StateAddress::parse("acme", "net", Some("prod")).ok();
                 drop(states::edit(ctx, caller, place, &Edit { address, ..Edit::default() }).await?);
@@ -146,7 +150,7 @@ impl Scene {
             Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
             Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
             Step::Restore => {
-                drop(state_writes::restore(ctx, caller, place, &Which::Version(1)).await?);
+                drop(states::writes::restore(ctx, caller, place, &Which::Version(1)).await?);
             }
             Step::CreateOther => {
                 let address = StateAddress::parse("acme", "other", None).unwrap();
@@ -154,25 +158,31 @@ impl Scene {
                 drop(states::create(ctx, caller, &address, &beginning).await?);
             }
             Step::Connect => {
-                drop(edges::add(ctx, caller, self.org(), &self.edge(self.id, self.other)).await?);
+                drop(
+                    states::dependencies::add(ctx, caller, self.org(), &self.edge(self.id, self.other))
+                        .await?,
+                );
             }
             Step::Mock => {
                 let edge = self.edges().await.pop().unwrap().edge.id;
-                drop(edges::set_mock(ctx, caller, self.org(), edge, Some("[1]".to_owned())).await?);
+                drop(
+                    states::dependencies::set_mock(ctx, caller, self.org(), edge, Some("[1]".to_owned()))
+                        .await?,
+                );
             }
             Step::Disconnect => {
                 let output = OutputName::parse("o").unwrap();
                 let input = InputName::parse("net_o").unwrap();
                 let ends = Ends { producer: self.id, output, consumer: self.other, input };
-                drop(edges::remove(ctx, caller, self.org(), ends.id()).await?);
+                drop(states::dependencies::remove(ctx, caller, self.org(), ends.id()).await?);
             }
             Step::Label => {
                 let labels = [(label("env"), Some(LabelValue::Bool(true)))].into();
                 drop(states::edit(ctx, caller, place, &Edit { labels, ..Edit::default() }).await?);
             }
             Step::Infer => {
-                let edit = state_schemas::Edit { infer: Some(true), ..state_schemas::Edit::default() };
-                drop(state_schemas::edit(ctx, caller, place, &edit).await?);
+                let edit = states::schemas::Edit { infer: Some(true), ..states::schemas::Edit::default() };
+                drop(states::schemas::edit(ctx, caller, place, &edit).await?);
             }
             Step::SetPolicy => {
                 let policy = LabelPolicy { max_keys: 3, ..LabelPolicy::default() };
@@ -248,13 +258,13 @@ impl Scene {
                 assert_eq!(head.version, before + 1, "I5: a write that is repeated is one version");
                 let ctx = self.world.process("reader");
                 let gzip =
-                    state_versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                    states::versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
                 assert_eq!(gunzip(&gzip.unwrap()).unwrap(), text(serial), "I3: byte for byte");
             }
             Step::Reject => {
                 let ctx = self.world.process("reader");
                 let rejected =
-                    state_versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                    states::versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
                 let [(_, rejected)] = &rejected[..] else { panic!("{rejected:?}") };
                 let key = BlobKey::parse(&rejected.kept.blob).unwrap();
                 assert!(self.world.blobs_in_memory().get(&key).await.unwrap().is_some());
@@ -404,7 +414,7 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
             let (caller, place) = (&scene.caller, &Place::Id(scene.id));
             let info = LockInfo { id: name.to_owned(), ..LockInfo::default() };
             loop {
-                match state_locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {
+                match states::locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {
                     Ok(_) => break,
                     Err(Error::StateLocked(_)) => dice.pause(8).await,
                     Err(error) => panic!("{error:?}"),
@@ -412,10 +422,11 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
             }
             let before = states::locate(&ctx, caller, place).await.unwrap().head.value.version;
             let serial = before + 1;
-            let written =
-                state_writes::write(&ctx, caller, place, Some(name), text(serial), || Ok(())).await.unwrap();
+            let written = states::writes::write(&ctx, caller, place, Some(name), text(serial), || Ok(()))
+                .await
+                .unwrap();
             assert_eq!(written.version, serial, "nobody wrote beside the holder of the lock");
-            state_locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
+            states::locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
         };
         futures::join!(run("one"), run("two"), run("three"));
         scene.check().await;
@@ -435,7 +446,7 @@ async fn two_edges_at_once_make_no_cycle() {
         let dice = Arc::new(super::world::Dice::new(seed));
         let add = async |name: &str, producer, consumer| {
             let ctx = scene.world.jittery(name, None, &dice);
-            edges::add(&ctx, &scene.caller, scene.org(), &scene.edge(producer, consumer)).await
+            states::dependencies::add(&ctx, &scene.caller, scene.org(), &scene.edge(producer, consumer)).await
         };
         let (one, other) =
             futures::join!(add("one", scene.id, scene.other), add("two", scene.other, scene.id));

@@ -15,10 +15,13 @@ use statewright_shared::journal::parse_batch;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::records::Version;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
-use statewright_shared::services::events::{self, NewBatch};
-use statewright_shared::services::saves::{self, Kind};
-use statewright_shared::services::texts::{gunzip, gzip};
-use statewright_shared::services::{Error, at_once, log, stacks, updates};
+use statewright_shared::services::store::compression::{gunzip, gzip};
+use statewright_shared::services::updates;
+use statewright_shared::services::updates::checkpoints::Kind;
+use statewright_shared::services::updates::events;
+use statewright_shared::services::updates::events::NewBatch;
+use statewright_shared::services::updates::log;
+use statewright_shared::services::{Error, stacks};
 
 use super::scene::{Scene, Step, new_update};
 use super::world::World;
@@ -232,7 +235,7 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
     scene.act(&process, Step::CreateStack).await.unwrap();
     let mut version = 0;
     if let Some(base) = base {
-        match at_once::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
+        match updates::direct::import(&process, &scene.caller, &scene.address, Bytes::from(base)).await {
             Ok(_) => version += 1,
             Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error:?}"),
         }
@@ -306,8 +309,14 @@ async fn save(process: &Context, claims: &Claims, last: &mut Option<(u64, String
     if !as_delta {
         let body = format!(r#"{{"version":3,"untypedDeployment":{text},"sequenceNumber":{sequence}}}"#);
         let body = if is_bad { body.replacen("untyped", "un", 1) } else { body };
-        let saved =
-            saves::save(process, claims, Kind::Whole, body.clone().into(), gzip(body.as_bytes())).await;
+        let saved = updates::checkpoints::save(
+            process,
+            claims,
+            Kind::Whole,
+            body.clone().into(),
+            gzip(body.as_bytes()),
+        )
+        .await;
         assert_eq!(saved.is_ok(), !is_bad, "{saved:?}");
         if !is_bad && number.is_none_or(|number| sequence >= number) {
             *last = Some((sequence, text));
@@ -321,7 +330,9 @@ async fn save(process: &Context, claims: &Claims, last: &mut Option<(u64, String
     let body =
         json!({"version": 3, "checkpointHash": hash, "sequenceNumber": sequence, "deploymentDelta": [edit]});
     let body = body.to_string();
-    let saved = saves::save(process, claims, Kind::Delta, body.clone().into(), gzip(body.as_bytes())).await;
+    let saved =
+        updates::checkpoints::save(process, claims, Kind::Delta, body.clone().into(), gzip(body.as_bytes()))
+            .await;
     match number {
         Some(number) if sequence < number => saved.unwrap(),
         Some(number) if sequence == number && text == base && !is_bad => saved.unwrap(),

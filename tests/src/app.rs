@@ -24,7 +24,8 @@ use statewright_shared::context::{Context, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
-use statewright_shared::services::{accounts, orgs, tokens, update_tokens, users};
+use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
+use statewright_shared::services::updates;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -296,9 +297,9 @@ impl TestApp {
     async fn start(contexts: Vec<Context>, clock: Option<ManualClock>, data: Data) -> Self {
         let contexts: Vec<_> = contexts.into_iter().map(Arc::new).collect();
         let context = Arc::clone(contexts.first().expect("there is a process"));
-        update_tokens::prepare(&context).await.expect("a fresh store takes a signing key");
+        updates::tokens::prepare(&context).await.expect("a fresh store takes a signing key");
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
-        let first = accounts::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
+        let first = bootstrap::bootstrap(&context, &login, &org).await.expect("a fresh store takes a user");
         let token = first.expect("there was no user").token;
         Self::serve(contexts, Limits::default(), token, clock, data).await
     }
@@ -416,7 +417,9 @@ impl TestApp {
 
     /// Sweeps as a server does, and counts it.
     pub async fn sweep(&self) {
-        let swept = statewright_shared::services::sweep::sweep(&self.api).await.expect("the store works");
+        let swept = statewright_shared::services::maintenance::sweep::sweep(&self.api)
+            .await
+            .expect("the store works");
         self.api.metrics().swept(&swept);
     }
 
@@ -643,7 +646,8 @@ impl Call<'_> {
 
     /// With a JSON body, compressed as the CLI does.
     pub fn gzip(self, body: &[u8]) -> Self {
-        self.header("Content-Encoding", "gzip").raw(statewright_shared::services::texts::gzip(body).to_vec())
+        self.header("Content-Encoding", "gzip")
+            .raw(statewright_shared::services::store::compression::gzip(body).to_vec())
     }
 
     /// With these bytes.

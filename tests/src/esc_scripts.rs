@@ -25,7 +25,7 @@ use statewright_shared::layout::records::{
     EnvironmentHead, EnvironmentRevision, EnvironmentTag, Retracted, RevisionTag,
 };
 use statewright_shared::ports::{Expect, Order, Query};
-use statewright_shared::services::secrets;
+use statewright_shared::services::keys::data_keys;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -189,7 +189,7 @@ async fn resealed(
             true => esc_oracle::unseal(&secret.text)?,
             false => secret.text.clone(),
         };
-        let ciphertexts = secrets::encrypt(ctx, id, vec![plain.into_bytes()]).await?;
+        let ciphertexts = data_keys::encrypt(ctx, id, vec![plain.into_bytes()]).await?;
         let ciphertext = ciphertexts.first().map(|it| STANDARD.encode(it)).unwrap_or_default();
         resealed.push((secret, Replacement::Ciphertext(ciphertext)));
     }

@@ -12,7 +12,7 @@ use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::context::{Context, Retention, Settings};
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
-use statewright_shared::services::{accounts, tokens};
+use statewright_shared::services::identity::{bootstrap, tokens};
 
 use crate::app::{ORG, USER};
 use crate::aws::{self, Gateway, StandIn};
@@ -123,7 +123,7 @@ impl Functions {
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds));
         let context = Context::new(ledger, blobs, keys, clock, ids, "operator".to_owned());
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));
-        let first = Box::pin(accounts::bootstrap(&context, &login, &org)).await;
+        let first = Box::pin(bootstrap::bootstrap(&context, &login, &org)).await;
         let token = match first.expect("the store takes a user") {
             Some(first) => first.token,
             None => {

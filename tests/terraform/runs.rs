@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::support::{

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, Error, RootCertStore};
 use statewright_shared::ports::Timestamp;
-use statewright_shared::services::tokens::Certificate;
+use statewright_shared::services::identity::tokens::Certificate;
 
 /// Reads the one certificate of a PEM file, which may hold its private key too.
 ///

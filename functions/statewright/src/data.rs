@@ -15,8 +15,8 @@ use statewright_shared::adapters::{Absent, Kept, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::layout;
 use statewright_shared::ports::{BlobKey, Blobs, BoxError, Ids, Inventory, Item, Wrap};
-use statewright_shared::services::backup;
-use statewright_shared::services::copy::refuse_unfinished;
+use statewright_shared::services::maintenance::backup;
+use statewright_shared::services::maintenance::copy::refuse_unfinished;
 
 use crate::args::{self, Data, Place, Shelf, Store};
 use crate::commands::misused;

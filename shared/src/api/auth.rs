@@ -26,10 +26,12 @@ use super::{App, ClientCertificate, ShowedToken};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::state_writes::Proof;
+use crate::services::identity::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
+use crate::services::identity::{passwords, tokens};
 use crate::services::states::Place;
-use crate::services::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
-use crate::services::{Error, lookup, passwords, state_writes, tokens, update_tokens};
+use crate::services::states::writes::Proof;
+use crate::services::store::stack_lookup;
+use crate::services::{Error, states, updates};
 
 /// Lets a request through to its handler, with what its row demands.
 pub(super) async fn guard(
@@ -138,12 +140,12 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                 .ok_or(Error::Unauthenticated("no update token was sent; only a running update may do this"))?
                 .to_owned();
             let path = UpdatePath::from_request_parts(parts, app).await?;
-            let address = lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
-            let claims = update_tokens::verify(app, &token, &path.update).await?;
+            let address = stack_lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
+            let claims = updates::tokens::verify(app, &token, &path.update).await?;
             if let Some(bearer) = &claims.bearer {
                 trail.asked_by(bearer.requester());
             }
-            update_tokens::check(&claims, &address, &path.update)?;
+            updates::tokens::check(&claims, &address, &path.update)?;
             let pass = app.gate().enter(Who::Update(claims.update))?;
             parts.extensions.insert(claims);
             Some(pass)
@@ -229,7 +231,7 @@ impl RunCaller {
     /// The caller, if their token is good, or if they have held the state's lock since before it ended.
     pub(super) async fn holding(self, app: &App, place: &Place, proof: Proof<'_>) -> Result<Caller, Error> {
         if let Some(ended) = self.ended {
-            state_writes::check_grace(app, &self.caller, place, proof, ended).await?;
+            states::writes::check_grace(app, &self.caller, place, proof, ended).await?;
         }
         Ok(self.caller)
     }

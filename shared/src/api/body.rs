@@ -22,7 +22,7 @@ use super::door::Door;
 use super::error::Failure;
 use crate::account::{self, Full};
 use crate::services::Error;
-use crate::services::texts::{gzip, length_said};
+use crate::services::store::compression::{gzip, length_said};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
 /// The longest body that the route takes, in bytes, as sent and inflated, and how many times its text a request holds. Put there

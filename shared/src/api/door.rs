@@ -14,7 +14,7 @@ use super::error::Failure;
 use crate::context::StateLimits;
 use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use crate::services::Error;
-use crate::services::texts::gzip;
+use crate::services::store::compression::gzip;
 
 /// How much a door lets through. Put into a request's extensions by whoever hands requests over; a request without one
 /// came through a socket, where nothing is in the way.

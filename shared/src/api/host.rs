@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 
 use super::App;
-use crate::services::rehome;
+use crate::services::stacks::rehome;
 
 /// A name in DNS is not longer, with its port.
 const HOST_BYTES_MAX: usize = 259;

@@ -14,7 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::routes::Route;
 use crate::ports::Timestamp;
-use crate::services::sweep::Swept;
+use crate::services::maintenance::sweep::Swept;
 
 /// Upper bounds of the latency buckets, in seconds: an append takes a few milliseconds, a large import seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];

@@ -11,10 +11,11 @@ use super::trail::Trail;
 use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
 use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
-use crate::services::environment_lookup::Which as WhichRevision;
-use crate::services::state_versions::Which;
+use crate::services::Error;
+use crate::services::environments::lookup::Which as WhichRevision;
 use crate::services::states::Place;
-use crate::services::{Error, lookup};
+use crate::services::states::versions::Which;
+use crate::services::store::stack_lookup;
 
 /// `{org}/{project}/{stack}`, not judged yet.
 #[derive(Debug, Default)]
@@ -63,7 +64,7 @@ impl OfHead for StackPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let path = UpdatePath::read(parts)?.stack;
-        Ok(Self(lookup::address(&path.org, &path.project, &path.stack)?))
+        Ok(Self(stack_lookup::address(&path.org, &path.project, &path.stack)?))
     }
 }
 

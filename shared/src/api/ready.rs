@@ -6,7 +6,8 @@ use tokio::sync::Mutex;
 
 use super::App;
 use crate::ports::Timestamp;
-use crate::services::health::{self, Part};
+use crate::services::maintenance::health;
+use crate::services::maintenance::health::Part;
 
 /// An answer is repeated for so long.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);

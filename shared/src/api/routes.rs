@@ -426,7 +426,7 @@ pub fn metrics_router(app: App) -> Router {
 
 async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
     const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let running = crate::services::health::updates_running(&app).await?;
+    let running = crate::services::maintenance::health::updates_running(&app).await?;
     Ok(([(CONTENT_TYPE, TEXT)], app.metrics().text(running)).into_response())
 }
 

@@ -18,8 +18,8 @@ use crate::domain::names::{
 use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::caller::{Asked, Caller};
+use crate::services::identity::tokens::TOKEN_PREFIX;
 use crate::services::states::Place;
-use crate::services::tokens::TOKEN_PREFIX;
 
 /// What is known so far. Names are here once they are valid names, so all of it is short and printable.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use statewright_shared::services::texts::gzip;
+use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::{Backend, ORG, TestApp};
 
 use super::canonical;

@@ -10,8 +10,8 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use statewright_shared::ports::{Ids, Timestamp};
-use statewright_shared::services::tokens::Certificate;
-use statewright_shared::services::{accounts, tokens};
+use statewright_shared::services::identity::tokens::Certificate;
+use statewright_shared::services::identity::{bootstrap, tokens};
 
 use super::*;
 use crate::log::Log;
@@ -30,7 +30,7 @@ impl World {
         let clock = Arc::new(ManualClock::new(Timestamp::from_seconds(1_767_225_600)));
         let context = Arc::new(Context::new(ledger, blobs, keys, clock, ids, "test".to_owned()));
         let (login, org) = (Login::parse("alice").unwrap(), OrgName::parse("acme").unwrap());
-        let first = accounts::bootstrap(&context, &login, &org).await.unwrap();
+        let first = bootstrap::bootstrap(&context, &login, &org).await.unwrap();
         Self { context, token: first.unwrap().token }
     }
 

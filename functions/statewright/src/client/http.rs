@@ -22,7 +22,7 @@ use hyper_util::rt::TokioExecutor;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use statewright_shared::domain::server_url::ServerUrl;
-use statewright_shared::services::texts;
+use statewright_shared::services::store::compression;
 
 use super::call::Call;
 use super::failure::Failure;
@@ -164,7 +164,9 @@ async fn read(response: Response<Incoming>) -> anyhow::Result<(StatusCode, Heade
         .context("its answer came too slowly")?
         .context("its answer broke off")?;
     let body = match parts.headers.get(CONTENT_ENCODING) {
-        Some(coding) if coding == "gzip" => texts::gunzip(&body).context("its answer is no gzip")?.into(),
+        Some(coding) if coding == "gzip" => {
+            compression::gunzip(&body).context("its answer is no gzip")?.into()
+        }
         _ => body,
     };
     Ok((parts.status, parts.headers, body))

@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
 use statewright_shared::ports::{BlobKey, ItemKey};
-use statewright_shared::services::copy::Copied;
+use statewright_shared::services::maintenance::copy::Copied;
 
 use crate::args::{self, Data, Kept, Shelf, Store};
 use crate::commands::{backup_on_aws, misused};

@@ -6,9 +6,12 @@ use anyhow::{Context as _, bail};
 use statewright_shared::adapters::aws::{Clients, SET_UP_ATTEMPT_TIMEOUT, bring_back, remove};
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::ports::{Clock as _, Ids as _, Timestamp, Wrap};
-use statewright_shared::services::backup::{self as service, BackedUp, Shelf, Wanted};
-use statewright_shared::services::copy::{self, Copied, Source, Target};
-use statewright_shared::services::{Error, health};
+use statewright_shared::services::Error;
+use statewright_shared::services::maintenance::backup as service;
+use statewright_shared::services::maintenance::backup::{BackedUp, Shelf, Wanted};
+use statewright_shared::services::maintenance::copy;
+use statewright_shared::services::maintenance::copy::{Copied, Source, Target};
+use statewright_shared::services::maintenance::health;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{self, Data, Place, Store};

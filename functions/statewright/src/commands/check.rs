@@ -3,9 +3,10 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::ids::{StackId, StateId};
-use statewright_shared::services::check as check_service;
-use statewright_shared::services::check::{Orphans, StackReport};
-use statewright_shared::services::check_states::{self, StateReport};
+use statewright_shared::services::maintenance::check as check_service;
+use statewright_shared::services::maintenance::check::{Orphans, StackReport};
+use statewright_shared::services::maintenance::check_states;
+use statewright_shared::services::maintenance::check_states::StateReport;
 
 use crate::args::Data;
 use crate::data;

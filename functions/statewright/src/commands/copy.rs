@@ -5,7 +5,8 @@ use std::path::{PathBuf, absolute};
 use anyhow::bail;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use statewright_shared::services::copy::{self as service, Progress, Source, Target};
+use statewright_shared::services::maintenance::copy as service;
+use statewright_shared::services::maintenance::copy::{Progress, Source, Target};
 
 use crate::args::{self, Place};
 use crate::commands::misused;

@@ -15,7 +15,7 @@ use statewright_shared::adapters::{Finding, State, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::{Clock as _, Ids as _};
-use statewright_shared::services::{copy, health};
+use statewright_shared::services::maintenance::{copy, health};
 
 use crate::args::{self, Data, Store};
 use crate::data;

@@ -8,8 +8,12 @@ use statewright_shared::adapters::embedded::{DataFolder, FolderError};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::ports::Inventory;
-use statewright_shared::services::masters::{self, Rewrapped};
-use statewright_shared::services::{directory, lookup, secrets, update_tokens};
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::keys::data_keys;
+use statewright_shared::services::keys::master_key;
+use statewright_shared::services::keys::master_key::Rewrapped;
+use statewright_shared::services::store::stack_lookup;
+use statewright_shared::services::updates;
 
 use crate::args::{self, Data, Store};
 use crate::data;
@@ -84,7 +88,7 @@ fn new_data_keys(data_keys: Option<u64>) -> String {
 
 async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()> {
     let (store, ctx) = data::open_whole(data).await?;
-    update_tokens::renew_signer(&ctx).await?;
+    updates::tokens::renew_signer(&ctx).await?;
     let data_keys = match data_keys {
         true => Some(renew_all(&*store, &ctx, out).await?),
         false => None,
@@ -103,7 +107,7 @@ async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Res
 
 async fn renew_all(store: &dyn Inventory, ctx: &Context, out: Output) -> anyhow::Result<u64> {
     let bar = out.progress("data keys", None);
-    let renewed = masters::renew_data_keys(ctx, store, &|keys| bar.set_position(keys)).await;
+    let renewed = master_key::renew_data_keys(ctx, store, &|keys| bar.set_position(keys)).await;
     bar.finish_and_clear();
     Ok(renewed?)
 }
@@ -162,7 +166,7 @@ async fn rewrap(
     ctx: &Context,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Rewrapped> {
-    let done = masters::rewrap(ctx, folder, progress).await?;
+    let done = master_key::rewrap(ctx, folder, progress).await?;
     folder.rewrap_check().await?;
     Ok(done)
 }
@@ -184,8 +188,8 @@ async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Resu
     // A rotation must not miss the new key.
     let _lock = folder.as_ref().map(DataFolder::lock_keys).transpose()?;
     let operator = directory::operator(&ctx, Some(&address.org)).await?;
-    let stack = lookup::locate(&ctx, &operator, address).await?.id;
-    let key = secrets::renew_key(&ctx, stack).await?;
+    let stack = stack_lookup::locate(&ctx, &operator, address).await?.id;
+    let key = data_keys::renew_key(&ctx, stack).await?;
     let renewed = Rotated { stack: Some(address.to_string()), data_key: Some(key), ..Rotated::default() };
     out.answer(&renewed, |_| {
         format!(

@@ -4,8 +4,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::services::running::Begun;
-use statewright_shared::services::{directory, orgs};
+use statewright_shared::services::identity::{directory, orgs};
+use statewright_shared::services::updates::running::Begun;
 
 use super::running::{self, Running};
 use crate::args::{self, Data};

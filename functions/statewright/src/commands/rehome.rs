@@ -4,8 +4,10 @@ use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::server_url::ServerUrl;
-use statewright_shared::services::rehome::{self, Plan, Rehomed};
-use statewright_shared::services::{Error, directory};
+use statewright_shared::services::Error;
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::stacks::rehome;
+use statewright_shared::services::stacks::rehome::{Plan, Rehomed};
 
 use super::misused;
 use crate::args::{self, Data};

@@ -4,7 +4,8 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, Status};
 use statewright_shared::services::Error;
-use statewright_shared::services::running::{self, Begun};
+use statewright_shared::services::updates::running;
+use statewright_shared::services::updates::running::Begun;
 
 use crate::output::Rfc3339;
 

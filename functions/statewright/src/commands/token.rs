@@ -9,8 +9,8 @@ use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
 use statewright_shared::ports::Timestamp;
-use statewright_shared::services::running::Begun;
-use statewright_shared::services::tokens;
+use statewright_shared::services::identity::tokens;
+use statewright_shared::services::updates::running::Begun;
 
 use super::running::{self, Running};
 use crate::args::{self, Data};

@@ -7,8 +7,8 @@ use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::records;
-use statewright_shared::services::running::Begun;
-use statewright_shared::services::{passwords, users};
+use statewright_shared::services::identity::{passwords, users};
+use statewright_shared::services::updates::running::Begun;
 
 use super::running::{self, Running};
 use crate::args::{self, Data};

@@ -14,9 +14,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, Settings};
-use statewright_shared::services::accounts::{self, FirstUser};
-use statewright_shared::services::sweep::{self, Swept};
-use statewright_shared::services::{health, passwords, update_tokens};
+use statewright_shared::services::identity::bootstrap;
+use statewright_shared::services::identity::bootstrap::FirstUser;
+use statewright_shared::services::identity::passwords;
+use statewright_shared::services::maintenance::health;
+use statewright_shared::services::maintenance::sweep;
+use statewright_shared::services::maintenance::sweep::Swept;
+use statewright_shared::services::updates;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -58,7 +62,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     // What is printed on a machine of a cloud is collected, and a token has no end: there it is made when it is asked for.
     let makes_first = args.first_user || args.data.store == Store::Folder;
     let first = match makes_first {
-        true => accounts::bootstrap(&ctx, &args.user, &args.organization).await?,
+        true => bootstrap::bootstrap(&ctx, &args.user, &args.organization).await?,
         false => None,
     };
     if let Some(folder) = folder.as_ref().filter(|folder| folder.is_for_others()) {
@@ -67,7 +71,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
-    if !makes_first && !accounts::has_users(&ctx, &args.user).await? {
+    if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There is no user yet: make one with `statewright user create`, or start once with --first-user");
     }
     if let Some(metrics) = &metrics {
@@ -120,7 +124,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
 /// What a server needs before its first request: the key that signs update tokens, and that every part of the store does
 /// what it is asked for.
 async fn make_ready(ctx: &Context) -> anyhow::Result<()> {
-    update_tokens::prepare(ctx).await?;
+    updates::tokens::prepare(ctx).await?;
     passwords::move_old(ctx).await?;
     health::check(ctx, STORE_WAIT_MAX).await.map_err(|(part, error)| match error {
         Some(error) => anyhow::Error::new(error).context(format!("{} cannot be used", part.as_str())),

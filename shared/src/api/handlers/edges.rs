@@ -18,9 +18,11 @@ use crate::domain::tfstate::{Direction, Layers};
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::edges::{self, Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
-use crate::services::staleness::{self, Judged, Report};
+use crate::services::states;
 use crate::services::states::Place;
+use crate::services::states::dependencies::{Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
+use crate::services::states::staleness;
+use crate::services::states::staleness::{Judged, Report};
 use crate::wire::Both;
 use crate::wire::edges::{
     Dependencies, Dependency, Edge as WireEdge, EdgeEdit, Edges, End as WireEnd, NewEdge as WireNewEdge,
@@ -40,7 +42,7 @@ pub(crate) async fn list(
     let (producer, consumer) = (place("producer")?, place("consumer")?);
     let output = query.remove("output").map(|output| OutputName::parse(&output)).transpose()?;
     let filter = Filter { producer, consumer, output };
-    let (named, next) = edges::list(&app, &caller, &org, &filter, after).await?;
+    let (named, next) = states::dependencies::list(&app, &caller, &org, &filter, after).await?;
     json(&Edges {
         edges: named.into_iter().map(shown).collect::<Result<_, _>>()?,
         continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
@@ -117,7 +119,7 @@ pub(crate) async fn add(
         input: new.input.as_deref().map(InputName::parse).transpose()?,
         mock: parse_mock(new.mock)?,
     };
-    let named = edges::add(&app, &caller, &org, &new).await?;
+    let named = states::dependencies::add(&app, &caller, &org, &new).await?;
     trail.detail(in_words(&named));
     json(&shown(named)?)
 }
@@ -136,7 +138,7 @@ pub(crate) async fn get(
     EdgeText(edge): EdgeText,
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
-    json(&shown(edges::get(&app, &caller, &org, edge).await?)?)
+    json(&shown(states::dependencies::get(&app, &caller, &org, edge).await?)?)
 }
 
 /// Sets what stands in for the output of an edge as long as that does not exist, or removes it.
@@ -150,7 +152,7 @@ pub(crate) async fn edit(
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
     let edit: EdgeEdit = body.parse()?;
-    let named = edges::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
+    let named = states::dependencies::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
     trail.detail(in_words(&named));
     json(&shown(named)?)
 }
@@ -164,7 +166,7 @@ pub(crate) async fn remove(
     trail: Trail,
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
-    trail.detail(in_words(&edges::remove(&app, &caller, &org, edge).await?));
+    trail.detail(in_words(&states::dependencies::remove(&app, &caller, &org, edge).await?));
     nothing()
 }
 
@@ -239,7 +241,7 @@ pub(crate) async fn topology(
         }
     };
     let Topology { direction, layers } =
-        edges::topology(&app, &caller, &org, from.as_ref(), direction).await?;
+        states::dependencies::topology(&app, &caller, &org, from.as_ref(), direction).await?;
     let Layers { layers, unordered } = layers;
     let shown = |layer: Vec<End>| layer.into_iter().map(shown_end).collect();
     json(&WireTopology {

@@ -23,12 +23,11 @@ use crate::domain::names::{
     DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
 };
 use crate::layout::records;
+use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::environment_lookup::{self, Which};
+use crate::services::environments::lookup::Which;
 use crate::services::environments::{self, Changed, Preserve, Text};
-use crate::services::{
-    Error, environment_opening as opening, environment_revisions, environment_tags as tags,
-};
+use crate::services::environments::{open as opening, tags};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
@@ -255,7 +254,7 @@ pub(crate) async fn settings(
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
 ) -> Answer {
-    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     json(&EnvironmentSettings { deletion_protected: Some(head.is_protected) })
 }
 
@@ -390,8 +389,8 @@ pub(crate) async fn revisions(
 ) -> Answer {
     let before = number(&query, "before")?;
     let count = number(&query, "count")?
-        .map_or(environment_revisions::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
-    let listed = environment_revisions::list(&app, &caller, &address, before, count).await?;
+        .map_or(environments::revisions::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
+    let listed = environments::revisions::list(&app, &caller, &address, before, count).await?;
     json(&listed.into_iter().map(revision).collect::<Vec<_>>())
 }
 
@@ -402,7 +401,7 @@ fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Er
 }
 
 fn revision(
-    environment_revisions::Listed { number, record, tags }: environment_revisions::Listed,
+    environments::revisions::Listed { number, record, tags }: environments::revisions::Listed,
 ) -> Revision {
     let creator = record.by.login.to_string();
     let retracted = record.retracted.map(|records::Retracted { replacement, at, by, reason }| Retracted {
@@ -432,7 +431,7 @@ pub(crate) async fn retract(
     JsonBody(Retract { replacement, reason }): JsonBody<Retract>,
 ) -> Answer {
     trail.detail(which.to_string());
-    environment_revisions::retract(&app, &caller, &address, &which, replacement, reason).await?;
+    environments::revisions::retract(&app, &caller, &address, &which, replacement, reason).await?;
     nothing()
 }
 
@@ -443,7 +442,7 @@ pub(crate) async fn revision_tags(
     EnvironmentPath(address): EnvironmentPath,
     Query(query): Parameters,
 ) -> Answer {
-    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     let latest = (LATEST.to_owned(), tags::latest(&head));
     let others = head.revision_tags.into_iter().map(|(name, tag)| (name.to_string(), tag));
     let all: BTreeMap<String, records::RevisionTag> = std::iter::once(latest).chain(others).collect();
@@ -537,7 +536,7 @@ pub(crate) async fn list_tags(
     EnvironmentPath(address): EnvironmentPath,
     Query(query): Parameters,
 ) -> Answer {
-    let head = environment_lookup::locate(&app, &caller, &address).await?.value;
+    let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     let all = head.tags.into_iter().map(|(name, tag)| (name.to_string(), tag)).collect();
     let (page, next) = page(all, &query)?;
     let tags = page.into_iter().map(|(name, found)| (name.clone(), tag(name, found))).collect();

@@ -19,12 +19,13 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::layout::records::{Detail, StackConfig};
+use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::rename::NewAddress;
+use crate::services::stacks::rename as rename_service;
+use crate::services::stacks::rename::NewAddress;
 use crate::services::stacks::{self, NewStack, StackView};
-use crate::services::texts::gzip;
+use crate::services::store::compression::gzip;
 use crate::services::updates::{self, Begun, NewUpdate, Started};
-use crate::services::{Error, at_once, rename as rename_service, stack_config};
 use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
@@ -139,7 +140,7 @@ pub(crate) async fn set_config(
     JsonBody(config): JsonBody<Config>,
 ) -> Answer {
     let config = StackConfig::from(config);
-    stack_config::set(&app, &caller, &address, Some(config.clone())).await?;
+    stacks::config::set(&app, &caller, &address, Some(config.clone())).await?;
     // It was found, so it is the name of an environment.
     trail.detail(format!("in {}", config.environment));
     json(&Config::from(config))
@@ -151,7 +152,7 @@ pub(crate) async fn remove_config(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    stack_config::set(&app, &caller, &address, None).await?;
+    stacks::config::set(&app, &caller, &address, None).await?;
     nothing()
 }
 
@@ -213,7 +214,7 @@ pub(crate) async fn import(
     let sent_bytes = body.as_sent().len() as u64;
     // What was sent is not held while a version is made of its text.
     let text = body.into_text();
-    let made = at_once::import(&app, &caller, &address, text).await?;
+    let made = updates::direct::import(&app, &caller, &address, text).await?;
     trail.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);

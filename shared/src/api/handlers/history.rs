@@ -10,10 +10,12 @@ use crate::api::App;
 use crate::api::path::{StackPath, VersionPath};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::records::Version;
+use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::history::PageOf;
-use crate::services::previews::{PAGE_MAX, Previewed};
-use crate::services::{Error, history as history_service, previews as previews_service};
+use crate::services::stacks::history as history_service;
+use crate::services::store::page::PageOf;
+use crate::services::updates::previews as previews_service;
+use crate::services::updates::previews::{PAGE_MAX, Previewed};
 use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};
 
 /// The history: a page of it, or all.

@@ -10,9 +10,10 @@ use crate::domain::claims::Claims;
 use crate::domain::events::without_unchanged;
 use crate::journal::{self, BatchError};
 use crate::layout::records::Summary;
-use crate::services::texts::{gzip, gzip_well, refuse_plaintext};
+use crate::services::store::compression::{gzip, gzip_well, refuse_plaintext};
+use crate::services::updates::{events as event_service, log};
 use crate::services::work::{self, SMALL_BYTES_MAX};
-use crate::services::{Error, events as event_service, log, saves};
+use crate::services::{Error, updates};
 use crate::wire::pulumi::{Checkpoint, EngineEvent, EventBatch};
 
 /// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
@@ -51,18 +52,18 @@ pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Bod
 
 /// A whole deployment as text, onto which its client counts the deltas that follow.
 pub(crate) async fn checkpoint_verbatim(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    save(&app, &claims, saves::Kind::Whole, body).await
+    save(&app, &claims, updates::checkpoints::Kind::Whole, body).await
 }
 
 /// What changed since the text before. Where it does not fit, the client sends the whole text under the same number.
 pub(crate) async fn checkpoint_delta(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    save(&app, &claims, saves::Kind::Delta, body).await
+    save(&app, &claims, updates::checkpoints::Kind::Delta, body).await
 }
 
-async fn save(app: &App, claims: &Claims, kind: saves::Kind, body: Body) -> Answer {
+async fn save(app: &App, claims: &Claims, kind: updates::checkpoints::Kind, body: Body) -> Answer {
     let text = body.text.clone();
     let gzip = work::on(text.len(), move || Ok(body.into_gzip())).await?;
-    saves::save(app, claims, kind, text, gzip).await?;
+    updates::checkpoints::save(app, claims, kind, text, gzip).await?;
     nothing()
 }
 

@@ -21,7 +21,7 @@ use bytes::Bytes;
 
 use super::answer::{Pieces, inflating};
 use super::error::Failure;
-use crate::services::texts::gunzip_within;
+use crate::services::store::compression::gunzip_within;
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
 type Answer = Result<Response, Failure>;

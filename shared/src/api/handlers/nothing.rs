@@ -10,7 +10,7 @@ use super::{Answer, json as answer};
 use crate::api::App;
 use crate::api::path::{OrgPath, StackPath};
 use crate::services::caller::Caller;
-use crate::services::lookup;
+use crate::services::store::stack_lookup;
 use crate::wire::pulumi::Templates;
 
 /// No packages of its own; the CLI goes on to the public ones.
@@ -40,7 +40,7 @@ pub(crate) async fn required_policies(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    lookup::locate(&app, &caller, &address).await?;
+    stack_lookup::locate(&app, &caller, &address).await?;
     answer(&json!({ "requiredPolicies": [] }))
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn stack_policy_groups(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    lookup::locate(&app, &caller, &address).await?;
+    stack_lookup::locate(&app, &caller, &address).await?;
     answer(&json!({ "policyGroups": [] }))
 }
 

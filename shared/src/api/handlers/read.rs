@@ -21,11 +21,14 @@ use crate::api::path::{OrgPath, ProjectPath, StackPath, UpdateText, VersionPath}
 use crate::domain::names::Login;
 use crate::domain::role::Role;
 use crate::ports::SignedUrl;
+use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::events::EventsPage;
+use crate::services::identity::bootstrap;
 use crate::services::stacks::{self, Exported, ListFilter, ListPosition, StackView};
+use crate::services::store::stack_lookup;
+use crate::services::updates::events as event_service;
+use crate::services::updates::events::EventsPage;
 use crate::services::work::{self, SMALL_BYTES_MAX};
-use crate::services::{Error, accounts, events as event_service, lookup, stack_config};
 use crate::wire::environments::Config;
 use crate::wire::pulumi::{
     Capabilities, Capability, CurrentOperation, DefaultOrganization, EventPlace, Events, Member, Members,
@@ -97,7 +100,7 @@ pub(crate) async fn default_organization(caller: Caller) -> Answer {
 
 /// The members of an organization.
 pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    let members = accounts::members(&app, &caller, &org).await?;
+    let members = bootstrap::members(&app, &caller, &org).await?;
     let member = |(login, role): (Login, Role)| Member {
         role: role.max(Role::Member),
         user: user_named(&login),
@@ -206,7 +209,7 @@ pub(super) fn stack(view: StackView) -> Stack {
 
 /// Where a stack's configuration lies, if the service holds it.
 pub(crate) async fn config(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
-    let config = stack_config::get(&app, &caller, &address).await?;
+    let config = stacks::config::get(&app, &caller, &address).await?;
     json(&Config::from(config.ok_or(Error::NoStackConfig(address))?))
 }
 
@@ -257,7 +260,7 @@ pub(crate) async fn update_status(
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
 ) -> Answer {
-    let (_, _, record) = lookup::update(&app, &caller, &address, &update).await?;
+    let (_, _, record) = stack_lookup::update(&app, &caller, &address, &update).await?;
     json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 

@@ -10,9 +10,11 @@ use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
 use crate::api::trail::Trail;
 use crate::limits::SECRETS_PER_BATCH_MAX;
+use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::keys::data_keys;
+use crate::services::store::stack_lookup;
 use crate::services::work::{self, SMALL_BYTES_MAX};
-use crate::services::{Error, lookup, secrets};
 use crate::wire::pulumi::{
     Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,
 };
@@ -25,8 +27,8 @@ pub(crate) async fn encrypt(
     StackPath(address): StackPath,
     JsonBody(Plaintext { plaintext }): JsonBody<Plaintext>,
 ) -> Answer {
-    let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let ciphertext = secrets::encrypt(&app, stack, vec![plaintext.0]).await?.pop().unwrap_or_default();
+    let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
+    let ciphertext = data_keys::encrypt(&app, stack, vec![plaintext.0]).await?.pop().unwrap_or_default();
     json_of(ciphertext.len(), Ciphertext { ciphertext: Base64(ciphertext) }).await
 }
 
@@ -39,8 +41,8 @@ pub(crate) async fn decrypt(
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
     trail.detail(in_words(1));
-    let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let plaintext = secrets::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
+    let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
+    let plaintext = data_keys::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
     json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
 }
 
@@ -54,11 +56,11 @@ pub(crate) async fn batch_encrypt(
     let plaintexts: Vec<Vec<u8>> =
         plaintexts.unwrap_or_default().into_iter().map(|plaintext| plaintext.0).collect();
     check_count(plaintexts.len())?;
-    let stack = lookup::locate_keys(&app, &caller, &address).await?;
+    let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
     if plaintexts.is_empty() {
         return json(&BatchEncrypted { ciphertexts: Vec::new() });
     }
-    let ciphertexts = secrets::encrypt(&app, stack, plaintexts).await?;
+    let ciphertexts = data_keys::encrypt(&app, stack, plaintexts).await?;
     let bytes = ciphertexts.iter().map(Vec::len).sum();
     json_of(bytes, BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() }).await
 }
@@ -87,8 +89,8 @@ pub(crate) async fn batch_decrypt(
     let decoded: Result<_, Error> =
         if bytes <= SMALL_BYTES_MAX { decode() } else { work::on(bytes, decode).await };
     let (texts, ciphertexts) = decoded?;
-    let stack = lookup::locate_keys(&app, &caller, &address).await?;
-    let plaintexts = secrets::decrypt(&app, stack, ciphertexts).await?;
+    let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
+    let plaintexts = data_keys::decrypt(&app, stack, ciphertexts).await?;
     let plaintexts = texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect();
     json_of(bytes, BatchDecrypted { plaintexts }).await
 }
@@ -112,6 +114,6 @@ pub(crate) async fn log_decryption(
     caller: Caller,
     StackPath(address): StackPath,
 ) -> Answer {
-    lookup::locate_keys(&app, &caller, &address).await?;
+    stack_lookup::locate_keys(&app, &caller, &address).await?;
     nothing()
 }

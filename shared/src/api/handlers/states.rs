@@ -20,14 +20,13 @@ use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
 use crate::ports::Timestamp;
+use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::outputs::{Kind, Named, Source, Valued, With};
-use crate::services::state_locks::{self, Held};
-use crate::services::state_versions::Which;
+use crate::services::states::locks::Held;
+use crate::services::states::outputs::{Kind, Named, Source, Valued, With};
+use crate::services::states::versions::Which;
 use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, RemovedFilter, WithLock};
-use crate::services::{
-    Error, label_compliance, label_policy, outputs, staleness, state_schemas, state_versions, state_writes,
-};
+use crate::services::states::{label_compliance, label_policy, outputs, staleness};
 use crate::wire::Both;
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
@@ -237,7 +236,7 @@ pub(crate) async fn get(
     }
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     let lock = shown_lock(&app, &found);
-    let outputs = state_schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
+    let outputs = states::schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
     let standing = match query.get("status").is_some_and(|status| status == "true") {
         true => {
             let org = &found.head.value.address.org;
@@ -251,7 +250,7 @@ pub(crate) async fn get(
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
     let holder = found.lock.as_ref()?.value.holder.clone()?;
-    let expired = state_locks::has_expired(&found.head.value, &holder, app.now());
+    let expired = states::locks::has_expired(&found.head.value, &holder, app.now());
     Some(Lock::of(holder, expired, app.now()))
 }
 
@@ -320,7 +319,7 @@ pub(crate) async fn locks(
     Query(query): Parameters,
 ) -> Answer {
     caller.check_org(&org)?;
-    let (held, next) = state_locks::list(&app, &caller, &org, position(&query)?).await?;
+    let (held, next) = states::locks::list(&app, &caller, &org, position(&query)?).await?;
     let now = app.now();
     let listed = |Held { state, holder, has_expired }| ListedLock {
         state_id: state.entry.id.to_string(),
@@ -345,7 +344,7 @@ pub(crate) async fn lock_by_hand(
     trail: Trail,
     JsonBody(reason): JsonBody<WithReason>,
 ) -> Answer {
-    let (address, holder) = state_locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
+    let (address, holder) = states::locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
     trail.state_named(&address);
     trail.detail(format!("by hand: {}", shortened(&reason.reason)));
     json(&Lock::of(holder, false, app.now()))
@@ -361,7 +360,7 @@ pub(crate) async fn unlock(
 ) -> Answer {
     let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
     trail.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
-    let (_, unlocked) = state_locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
+    let (_, unlocked) = states::locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
     trail.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -382,7 +381,7 @@ pub(crate) async fn versions(
     let before = query.get("continuationToken").map(|token| token.parse()).transpose().map_err(|_| {
         Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
     })?;
-    let (versions, more) = state_versions::versions(&app, &caller, &place, before).await?;
+    let (versions, more) = states::versions::versions(&app, &caller, &place, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
     json(&Versions {
         versions: versions.into_iter().map(Into::into).collect(),
@@ -399,12 +398,14 @@ pub(crate) async fn version(
 ) -> Answer {
     match which {
         Which::Version(version) => {
-            let found = state_versions::version(&app, &caller, &place, version).await?;
+            let found = states::versions::version(&app, &caller, &place, version).await?;
             json(&Both::<Version, Text>::from(found))
         }
         Which::Rejected(id) => {
-            let found =
-                state_versions::rejected(&app, &caller, &place).await?.into_iter().find(|(it, _)| *it == id);
+            let found = states::versions::rejected(&app, &caller, &place)
+                .await?
+                .into_iter()
+                .find(|(it, _)| *it == id);
             let (_, rejected) = found
                 .ok_or_else(|| Error::NoStateVersion { state: place.to_string(), version: id.clone() })?;
             json(&Rejected::of(id, rejected))
@@ -421,7 +422,7 @@ pub(crate) async fn text(
     trail: Trail,
     headers: HeaderMap,
 ) -> Answer {
-    let (address, gzip) = state_versions::download(&app, &caller, &place, &which).await?;
+    let (address, gzip) = states::versions::download(&app, &caller, &place, &which).await?;
     trail.state_named(&address);
     trail.detail(format!("version {which}"));
     json_gzip(&headers, gzip)
@@ -435,7 +436,7 @@ pub(crate) async fn diff(
     WhichPath(one): WhichPath,
     OtherPath(other): OtherPath,
 ) -> Answer {
-    let difference = state_versions::compare(&app, &caller, &place, &one, &other).await?;
+    let difference = states::versions::compare(&app, &caller, &place, &one, &other).await?;
     json(&Difference {
         resources: difference.resources.map(Into::into),
         changed_properties: difference.paths.into_iter().map(Into::into).collect(),
@@ -453,7 +454,7 @@ pub(crate) async fn restore(
     WhichPath(which): WhichPath,
     trail: Trail,
 ) -> Answer {
-    let written = state_writes::restore(&app, &caller, &place, &which).await?;
+    let written = states::writes::restore(&app, &caller, &place, &which).await?;
     trail.state_named(&written.address);
     trail.detail(format!("version {which} as {}", written.version));
     json(&Restored { version: written.version })
@@ -461,14 +462,14 @@ pub(crate) async fn restore(
 
 /// The writes that were refused and are kept.
 pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let rejected = state_versions::rejected(&app, &caller, &place).await?;
+    let rejected = states::versions::rejected(&app, &caller, &place).await?;
     json(&AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
 }
 
 /// The current outputs with their values.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let found = state_versions::outputs(&app, &caller, &place).await?;
-    let state_versions::Outputs { version, outputs, judged, .. } =
+    let found = states::versions::outputs(&app, &caller, &place).await?;
+    let states::versions::Outputs { version, outputs, judged, .. } =
         found.ok_or_else(|| Error::NoState(place.to_string()))?;
     let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
     let parse = |outputs: Vec<(String, String)>| {
@@ -485,7 +486,8 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
 
 /// What the outputs may be.
 pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let state_schemas::Schemas { schemas, outputs, .. } = state_schemas::get(&app, &caller, &place).await?;
+    let states::schemas::Schemas { schemas, outputs, .. } =
+        states::schemas::get(&app, &caller, &place).await?;
     json(&Schemas::of(schemas, &outputs))
 }
 
@@ -500,8 +502,8 @@ pub(crate) async fn set_schemas(
     let sent = edit.outputs.unwrap_or_default().into_iter();
     let outputs =
         sent.map(|(name, schema)| (name, Some(schema).filter(|schema| !schema.is_null()))).collect();
-    let edit = state_schemas::Edit { outputs, infer: edit.infer };
-    let edited = state_schemas::edit(&app, &caller, &place, &edit).await?;
+    let edit = states::schemas::Edit { outputs, infer: edit.infer };
+    let edited = states::schemas::edit(&app, &caller, &place, &edit).await?;
     trail.state_named(&edited.address);
     json(&Schemas::of(edited.schemas, &edited.outputs))
 }

@@ -22,10 +22,10 @@ use crate::api::spelling::{OF_STATES, not_allowed_unless};
 use crate::api::trail::Trail;
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
-use crate::services::state_locks::Unlocked;
-use crate::services::state_writes::Proof;
 use crate::services::states::Place;
-use crate::services::{Error, state_locks, state_versions, state_writes, states};
+use crate::services::states::locks::Unlocked;
+use crate::services::states::writes::Proof;
+use crate::services::{Error, states};
 use crate::wire::tfstate::LockInfo as WireLockInfo;
 
 type Parameters = Query<HashMap<String, String>>;
@@ -41,7 +41,7 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Answer {
     let caller = caller.holding(&app, &place, Proof::Token).await?;
-    match state_versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
+    match states::versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
         Some(gzip) => json_gzip(&headers, gzip),
         None => nothing(),
     }
@@ -62,7 +62,7 @@ pub(crate) async fn write(
     let bytes = body.text.len();
     let (said, sent) = (headers.get("Content-MD5").cloned(), body.as_sent().clone());
     let verify = move || said.map_or(Ok(()), |said| check_md5(&said, &sent));
-    let written = state_writes::write(&app, &caller, &place, lock_id.as_deref(), body.text, verify)
+    let written = states::writes::write(&app, &caller, &place, lock_id.as_deref(), body.text, verify)
         .await
         .map_err(hide)?;
     trail.state_named(&written.address);
@@ -119,7 +119,7 @@ pub(crate) async fn lock(
     let info = LockInfo::from(info);
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
     let limits = door.states(app.settings.states);
-    let address = state_locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
+    let address = states::locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
     trail.state_named(&address);
     trail.detail(format!("lock {}", short(&info.id)));
     json(&WireLockInfo::from(info))
@@ -144,7 +144,7 @@ pub(crate) async fn unlock(
     if let Some(info) = &info {
         info.check().map_err(|error| Error::Invalid(error.to_string()))?;
     }
-    let (address, unlocked) = state_locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
+    let (address, unlocked) = states::locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
     if let Some(address) = &address {
         trail.state_named(address);
     }
@@ -171,12 +171,12 @@ fn short(id: &str) -> String {
 
 /// A state that holds the current outputs alone, for `terraform_remote_state` of who needs no more.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let outputs = state_versions::outputs(&app, &caller, &place).await.map_err(hide)?;
+    let outputs = states::versions::outputs(&app, &caller, &place).await.map_err(hide)?;
     match outputs {
-        Some(state_versions::Outputs { document: Some(document), .. }) => {
+        Some(states::versions::Outputs { document: Some(document), .. }) => {
             Ok(json_text(Bytes::from(document)))
         }
-        Some(state_versions::Outputs { outputs: None, .. }) => {
+        Some(states::versions::Outputs { outputs: None, .. }) => {
             let words =
                 "its client encrypted this state, so its outputs are not known here: read the whole state";
             Err(Error::StateForbidden(words.to_owned()).into())

@@ -5,8 +5,8 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
 use statewright_shared::domain::update::{Status, Update};
-use statewright_shared::services::directory;
-use statewright_shared::services::removed::{self, RemovedStack};
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::stacks::deleted::RemovedStack;
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
 
 use super::Who;
@@ -33,7 +33,7 @@ async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> 
     };
     let mut stacks = Vec::new();
     for org in orgs {
-        let found = removed::list(ctx, &org).await?.into_iter();
+        let found = stacks::deleted::list(ctx, &org).await?.into_iter();
         let is_meant = |stack: &RemovedStack| {
             list.project.as_ref().is_none_or(|project| *project == stack.address.project)
         };

@@ -9,8 +9,9 @@ use serde::Serialize;
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::update::Requester;
+use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::{Error, directory};
+use statewright_shared::services::identity::directory;
 
 use crate::args::{self, Data};
 use crate::data;

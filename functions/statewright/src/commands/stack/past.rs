@@ -9,8 +9,12 @@ use statewright_shared::domain::deployment::{Change, How, Named as Resource};
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::records;
-use statewright_shared::services::history::{self, PageOf};
-use statewright_shared::services::{directory, lookup, removed, versions as versions_service};
+use statewright_shared::services::identity::directory;
+use statewright_shared::services::stacks;
+use statewright_shared::services::stacks::history;
+use statewright_shared::services::stacks::history::PageOf;
+use statewright_shared::services::stacks::versions as versions_service;
+use statewright_shared::services::store::stack_lookup;
 
 use super::{Named, Who};
 use crate::args;
@@ -255,9 +259,9 @@ async fn bring_back(
     id: Option<StackId>,
     out: Output,
 ) -> anyhow::Result<()> {
-    let id = removed::restore(ctx, address, id).await?;
+    let id = stacks::deleted::restore(ctx, address, id).await?;
     let operator = directory::operator(ctx, Some(&address.org)).await?;
-    let version = lookup::locate(ctx, &operator, address).await?.head.value.version;
+    let version = stack_lookup::locate(ctx, &operator, address).await?.head.value.version;
     let back =
         Restored { stack: address.to_string(), id: id.to_string(), restored: None, version, update: None };
     out.answer(&back, |back| format!("{} is back, with its versions, its secrets and its tags", back.stack))
@@ -280,7 +284,7 @@ pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> any
     let made = versions_service::restore(ctx, &operator, &stack.address, version).await?;
     let restored = Restored {
         stack: stack.address.to_string(),
-        id: lookup::locate(ctx, &operator, &stack.address).await?.id.to_string(),
+        id: stack_lookup::locate(ctx, &operator, &stack.address).await?.id.to_string(),
         restored: Some(version),
         version: made.version,
         update: Some(made.update.to_string()),

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::context::Context;
-use statewright_shared::services::rescue::{self, SlotView};
+use statewright_shared::services::updates::recovery::SlotView;
 use statewright_shared::services::{Holder, updates};
 
 use super::{Named, Who};
@@ -105,7 +105,7 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     let address = &stack.address;
     // The server may be about to publish it, and is waited for.
     let progress = out.progress("updates that are published", Some(1));
-    let done = rescue::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
+    let done = updates::recovery::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
     progress.finish_and_clear();
     let published = Published {
         stack: address.to_string(),
@@ -183,7 +183,7 @@ impl SlotLine {
 pub(super) async fn show_log(ctx: &Context, show_log: ShowLog, out: Output) -> anyhow::Result<()> {
     let ShowLog { stack, update } = show_log;
     let operator = stack.operator(ctx).await?;
-    let (id, slots) = rescue::slots(ctx, &operator, &stack.address, update.as_deref()).await?;
+    let (id, slots) = updates::recovery::slots(ctx, &operator, &stack.address, update.as_deref()).await?;
     let good = slots.iter().take_while(|slot| slot.problem.is_none() && slot.kind != Some("seal"));
     let log = Log {
         stack: stack.address.to_string(),

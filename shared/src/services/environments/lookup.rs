@@ -1,0 +1,137 @@
+//! Finding environments and their revisions. Reads, and nothing else.
+
+use crate::context::Context;
+use crate::domain::names::{
+    DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
+};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored};
+use crate::layout::records::{EnvironmentHead, EnvironmentRevision, Retracted};
+use crate::services::caller::Caller;
+use crate::services::{Error, store};
+
+/// A retracted revision leads to another one, so often at most.
+const REPLACEMENTS_MAX: usize = 16;
+
+/// The head of an environment, whoever asks.
+pub(crate) async fn head_of(
+    ctx: &Context,
+    address: &EnvironmentAddress,
+) -> Result<Option<Stored<EnvironmentHead>>, Error> {
+    store::read(ctx, &ItemKeys::environment(address)).await
+}
+
+/// The head of an environment, for a caller. One read.
+///
+/// # Errors
+/// [`Error::NoEnvironment`] when it does not exist, and just so when the caller may not see its organization;
+/// [`Error::NotAllowed`].
+pub async fn locate(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+) -> Result<Stored<EnvironmentHead>, Error> {
+    let missing = || Error::NoEnvironment(address.to_string());
+    caller.check(&address.org, missing)?;
+    head_of(ctx, address).await?.ok_or_else(missing)
+}
+
+/// Reads how an environment is named within an organization.
+///
+/// # Errors
+/// [`Error::InvalidName`], [`Error::Invalid`].
+pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, Which), Error> {
+    let (path, which) = match name.split_once('@') {
+        Some((path, version)) => (path, Which::parse(version)?),
+        None => (name, Which::Latest),
+    };
+    let (project, name) = path.split_once('/').unwrap_or((DEFAULT_ENVIRONMENT_PROJECT, path));
+    Ok((EnvironmentAddress::parse(org.as_str(), project, name)?, which))
+}
+
+/// Which revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The current one.
+    Latest,
+    /// That of a number.
+    Number(u64),
+    /// The one that has this name.
+    Tag(EnvironmentTagName),
+}
+
+impl Which {
+    /// Reads `latest`, a number, or a tag.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`], [`Error::Invalid`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        if text == LATEST {
+            return Ok(Self::Latest);
+        }
+        if !text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(Self::Tag(EnvironmentTagName::parse(text)?));
+        }
+        let number = text.parse().ok().filter(|number| *number > 0);
+        number
+            .map(Self::Number)
+            .ok_or_else(|| Error::Invalid("a revision is a whole number from 1, or a tag".to_owned()))
+    }
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Latest => f.write_str(LATEST),
+            Self::Number(number) => write!(f, "revision {number}"),
+            Self::Tag(tag) => write!(f, "revision tag {tag}"),
+        }
+    }
+}
+
+/// The number that is meant.
+pub(crate) fn number(
+    address: &EnvironmentAddress,
+    head: &EnvironmentHead,
+    which: &Which,
+) -> Result<u64, Error> {
+    let found = match which {
+        Which::Latest => Some(head.revision),
+        Which::Number(number) => Some(*number).filter(|number| *number <= head.revision),
+        Which::Tag(tag) => head.revision_tags.get(tag).map(|tag| tag.revision),
+    };
+    found.ok_or_else(|| Error::NoRevision { environment: address.to_string(), what: which.to_string() })
+}
+
+/// A revision as it was written.
+pub(crate) async fn read(
+    ctx: &Context,
+    address: &EnvironmentAddress,
+    head: &EnvironmentHead,
+    number: u64,
+) -> Result<(EnvironmentRevision, String), Error> {
+    let item = store::get(ctx, &ItemKeys::environment_revision(head.id, number)).await?;
+    let item = item.ok_or_else(|| Error::Broken(format!("revision {number} of {address} is missing")))?;
+    let (record, text) = EnvironmentRevision::decode_with(&item.value)?;
+    let text = String::from_utf8(text.to_vec())
+        .map_err(|_| Error::Broken(format!("revision {number} of {address} is no text")))?;
+    Ok((record, text))
+}
+
+/// The revision that is meant, or what is used in its place; with its text.
+pub(crate) async fn text(
+    ctx: &Context,
+    address: &EnvironmentAddress,
+    head: &EnvironmentHead,
+    which: &Which,
+) -> Result<(u64, String), Error> {
+    let mut number = number(address, head, which)?;
+    for _ in 0..REPLACEMENTS_MAX {
+        let (record, text) = read(ctx, address, head, number).await?;
+        match record.retracted {
+            Some(Retracted { replacement, .. }) => number = replacement,
+            None => return Ok((number, text)),
+        }
+    }
+    Err(Error::Invalid(format!("{which} of {address} was retracted, and so was all that replaces it")))
+}

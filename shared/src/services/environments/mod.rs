@@ -1,0 +1,576 @@
+//! Environments: making, finding, listing, reading, changing and removing them.
+//!
+//! An environment's head lies under its name, and moves with every revision. A revision never changes, but for the word that
+//! it is not to be used any more. What a text holds as a secret is sealed before it is stored, under the environment's own key.
+
+pub mod lookup;
+pub mod open;
+pub(crate) mod retention;
+pub mod revisions;
+pub mod tags;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use self::lookup::{Which, head_of, locate};
+use super::caller::Caller;
+use super::keys::data_keys;
+use super::store::due::due_write;
+use super::work::in_background;
+use super::{Error, RACES_MAX, store};
+use crate::context::Context;
+use crate::domain::environment::sealed::{self, Replacement, Secret};
+use crate::domain::environment::{Diagnostic, comments, has_errors};
+use crate::domain::ids::EnvironmentId;
+use crate::domain::names::{EnvironmentAddress, EnvironmentName, OrgName, ProjectName};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, delete, put};
+use crate::layout::records::{Due, EnvironmentHead, EnvironmentRevision, RemovedEnvironment};
+use crate::limits::ENVIRONMENT_BYTES_MAX;
+use crate::ports::{Expect, Order, Query, Timestamp, Write};
+
+/// Environments on one page of a list.
+pub const LIST_PAGE: usize = 500;
+
+/// Makes an environment of this text.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::EnvironmentExists`], [`Error::Definition`].
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    text: &str,
+) -> Result<(), Error> {
+    caller.check_org(&address.org)?;
+    let writes = prepare(ctx, caller, address, text).await?;
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(()),
+        Err(_) => Err(exists(address)),
+    }
+}
+
+fn exists(address: &EnvironmentAddress) -> Error {
+    Error::EnvironmentExists(format!("environment {address}"))
+}
+
+/// What makes an environment of this text, as long as there is none.
+async fn prepare(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    text: &str,
+) -> Result<Vec<Write>, Error> {
+    let id = EnvironmentId::new(ctx.ids.uuid());
+    let (text, _) = accepted(ctx, caller, address, id, text).await?;
+    let head = new_head(ctx, caller, id, 1);
+    let revision = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
+    Ok(vec![
+        put(ItemKeys::environment(address), Expect::Absent, ctx.ids.revision(), head.encode()),
+        put(
+            ItemKeys::environment_revision(id, 1),
+            Expect::Absent,
+            ctx.ids.revision(),
+            revision.encode_with(text.as_bytes()),
+        ),
+    ])
+}
+
+fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) -> EnvironmentHead {
+    EnvironmentHead {
+        id,
+        created: ctx.now(),
+        created_by: caller.user.login.clone(),
+        revision,
+        modified: ctx.now(),
+        tags: BTreeMap::new(),
+        revision_tags: BTreeMap::new(),
+        is_protected: false,
+    }
+}
+
+/// The text of the environment that a stack gets for its configuration.
+const EMPTY_CONFIG: &str = "values:\n  pulumiConfig: {}\n";
+
+/// What makes the environment that is to hold the configuration of a stack; nothing where it is there.
+pub(crate) async fn prepare_for_stack(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+) -> Result<Vec<Write>, Error> {
+    match head_of(ctx, address).await? {
+        Some(_) => Ok(Vec::new()),
+        None => prepare(ctx, caller, address, EMPTY_CONFIG).await,
+    }
+}
+
+/// The text as it is stored, its secrets sealed; with what is odd about it.
+async fn accepted(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    id: EnvironmentId,
+    text: &str,
+) -> Result<(String, Vec<Diagnostic>), Error> {
+    let too_long = |bytes: usize| Error::TooLarge {
+        what: "the definition of an environment",
+        bytes,
+        bytes_max: ENVIRONMENT_BYTES_MAX,
+    };
+    if text.len() > ENVIRONMENT_BYTES_MAX {
+        return Err(too_long(text.len()));
+    }
+    let sealed = seal(ctx, id, text).await?;
+    if sealed.len() > ENVIRONMENT_BYTES_MAX {
+        return Err(too_long(sealed.len()));
+    }
+    // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
+    let mut diagnostics = open::look_at(ctx, caller, address, id, text).await?;
+    if has_errors(&diagnostics) {
+        return Err(Error::Definition(diagnostics));
+    }
+    if sealed::holds_plaintext(&sealed) || !sealed::is_same(text, &sealed) {
+        let words =
+            "a secret could not be encrypted where it stands: write it as `fn::secret: …` on one line";
+        return Err(Error::Invalid(words.to_owned()));
+    }
+    let name = address.within_org();
+    diagnostics.extend(comments::secrets(text).into_iter().map(|span| {
+        Diagnostic::warning(
+            &name,
+            span,
+            "a secret in a comment is stored as text, and not sealed: take it out",
+        )
+    }));
+    Ok((sealed, diagnostics))
+}
+
+/// The text with its secrets sealed.
+async fn seal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
+    let text = text.to_owned();
+    let (text, open) = in_background(move || {
+        let open: Vec<Secret> =
+            sealed::secrets(&text).into_iter().filter(|secret| !secret.is_sealed).collect();
+        Ok((text, open))
+    })
+    .await?;
+    if open.is_empty() {
+        return Ok(text);
+    }
+    let plaintexts: Vec<Vec<u8>> = open.iter().map(|secret| secret.text.clone().into_bytes()).collect();
+    let ciphertexts = data_keys::encrypt(ctx, id, plaintexts).await?;
+    let ciphertexts = ciphertexts.into_iter().map(|it| Replacement::Ciphertext(STANDARD.encode(it)));
+    Ok(sealed::replace(&text, &open.into_iter().zip(ciphertexts).collect::<Vec<_>>()))
+}
+
+/// The text with its secrets opened.
+pub(crate) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
+    let shut: Vec<Secret> = sealed::secrets(text).into_iter().filter(|secret| secret.is_sealed).collect();
+    let ciphertexts: Vec<String> = shut.iter().map(|secret| secret.text.clone()).collect();
+    let mut plaintexts = Vec::with_capacity(shut.len());
+    for opened in open::open_secrets(ctx, id, &ciphertexts).await? {
+        plaintexts.push(Replacement::Plaintext(opened.map_err(Error::Invalid)?));
+    }
+    Ok(sealed::replace(text, &shut.into_iter().zip(plaintexts).collect::<Vec<_>>()))
+}
+
+/// A text of an environment.
+#[derive(Debug)]
+pub struct Text {
+    /// The revision.
+    pub revision: u64,
+    /// What it is called in an `If-Match`.
+    pub etag: String,
+    /// The text.
+    pub text: Bytes,
+}
+
+/// The name of the text of a revision of this environment, and of no other text.
+fn etag(id: EnvironmentId, revision: u64) -> String {
+    format!("\"{id}-{revision}\"")
+}
+
+/// The text of an environment: the current one, or that of a revision, with its secrets opened if that is asked for.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn text(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    which: &Which,
+    with_secrets: bool,
+) -> Result<Text, Error> {
+    let head = locate(ctx, caller, address).await?.value;
+    let (revision, text) = lookup::text(ctx, address, &head, which).await?;
+    let etag = etag(head.id, revision);
+    let text = match with_secrets {
+        true => unseal(ctx, head.id, &text).await?,
+        false => text,
+    };
+    Ok(Text { revision, etag, text: text.into() })
+}
+
+/// What came of a change.
+#[derive(Debug)]
+pub struct Changed {
+    /// The current revision.
+    pub revision: u64,
+    /// What it is called in an `If-Match`.
+    pub etag: String,
+    /// What is odd about it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Writes the next revision of an environment: on the condition that the current one is still the one that `expected` names, if
+/// anything. The same text again is no new revision, also where its secrets have to be sealed again.
+///
+/// # Errors
+/// As [`locate`]; [`Error::EnvironmentMoved`], [`Error::Definition`].
+pub async fn update(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    text: &str,
+    expected: Option<&str>,
+) -> Result<Changed, Error> {
+    let mut accepted_text: Option<(EnvironmentId, String, Vec<Diagnostic>)> = None;
+    for _ in 0..RACES_MAX {
+        let head = locate(ctx, caller, address).await?;
+        let EnvironmentHead { id, revision, .. } = head.value;
+        if expected.is_some_and(|expected| expected != etag(id, revision)) {
+            return Err(Error::EnvironmentMoved(address.clone()));
+        }
+        // Sealing the same text again would make another one.
+        let (text, diagnostics) = match &accepted_text {
+            Some((of, text, diagnostics)) if *of == id => (text.clone(), diagnostics.clone()),
+            _ => {
+                let (text, diagnostics) = accepted(ctx, caller, address, id, text).await?;
+                accepted_text = Some((id, text.clone(), diagnostics.clone()));
+                (text, diagnostics)
+            }
+        };
+        let (_, current) = lookup::text(ctx, address, &head.value, &Which::Latest).await?;
+        if current == text || unseal(ctx, id, &current).await? == unseal(ctx, id, &text).await? {
+            return Ok(Changed { revision, etag: etag(id, revision), diagnostics });
+        }
+        let next = EnvironmentHead { revision: revision + 1, modified: ctx.now(), ..head.value.clone() };
+        let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
+        let writes = vec![
+            put(ItemKeys::environment(address), head.unchanged(), ctx.ids.revision(), next.encode()),
+            put(
+                ItemKeys::environment_revision(id, revision + 1),
+                Expect::Absent,
+                ctx.ids.revision(),
+                record.encode_with(text.as_bytes()),
+            ),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(Changed { revision: revision + 1, etag: etag(id, revision + 1), diagnostics });
+        }
+    }
+    Err(Error::Contended("the environment"))
+}
+
+/// Changes the head of an environment.
+pub(crate) async fn edit<T>(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    mut change: impl FnMut(&mut EnvironmentHead) -> Result<T, Error>,
+) -> Result<T, Error> {
+    for _ in 0..RACES_MAX {
+        let head = locate(ctx, caller, address).await?;
+        let mut next = head.value.clone();
+        let answer = change(&mut next)?;
+        if next == head.value {
+            return Ok(answer);
+        }
+        let write = put(ItemKeys::environment(address), head.unchanged(), ctx.ids.revision(), next.encode());
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            return Ok(answer);
+        }
+    }
+    Err(Error::Contended("the environment"))
+}
+
+/// Says whether an environment may be removed, if anything is said.
+///
+/// # Errors
+/// As [`locate`].
+pub async fn protect(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    is_protected: Option<bool>,
+) -> Result<(), Error> {
+    edit(ctx, caller, address, |head| {
+        head.is_protected = is_protected.unwrap_or(head.is_protected);
+        Ok(())
+    })
+    .await
+}
+
+/// Removes an environment, and frees its name. Until a sweep erases it, it can be brought back.
+///
+/// # Errors
+/// As [`locate`]; [`Error::EnvironmentProtected`].
+pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let head = locate(ctx, caller, address).await?;
+        if head.value.is_protected {
+            return Err(Error::EnvironmentProtected(address.clone()));
+        }
+        let (at, id) = (ctx.now(), head.value.id);
+        let removed = RemovedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
+        let key = ItemKeys::removed_environment(address, id);
+        let due = Due::Environment { id, address: address.clone() };
+        let writes = vec![
+            delete(ItemKeys::environment(address), head.unchanged()),
+            put(key, Expect::Any, ctx.ids.revision(), removed.encode()),
+            due_write(ctx, &due, at.plus(ctx.settings.retention.removed_stacks)),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the environment"))
+}
+
+/// One page of the environments of an organization that can be brought back, by project and name; with where the next begins.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn removed(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    after: Option<String>,
+) -> Result<(Vec<Removed>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::all_removed_environments(org);
+    let after = after.map(|after| format!("{prefix}{after}"));
+    let query = Query { partition, prefix: prefix.clone(), after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let mut removed = Vec::with_capacity(page.items.len());
+    for item in &page.items {
+        let (project, name) = ItemKeys::parse_removed_environment_sort(&item.key.sort).ok_or_else(|| {
+            Error::Broken(format!("{:?} is not the key of a removed environment", item.key.sort))
+        })?;
+        let RemovedEnvironment { at, head, .. } = RemovedEnvironment::decode(&item.value)?;
+        let address = EnvironmentAddress { org: org.clone(), project, name };
+        removed.push(Removed { listed: Listed { address, head }, at });
+    }
+    let last = page.items.last().and_then(|item| item.key.sort.strip_prefix(&prefix).map(str::to_owned));
+    Ok((removed, last.filter(|_| page.more)))
+}
+
+/// Brings back the environment of this name that was removed at this moment, as [`Removed`] says it in RFC 3339, or last.
+///
+/// # Errors
+/// [`Error::NoEnvironment`] where none can come back, [`Error::EnvironmentExists`] where the name is taken.
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    removed_at: Option<&str>,
+) -> Result<(), Error> {
+    let missing = || Error::NoEnvironment(format!("{address}, or one that was removed,"));
+    caller.check(&address.org, missing)?;
+    for _ in 0..RACES_MAX {
+        let (partition, prefix) = ItemKeys::removed_environments(address);
+        let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+        let removed = items
+            .iter()
+            .map(|item| Ok((item, Stored::<RemovedEnvironment>::read(item)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mut meant = removed;
+        meant.retain(|(_, removed)| removed_at.is_none_or(|at| at == removed.value.at.to_rfc3339()));
+        let last = meant.into_iter().max_by_key(|(_, removed)| removed.value.at);
+        let (item, removed) = last.ok_or_else(missing)?;
+        let head = removed.value.head.encode();
+        let writes = vec![
+            put(ItemKeys::environment(address), Expect::Absent, ctx.ids.revision(), head),
+            delete(item.key.clone(), removed.unchanged()),
+        ];
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(()),
+            Err(refusal) if refusal.index == 0 => return Err(exists(address)),
+            Err(_) => {}
+        }
+    }
+    Err(Error::Contended("the environment"))
+}
+
+/// An environment in a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its address.
+    pub address: EnvironmentAddress,
+    /// Its head.
+    pub head: EnvironmentHead,
+}
+
+/// An environment that was removed.
+#[derive(Debug)]
+pub struct Removed {
+    /// It as it was.
+    pub listed: Listed,
+    /// When it was removed.
+    pub at: Timestamp,
+}
+
+/// One page of the environments of an organization, by project and name; with where the next begins. One query.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    after: Option<String>,
+) -> Result<(Vec<Listed>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::environments(org);
+    let after = after.map(|after| format!("{prefix}{after}"));
+    let query = Query { partition, prefix: prefix.clone(), after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let mut listed = Vec::with_capacity(page.items.len());
+    for item in &page.items {
+        let (project, name): (ProjectName, EnvironmentName) =
+            ItemKeys::parse_environment_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of an environment", item.key.sort))
+            })?;
+        let address = EnvironmentAddress { org: org.clone(), project, name };
+        listed.push(Listed { address, head: EnvironmentHead::decode(&item.value)? });
+    }
+    let last = page.items.last().and_then(|item| item.key.sort.strip_prefix(&prefix).map(str::to_owned));
+    Ok((listed, last.filter(|_| page.more)))
+}
+
+/// What of an environment becomes of its clone too.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Preserve {
+    /// All its revisions, and not its text alone.
+    pub history: bool,
+    /// Its tags.
+    pub tags: bool,
+    /// The names of its revisions, with its history.
+    pub revision_tags: bool,
+}
+
+/// Revisions that a clone may have.
+const CLONED_REVISIONS_MAX: u64 = 1_000;
+
+/// A clone is there after so long, or never.
+const CLONED_WITHIN: Duration = Duration::from_secs(3600);
+
+/// Makes an environment of another one of the organization: of a revision, the current one, or all of them. Secrets are sealed
+/// anew.
+///
+/// # Errors
+/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::NoRevision`], [`Error::Invalid`].
+pub async fn clone(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    which: &Which,
+    new: &EnvironmentAddress,
+    preserve: Preserve,
+) -> Result<(), Error> {
+    let from = locate(ctx, caller, address).await?.value;
+    if head_of(ctx, new).await?.is_some() {
+        return Err(exists(new));
+    }
+    let id = EnvironmentId::new(ctx.ids.uuid());
+    let mut head = new_head(ctx, caller, id, 1);
+    if preserve.tags {
+        head.tags.clone_from(&from.tags);
+    }
+    if preserve.history {
+        if *which != Which::Latest {
+            let words =
+                "a clone has the history of an environment, or one revision of it: ask for one of the two";
+            return Err(Error::Invalid(words.to_owned()));
+        }
+        if from.revision > CLONED_REVISIONS_MAX {
+            return Err(Error::Invalid(format!(
+                "{address} has {} revisions, and {CLONED_REVISIONS_MAX} can be cloned at once: clone it without its history",
+                from.revision
+            )));
+        }
+        head.revision = from.revision;
+        if preserve.revision_tags {
+            head.revision_tags.clone_from(&from.revision_tags);
+        }
+        // Nobody finds them before the head is there. If it never is, they go.
+        let due = Due::Environment { id, address: new.clone() };
+        let write = due_write(ctx, &due, ctx.now().plus(CLONED_WITHIN));
+        let _ = store::commit(ctx, vec![write]).await?;
+        for number in 1..=from.revision {
+            let (record, text) = lookup::read(ctx, address, &from, number).await?;
+            let text = reseal(ctx, from.id, id, &text).await?;
+            let key = ItemKeys::environment_revision(id, number);
+            let write = put(key, Expect::Absent, ctx.ids.revision(), record.encode_with(text.as_bytes()));
+            store::commit(ctx, vec![write]).await?.map_err(|_| Error::Contended("the clone"))?;
+        }
+    }
+    let mut writes = vec![put(ItemKeys::environment(new), Expect::Absent, ctx.ids.revision(), head.encode())];
+    if !preserve.history {
+        let (_, text) = lookup::text(ctx, address, &from, which).await?;
+        let text = reseal(ctx, from.id, id, &text).await?;
+        let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
+        let key = ItemKeys::environment_revision(id, 1);
+        writes.push(put(key, Expect::Absent, ctx.ids.revision(), record.encode_with(text.as_bytes())));
+    }
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(()),
+        Err(_) => Err(exists(new)),
+    }
+}
+
+async fn reseal(ctx: &Context, from: EnvironmentId, to: EnvironmentId, text: &str) -> Result<String, Error> {
+    let open = unseal(ctx, from, text).await?;
+    let sealed = seal(ctx, to, &open).await?;
+    if sealed::holds_plaintext(&sealed) {
+        return Err(Error::Broken("a secret that was opened could not be sealed again".to_owned()));
+    }
+    Ok(sealed)
+}
+
+/// Seals values for an environment, to be written into its text as `fn::secret: {ciphertext: …}`.
+///
+/// # Errors
+/// As [`locate`].
+pub async fn encrypt(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    plaintexts: Vec<Vec<u8>>,
+) -> Result<Vec<String>, Error> {
+    let id = locate(ctx, caller, address).await?.value.id;
+    if plaintexts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sealed = data_keys::encrypt(ctx, id, plaintexts).await?;
+    Ok(sealed.into_iter().map(|it| STANDARD.encode(it)).collect())
+}
+
+/// Opens values that were sealed for an environment.
+///
+/// # Errors
+/// As [`locate`]; [`Error::Invalid`] for one that was not.
+pub async fn decrypt(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    ciphertexts: &[String],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let id = locate(ctx, caller, address).await?.value.id;
+    let sealed: Vec<Vec<u8>> = ciphertexts.iter().map(|it| STANDARD.decode(it).unwrap_or_default()).collect();
+    data_keys::decrypt(ctx, id, sealed).await
+}

@@ -1,0 +1,45 @@
+//! How environments go that were removed: by sweeps, when they could be brought back for long enough.
+
+use super::lookup;
+use crate::context::Context;
+use crate::domain::ids::EnvironmentId;
+use crate::domain::names::EnvironmentAddress;
+use crate::layout::ItemKeys;
+use crate::layout::record::delete;
+use crate::layout::records::RemovedEnvironment;
+use crate::services::store::due::{Next, Pages, Swept};
+use crate::services::updates::retention;
+use crate::services::{Error, store};
+
+/// Looks at an environment that was removed, and erases it when its time has come: what opens its secrets first.
+pub(crate) async fn look_at_removed(
+    ctx: &Context,
+    id: EnvironmentId,
+    address: &EnvironmentAddress,
+    swept: &mut Swept,
+) -> Result<Next, Error> {
+    let key = ItemKeys::removed_environment(address, id);
+    if let Some(removed) = store::read::<RemovedEnvironment>(ctx, &key).await? {
+        let until = removed.value.at.plus(ctx.settings.retention.removed_stacks);
+        if ctx.now() < until {
+            return Ok(Next::At(until));
+        }
+        // From here on nobody can bring it back, so nothing has to be whole any more.
+        if store::commit(ctx, vec![delete(key, removed.unchanged())]).await?.is_err() {
+            return Ok(Next::AsItIs);
+        }
+    } else if lookup::head_of(ctx, address).await?.is_some_and(|head| head.value.id == id) {
+        // It was brought back.
+        return Ok(Next::Done);
+    }
+    let pages = &mut Pages::default();
+    let nothing = |_: &_| Ok(Vec::new());
+    let now = ctx.now();
+    let is_gone = retention::erase_items(ctx, ItemKeys::data_keys(id), nothing, now, pages).await?
+        && retention::erase_items(ctx, ItemKeys::environment_revisions(id), nothing, now, pages).await?;
+    if !is_gone {
+        return Ok(Next::MoreOfIt);
+    }
+    swept.erased += 1;
+    Ok(Next::Done)
+}

@@ -1,0 +1,113 @@
+//! Revisions of environments: listing and retracting them.
+
+use super::lookup::{Which, locate, number, read};
+use crate::context::Context;
+use crate::domain::names::{EnvironmentAddress, LATEST};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, check, put};
+use crate::layout::records::{EnvironmentRevision, Retracted};
+use crate::ports::{Expect, Order, Query};
+use crate::services::caller::Caller;
+use crate::services::{Error, RACES_MAX, store};
+
+/// The most revisions on one page.
+pub const LIST_PAGE: usize = 500;
+
+/// The longest reason, in bytes.
+const REASON_BYTES_MAX: usize = 1024;
+
+/// A revision in a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its number.
+    pub number: u64,
+    /// Its record.
+    pub record: EnvironmentRevision,
+    /// Its names.
+    pub tags: Vec<String>,
+}
+
+/// A page of the revisions of an environment before one of them, the newest first. Two reads.
+///
+/// # Errors
+/// As [`locate`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    before: Option<u64>,
+    count: usize,
+) -> Result<Vec<Listed>, Error> {
+    let head = locate(ctx, caller, address).await?.value;
+    let (partition, prefix) = ItemKeys::environment_revisions(head.id);
+    // The client asks for what is before 0 when it means all.
+    let before = before.filter(|before| *before > 0);
+    let after = before.map(|before| ItemKeys::environment_revision(head.id, before).sort);
+    let limit = count.clamp(1, LIST_PAGE);
+    let query = Query { partition, prefix, after, order: Order::Descending, limit };
+    let mut listed = Vec::new();
+    for item in store::query(ctx, &query).await?.items {
+        let number = ItemKeys::parse_version_sort(&item.key.sort)
+            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a revision", item.key.sort)))?;
+        let latest = (number == head.revision).then(|| LATEST.to_owned());
+        let named = head.revision_tags.iter().filter(|(_, tag)| tag.revision == number);
+        let tags = latest.into_iter().chain(named.map(|(name, _)| name.to_string())).collect();
+        listed.push(Listed { number, record: EnvironmentRevision::decode(&item.value)?, tags });
+    }
+    Ok(listed)
+}
+
+/// Says that a revision is not to be used any more, and what is in its place: the current one, unless another is named. The
+/// current one itself cannot be retracted. Said again, it changes nothing.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`], [`Error::Invalid`].
+pub async fn retract(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    which: &Which,
+    replacement: Option<u64>,
+    reason: String,
+) -> Result<(), Error> {
+    if reason.len() > REASON_BYTES_MAX {
+        return Err(Error::Invalid(format!("the reason has {REASON_BYTES_MAX} bytes at most")));
+    }
+    for _ in 0..RACES_MAX {
+        let head = locate(ctx, caller, address).await?;
+        let retracted = number(address, &head.value, which)?;
+        if retracted == head.value.revision {
+            let words = "the current revision cannot be retracted: write or roll back to another one first";
+            return Err(Error::Invalid(words.to_owned()));
+        }
+        let replacement = replacement.unwrap_or(head.value.revision);
+        number(address, &head.value, &Which::Number(replacement))?;
+        if replacement == retracted || replacement == 0 {
+            return Err(Error::Invalid("a revision is replaced by another one".to_owned()));
+        }
+        let (in_its_place, _) = read(ctx, address, &head.value, replacement).await?;
+        if in_its_place.retracted.is_some() {
+            return Err(Error::Invalid(format!("revision {replacement} was retracted itself")));
+        }
+        let key = ItemKeys::environment_revision(head.value.id, retracted);
+        let item = store::get(ctx, &key).await?;
+        let item =
+            item.ok_or_else(|| Error::Broken(format!("revision {retracted} of {address} is missing")))?;
+        let (record, text) = EnvironmentRevision::decode_with(&item.value)?;
+        if record.retracted.is_some() {
+            return Ok(());
+        }
+        let word =
+            Retracted { replacement, at: ctx.now(), by: caller.user.login.clone(), reason: reason.clone() };
+        let next = EnvironmentRevision { retracted: Some(word), ..record };
+        let expect = Expect::Revision(item.revision);
+        let writes = vec![
+            put(key, expect, ctx.ids.revision(), next.encode_with(&text)),
+            check(ItemKeys::environment(address), head.unchanged()),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the environment"))
+}

@@ -1,0 +1,226 @@
+//! Tags: what people say of an environment, and what they call its revisions. All of them stand in its head.
+
+use super::lookup::{Which, locate};
+use crate::context::Context;
+use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
+use crate::layout::records::{EnvironmentHead, EnvironmentTag, RevisionTag};
+use crate::services::caller::Caller;
+use crate::services::{Error, environments};
+
+/// Tags of each kind that an environment may have.
+pub const TAGS_MAX: usize = 200;
+
+/// The longest value of a tag, in bytes.
+pub const VALUE_BYTES_MAX: usize = 256;
+
+fn missing(address: &EnvironmentAddress, name: &EnvironmentTagName) -> Error {
+    Error::NoRevision { environment: address.to_string(), what: format!("tag {name}") }
+}
+
+fn exists(name: &EnvironmentTagName) -> Error {
+    Error::EnvironmentExists(format!("tag {name}"))
+}
+
+fn check_count(count: usize) -> Result<(), Error> {
+    if count < TAGS_MAX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("an environment can have {TAGS_MAX} tags of each kind")))
+}
+
+fn check_value(value: &str) -> Result<(), Error> {
+    if value.len() <= VALUE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "the value of a tag has {VALUE_BYTES_MAX} bytes at most, and this has {}",
+        value.len()
+    )))
+}
+
+/// Adds a tag to an environment.
+///
+/// # Errors
+/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::Invalid`].
+pub async fn add(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+    value: &str,
+) -> Result<EnvironmentTag, Error> {
+    check_value(value)?;
+    let now = ctx.now();
+    let by = caller.user.login.clone();
+    environments::edit(ctx, caller, address, |head| {
+        if head.tags.contains_key(name) {
+            return Err(exists(name));
+        }
+        check_count(head.tags.len())?;
+        let tag = EnvironmentTag { value: value.to_owned(), created: now, modified: now, by: by.clone() };
+        head.tags.insert(name.clone(), tag.clone());
+        Ok(tag)
+    })
+    .await
+}
+
+/// Gives a tag another name and another value, as long as it has the value that it is said to have.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`], [`Error::EnvironmentExists`], [`Error::EnvironmentMoved`].
+pub async fn replace(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+    expected: Option<&str>,
+    (new_name, new_value): (&EnvironmentTagName, &str),
+) -> Result<EnvironmentTag, Error> {
+    check_value(new_value)?;
+    let now = ctx.now();
+    environments::edit(ctx, caller, address, |head| {
+        let tag = head.tags.remove(name).ok_or_else(|| missing(address, name))?;
+        if expected.is_some_and(|expected| expected != tag.value) {
+            return Err(Error::EnvironmentMoved(address.clone()));
+        }
+        if head.tags.contains_key(new_name) {
+            return Err(exists(new_name));
+        }
+        let by = caller.user.login.clone();
+        let tag = EnvironmentTag { value: new_value.to_owned(), modified: now, by, ..tag };
+        head.tags.insert(new_name.clone(), tag.clone());
+        Ok(tag)
+    })
+    .await
+}
+
+/// Takes a tag away.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+) -> Result<(), Error> {
+    environments::edit(ctx, caller, address, |head| {
+        head.tags.remove(name).map(drop).ok_or_else(|| missing(address, name))
+    })
+    .await
+}
+
+/// A tag of an environment.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn get(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+) -> Result<EnvironmentTag, Error> {
+    let head = locate(ctx, caller, address).await?.value;
+    head.tags.get(name).cloned().ok_or_else(|| missing(address, name))
+}
+
+/// Gives a revision a name: the current one, or that of a number.
+///
+/// # Errors
+/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::NoRevision`].
+pub async fn add_to_revision(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+    revision: Option<u64>,
+) -> Result<(), Error> {
+    let now = ctx.now();
+    environments::edit(ctx, caller, address, |head| {
+        if head.revision_tags.contains_key(name) {
+            return Err(exists(name));
+        }
+        check_count(head.revision_tags.len())?;
+        let revision = named(address, head, revision)?;
+        let by = caller.user.login.clone();
+        head.revision_tags.insert(name.clone(), RevisionTag { revision, created: now, modified: now, by });
+        Ok(())
+    })
+    .await
+}
+
+/// Gives a name to another revision.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn move_to_revision(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+    revision: Option<u64>,
+) -> Result<(), Error> {
+    let now = ctx.now();
+    environments::edit(ctx, caller, address, |head| {
+        let revision = named(address, head, revision)?;
+        let tag = head.revision_tags.get_mut(name).ok_or_else(|| missing(address, name))?;
+        *tag = RevisionTag { revision, modified: now, by: caller.user.login.clone(), created: tag.created };
+        Ok(())
+    })
+    .await
+}
+
+/// Takes a name from a revision.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn remove_from_revision(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+) -> Result<(), Error> {
+    environments::edit(ctx, caller, address, |head| {
+        head.revision_tags.remove(name).map(drop).ok_or_else(|| missing(address, name))
+    })
+    .await
+}
+
+/// The revision that has a name. That of the current one is `latest`.
+///
+/// # Errors
+/// As [`locate`]; [`Error::NoRevision`].
+pub async fn of_revision(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    which: &Which,
+) -> Result<RevisionTag, Error> {
+    let head = locate(ctx, caller, address).await?.value;
+    match which {
+        Which::Latest => Ok(latest(&head)),
+        Which::Tag(name) => head.revision_tags.get(name).cloned().ok_or_else(|| missing(address, name)),
+        Which::Number(_) => Err(Error::Invalid("a number is no tag".to_owned())),
+    }
+}
+
+/// What the current revision is called.
+pub fn latest(head: &EnvironmentHead) -> RevisionTag {
+    RevisionTag {
+        revision: head.revision,
+        created: head.created,
+        modified: head.modified,
+        by: head.created_by.clone(),
+    }
+}
+
+fn named(address: &EnvironmentAddress, head: &EnvironmentHead, revision: Option<u64>) -> Result<u64, Error> {
+    match revision {
+        None => Ok(head.revision),
+        Some(revision) if (1..=head.revision).contains(&revision) => Ok(revision),
+        Some(revision) => {
+            let what = format!("revision {revision}");
+            Err(Error::NoRevision { environment: address.to_string(), what })
+        }
+    }
+}

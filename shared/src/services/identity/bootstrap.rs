@@ -1,0 +1,76 @@
+//! Users, organizations and access tokens.
+
+use std::collections::BTreeMap;
+
+use super::tokens::{Shown, entry_of, new_token, token_writes};
+use super::{directory, membership, users};
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Member, Org, User};
+use crate::ports::Expect;
+use crate::services::caller::Caller;
+use crate::services::{Error, store};
+
+/// The members of an organization with their roles, by login. One query, whoever asks.
+///
+/// # Errors
+/// [`Error::NoOrg`] unless the caller is one of them.
+pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
+    caller.check_org(org)?;
+    membership::read_members(ctx, org).await
+}
+
+/// What the first start made.
+#[derive(Debug)]
+pub struct FirstUser {
+    /// The admin user.
+    pub login: Login,
+    /// Its access token, shown once.
+    pub token: String,
+}
+
+/// Whether the store has a user, of this name or of any. A store from before there was a directory gets one: with this user, and
+/// with everybody who shares an organization with a listed one.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
+    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
+        directory::complete_once(ctx, login).await?;
+        return Ok(true);
+    }
+    directory::has_users(ctx).await
+}
+
+/// Makes the first user and organization with an access token, unless there is a user already.
+///
+/// # Errors
+/// [`Error::Invalid`] for the name that means the operator, and those of the ports.
+pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
+    if has_users(ctx, login).await? {
+        return Ok(None);
+    }
+    users::check_name(login)?;
+    let now = ctx.now();
+    let name = TokenName::parse("first-start")?;
+    let (secret, token) = new_token(ctx, login, &name, None, None);
+    let user = User { login: login.clone(), created: now, orgs: Vec::new(), roles: BTreeMap::new() }
+        .as_member(org, Role::Admin);
+    let mut writes = vec![
+        put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
+        put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created: now }.encode()),
+        put(
+            ItemKeys::member(org, login),
+            Expect::Absent,
+            ctx.ids.revision(),
+            Member { role: Role::Admin }.encode(),
+        ),
+    ];
+    writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
+    writes.extend(token_writes(ctx, &entry_of(Shown::Token(&secret), &token)));
+    // Refused: another process was first, and it shows its own token.
+    Ok(store::commit(ctx, writes).await?.is_ok().then(|| FirstUser { login: login.clone(), token: secret }))
+}

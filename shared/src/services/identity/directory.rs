@@ -1,0 +1,133 @@
+//! Which users and organizations there are, for whoever works at the store itself. No request asks this, so that no
+//! caller learns of others; and nothing scans the table for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::membership;
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{DirectoryEntry, Org, Token, User};
+use crate::ports::{Expect, Item, Timestamp, Write};
+use crate::services::caller::Caller;
+use crate::services::{Error, store};
+
+/// What the history calls whoever works at the store itself. No user has this name.
+pub const OPERATOR: &str = "operator";
+
+/// The user and the organization that a first start makes unless it is told otherwise.
+const FIRST: (&str, &str) = ("admin", "main");
+
+/// The organizations, by name, with the time at which each was made.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn orgs(ctx: &Context) -> Result<Vec<(OrgName, Timestamp)>, Error> {
+    let listed = || query(ctx, ItemKeys::listed_orgs(), ItemKeys::parse_listed_org_sort);
+    let orgs = listed().await?;
+    if !orgs.is_empty() {
+        return Ok(orgs);
+    }
+    // A store from before there was a directory, which no server was started on since.
+    let (login, org) = (Login::parse(FIRST.0)?, OrgName::parse(FIRST.1)?);
+    complete(ctx, vec![login], vec![org]).await?;
+    listed().await
+}
+
+/// The users, by login, with the time at which each was made.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn users(ctx: &Context) -> Result<Vec<(Login, Timestamp)>, Error> {
+    // Makes the directory of an old store.
+    orgs(ctx).await?;
+    query(ctx, ItemKeys::listed_users(), ItemKeys::parse_listed_user_sort).await
+}
+
+/// Whether any user is listed.
+pub(crate) async fn has_users(ctx: &Context) -> Result<bool, Error> {
+    let (partition, prefix) = ItemKeys::listed_users();
+    Ok(!store::query_all(ctx, partition, prefix, 1).await?.is_empty())
+}
+
+async fn query<T>(
+    ctx: &Context,
+    (partition, prefix): (String, String),
+    parse: fn(&str) -> Option<T>,
+) -> Result<Vec<(T, Timestamp)>, Error> {
+    let entry = |item: &Item| {
+        let name = parse(&item.key.sort).ok_or_else(|| {
+            Error::Broken(format!("{:?} is not the key of an entry of the directory", item.key.sort))
+        })?;
+        Ok((name, DirectoryEntry::decode(&item.value)?.created))
+    };
+    store::query_all(ctx, partition, prefix, usize::MAX).await?.iter().map(entry).collect()
+}
+
+/// Whoever works at the store itself, as a caller of use cases: an admin of every organization. What API requests may is
+/// never judged by this; they have the caller of their access token. `named` is an organization that was asked for: that
+/// of a store from before there was a directory may not be listed yet.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, Error> {
+    let mut orgs: Vec<OrgName> = orgs(ctx).await?.into_iter().map(|(org, _)| org).collect();
+    if let Some(named) = named
+        && !orgs.contains(named)
+        && store::read::<Org>(ctx, &ItemKeys::org(named)).await?.is_some()
+    {
+        complete(ctx, Vec::new(), vec![named.clone()]).await?;
+        orgs.push(named.clone());
+    }
+    let (login, name, created) = (Login::parse(OPERATOR)?, TokenName::parse("command-line")?, ctx.now());
+    let token = Token { name, login: login.clone(), created, expires: None, may: None };
+    let nobody = User { login, created, orgs: Vec::new(), roles: BTreeMap::new() };
+    Ok(Caller::new(orgs.iter().fold(nobody, |user, org| user.as_member(org, Role::Admin)), token))
+}
+
+/// The write that lists a user.
+pub(crate) fn user_write(ctx: &Context, login: &Login, created: Timestamp) -> Write {
+    let entry = DirectoryEntry { created }.encode();
+    put(ItemKeys::listed_user(login), Expect::Any, ctx.ids.revision(), entry)
+}
+
+/// The write that lists an organization.
+pub(crate) fn org_write(ctx: &Context, org: &OrgName, created: Timestamp) -> Write {
+    let entry = DirectoryEntry { created }.encode();
+    put(ItemKeys::listed_org(org), Expect::Any, ctx.ids.revision(), entry)
+}
+
+/// Lists a user of a store from before there was a directory, and whoever can be found from there. One read where the
+/// user is listed.
+pub(crate) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Error> {
+    match store::get(ctx, &ItemKeys::listed_user(login)).await? {
+        Some(_) => Ok(()),
+        None => complete(ctx, vec![login.clone()], Vec::new()).await,
+    }
+}
+
+/// Lists these users and organizations, their organizations and members, and so on.
+async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>) -> Result<(), Error> {
+    let (mut users_seen, mut orgs_seen) = (BTreeSet::new(), BTreeSet::new());
+    loop {
+        if let Some(login) = logins.pop() {
+            if users_seen.insert(login.clone())
+                && let Some(user) = store::read::<User>(ctx, &ItemKeys::user(&login)).await?
+            {
+                let _ = store::commit(ctx, vec![user_write(ctx, &login, user.value.created)]).await?;
+                names.extend(user.value.orgs);
+            }
+        } else if let Some(org) = names.pop() {
+            if orgs_seen.insert(org.clone())
+                && let Some(record) = store::read::<Org>(ctx, &ItemKeys::org(&org)).await?
+            {
+                let _ = store::commit(ctx, vec![org_write(ctx, &org, record.value.created)]).await?;
+                logins.extend(membership::read_members(ctx, &org).await?.into_iter().map(|(login, _)| login));
+            }
+        } else {
+            return Ok(());
+        }
+    }
+}

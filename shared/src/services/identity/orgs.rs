@@ -1,0 +1,149 @@
+//! Organizations and their members, for whoever works at the store itself. A membership stands in two places that move
+//! in one commit: with the organization, and with the user, so that one read tells what a caller may see.
+
+use std::collections::BTreeSet;
+
+use super::{directory, membership};
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, check, delete, put};
+use crate::layout::records::{Member, Org};
+use crate::ports::{Expect, Timestamp};
+use crate::services::{Error, RACES_MAX, store};
+
+/// Members that an organization is made with; others are added later.
+const FIRST_MEMBERS_MAX: usize = 40;
+
+/// Makes an organization with these members.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is one of that name; [`Error::NoUser`].
+pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
+    let members: BTreeSet<&Login> = members.iter().collect();
+    if members.len() > FIRST_MEMBERS_MAX {
+        return Err(Error::TooMany(format!(
+            "an organization is made with at most {FIRST_MEMBERS_MAX} members; add the others to it"
+        )));
+    }
+    for _ in 0..RACES_MAX {
+        let created = ctx.now();
+        let mut writes = vec![
+            put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created }.encode()),
+            directory::org_write(ctx, org, created),
+        ];
+        for &login in &members {
+            let user = membership::user(ctx, login).await?;
+            writes.push(membership::member_write(ctx, org, login, Role::Member));
+            writes.push(membership::user_write(ctx, org, &user, Role::Member));
+        }
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(created),
+            Err(refusal) if refusal.index == 0 => {
+                return Err(Error::Invalid(format!(
+                    "there is an organization {org} already: choose another name"
+                )));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(Error::Contended("a user"))
+}
+
+/// The members of an organization with their roles, by login.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
+    membership::org(ctx, org).await?;
+    membership::read_members(ctx, org).await
+}
+
+/// What became of a membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership {
+    /// The role that the user has now.
+    pub role: Role,
+    /// Whether that was otherwise before.
+    pub changed: bool,
+}
+
+/// Makes a user a member with this role. Whoever is one already keeps the role that they have. Processes that remember the
+/// user learn it within a minute.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::NoUser`].
+pub async fn add_member(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    role: Role,
+) -> Result<Membership, Error> {
+    change(ctx, org, login, |has| Ok(has.unwrap_or(role))).await
+}
+
+/// Gives a member another role. Processes that remember the user learn it within a minute; an update that needs more ends
+/// with its lease.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::NoUser`], [`Error::Invalid`] for who is no member.
+pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
+    let not_one = || {
+        Error::Invalid(format!(
+            "{login} is no member of {org}: `statewright org member add {org} {login} --role {role}` makes one"
+        ))
+    };
+    change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_one)).await
+}
+
+async fn change(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    decide: impl Fn(Option<Role>) -> Result<Role, Error>,
+) -> Result<Membership, Error> {
+    for _ in 0..RACES_MAX {
+        let record = membership::org(ctx, org).await?;
+        let user = membership::user(ctx, login).await?;
+        let has = user.value.role_in(org);
+        let role = decide(has)?;
+        // Of whoever made a store of format 1 the user's record does not say that they are its admin.
+        let listed = store::read::<Member>(ctx, &ItemKeys::member(org, login)).await?;
+        if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
+            return Ok(Membership { role, changed: false });
+        }
+        let writes = vec![
+            membership::member_write(ctx, org, login, role),
+            check(ItemKeys::org(org), record.unchanged()),
+            membership::user_write(ctx, org, &user, role),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(Membership { role, changed: true });
+        }
+    }
+    Err(Error::Contended("the user"))
+}
+
+/// Ends a membership, and says whether there was one. Processes that remember the user learn it within a minute.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::NoUser`].
+pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
+    for _ in 0..RACES_MAX {
+        membership::org(ctx, org).await?;
+        let user = membership::user(ctx, login).await?;
+        if !user.value.orgs.contains(org) {
+            return Ok(false);
+        }
+        let next = user.value.clone().without(org);
+        let writes = vec![
+            delete(ItemKeys::member(org, login), Expect::Any),
+            put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), next.encode()),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            return Ok(true);
+        }
+    }
+    Err(Error::Contended("the user"))
+}

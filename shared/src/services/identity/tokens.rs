@@ -1,0 +1,290 @@
+//! Access tokens, and client certificates in the place of them: a certificate is a token whose secret is a private key.
+
+use std::time::Duration;
+
+use super::membership;
+use crate::context::{Context, REMEMBERED_FOR};
+use crate::domain::names::{Login, TokenName};
+use crate::domain::role::Role;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, check, delete, put};
+use crate::layout::records::{Token, TokenEntry, User};
+use crate::ports::{Expect, Timestamp, Write};
+use crate::services::caller::{Caller, PASSWORD};
+use crate::services::store;
+use crate::services::store::sha256_hex;
+use crate::services::{Error, RACES_MAX};
+
+/// Every access token starts with this, so that scanners for leaked secrets can find it.
+pub const TOKEN_PREFIX: &str = "swt_";
+
+/// What was begun with a token may be brought to its end for this long after the token's own: a lock or an update shows that it
+/// was begun in time. A token that was revoked has none of it.
+pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// Stands before what a client certificate's hash is made of. No text begins with this byte, so whatever is sent as an access
+/// token has another hash than every certificate.
+const CERTIFICATE_PREFIX: &[u8] = b"\xffcertificate ";
+
+/// A client certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    /// As DER.
+    pub der: Vec<u8>,
+    /// The end of its time.
+    pub not_after: Timestamp,
+}
+
+/// What tells whose a request is.
+#[derive(Debug, Clone, Copy)]
+pub enum Shown<'a> {
+    /// An access token.
+    Token(&'a str),
+    /// A client certificate as DER, with whose private key the connection was made.
+    Certificate(&'a [u8]),
+}
+
+impl Shown<'_> {
+    fn hash(self) -> String {
+        match self {
+            Self::Token(token) => sha256_hex(token.as_bytes()),
+            Self::Certificate(der) => sha256_hex(&[CERTIFICATE_PREFIX, der].concat()),
+        }
+    }
+
+    fn is_unknown(self) -> Error {
+        Error::Unauthenticated(match self {
+            Self::Token(_) => {
+                "the access token is not valid; log in again with `pulumi login` and a token of this server"
+            }
+            Self::Certificate(_) => {
+                "the client certificate is not known; `statewright token create NAME --certificate FILE` makes it known"
+            }
+        })
+    }
+
+    fn is_over(self) -> Error {
+        Error::Unauthenticated(match self {
+            Self::Token(_) => "the access token has expired; make a new one and log in with it",
+            Self::Certificate(_) => "the client certificate has expired; make a new one known and use that",
+        })
+    }
+}
+
+/// Finds who shows this access token. One read of the token and one of its owner, remembered for a minute.
+///
+/// # Errors
+/// [`Error::Unauthenticated`] unless the token is known and valid now.
+pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
+    let (caller, _) = authenticate_run(ctx, Shown::Token(token), Duration::ZERO).await?;
+    Ok(caller)
+}
+
+/// As [`authenticate`], for a client certificate too; and for so long after its end a token still tells who shows it, with when
+/// it ended: whoever asks has to prove otherwise that they may. A token that was revoked tells nothing.
+///
+/// # Errors
+/// [`Error::Unauthenticated`].
+pub async fn authenticate_run(
+    ctx: &Context,
+    shown: Shown<'_>,
+    grace: Duration,
+) -> Result<(Caller, Option<Timestamp>), Error> {
+    let now = ctx.now();
+    let hash = shown.hash();
+    let (token, user) = match ctx.memory.callers.get(&hash, now, REMEMBERED_FOR) {
+        Some(known) => known,
+        None => {
+            let unknown = || shown.is_unknown();
+            let token = store::read::<Token>(ctx, &ItemKeys::token(&hash)).await?.ok_or_else(unknown)?.value;
+            let user =
+                store::read::<User>(ctx, &ItemKeys::user(&token.login)).await?.ok_or_else(unknown)?.value;
+            ctx.memory.callers.put(hash, now, (token.clone(), user.clone()));
+            (token, user)
+        }
+    };
+    let ended = token.expires.filter(|expires| *expires <= now);
+    if ended.is_some_and(|ended| ended.plus(grace) <= now) {
+        return Err(shown.is_over());
+    }
+    Ok((Caller::new(user, token), ended))
+}
+
+/// Makes an access token, and returns it: it is shown this once, only its hash is kept.
+///
+/// # Errors
+/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name, or it is the one that passwords go by.
+pub async fn create_token(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    expires_in: Option<Duration>,
+) -> Result<String, Error> {
+    create_scoped_token(ctx, login, name, None, expires_in).await
+}
+
+/// As [`create_token`], for a token that may do at most this, or what its owner may where that is less.
+///
+/// # Errors
+/// As [`create_token`].
+pub async fn create_scoped_token(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    may: Option<Role>,
+    expires_in: Option<Duration>,
+) -> Result<String, Error> {
+    let expires = expires_in.map(|duration| ctx.now().plus(duration));
+    let (secret, token) = new_token(ctx, login, name, may, expires);
+    keep(ctx, Shown::Token(&secret), &token).await?;
+    Ok(secret)
+}
+
+/// Makes a client certificate known as a token of its owner's, until its end or an earlier one, that may do at most this,
+/// and returns its entry in their list. It is pinned: who issued it does not matter.
+///
+/// # Errors
+/// As [`create_token`]; [`Error::Invalid`] when the certificate's time is over, or it is known already.
+pub async fn create_certificate(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    certificate: &Certificate,
+    may: Option<Role>,
+    expires_in: Option<Duration>,
+) -> Result<TokenEntry, Error> {
+    let (now, end) = (ctx.now(), certificate.not_after);
+    if end <= now {
+        return Err(Error::Invalid(format!(
+            "the time of this certificate was over at {}: make a new one",
+            end.to_rfc3339()
+        )));
+    }
+    let expires = expires_in.map_or(end, |duration| now.plus(duration).min(end));
+    let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires), may };
+    keep(ctx, Shown::Certificate(&certificate.der), &token).await
+}
+
+async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEntry, Error> {
+    let Token { login, name, .. } = token;
+    if name.as_str() == PASSWORD {
+        return Err(Error::Invalid(format!(
+            "{name} is what the history calls whoever shows a password: choose another name"
+        )));
+    }
+    for _ in 0..RACES_MAX {
+        let user = membership::user(ctx, login).await?;
+        let entry = entry_of(shown, token);
+        let mut writes = token_writes(ctx, &entry);
+        // No token comes to be after its owner is gone: another user of the same name would have it.
+        let owner = writes.len();
+        writes.push(check(ItemKeys::user(login), user.unchanged()));
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(entry),
+            Err(refusal) if refusal.index == owner => {}
+            // The other may have gone since, so the name is looked for and not the hash.
+            Err(_) => {
+                let named = store::get(ctx, &ItemKeys::user_token(login, name)).await?;
+                return Err(Error::Invalid(match named {
+                    Some(_) => format!(
+                        "user {login} has a token named {name} already: choose another name, or revoke that one first"
+                    ),
+                    None => "this certificate is that of another token already: use that, or revoke it first"
+                        .to_owned(),
+                }));
+            }
+        }
+    }
+    Err(Error::Contended("the user"))
+}
+
+/// The access tokens and client certificates of a user, by name.
+///
+/// # Errors
+/// [`Error::NoUser`].
+pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>, Error> {
+    membership::user(ctx, login).await?;
+    let (partition, prefix) = ItemKeys::user_tokens(login);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
+}
+
+/// Ends all access tokens of a user, whether that is there or not, and says how many there were.
+pub(crate) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
+    let (partition, prefix) = ItemKeys::user_tokens(login);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    // Two writes for each, within the bounds of a commit.
+    for chunk in items.chunks(50) {
+        let mut writes = Vec::with_capacity(2 * chunk.len());
+        for item in chunk {
+            let hash = TokenEntry::decode(&item.value)?.hash;
+            writes.push(delete(ItemKeys::token(&hash), Expect::Any));
+            writes.push(delete(item.key.clone(), Expect::Any));
+            ctx.memory.callers.forget(&hash);
+        }
+        if store::commit(ctx, writes).await?.is_err() {
+            return Err(Error::Contended("the user's tokens"));
+        }
+    }
+    Ok(items.len())
+}
+
+/// Ends an access token. Processes that remember it forget it within a minute.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is no such token.
+pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Result<(), Error> {
+    for attempt in 0..RACES_MAX {
+        let key = ItemKeys::user_token(login, name);
+        let Some(entry) = store::read::<TokenEntry>(ctx, &key).await? else {
+            // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
+            if attempt > 0 {
+                return Ok(());
+            }
+            return Err(Error::Invalid(format!("user {login} has no token named {name}")));
+        };
+        let hash = entry.value.hash.clone();
+        let writes = vec![delete(key, entry.unchanged()), delete(ItemKeys::token(&hash), Expect::Any)];
+        let removed = store::commit(ctx, writes).await?;
+        ctx.memory.callers.forget(&hash);
+        if removed.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the token"))
+}
+
+pub(crate) fn new_token(
+    ctx: &Context,
+    login: &Login,
+    name: &TokenName,
+    may: Option<Role>,
+    expires: Option<Timestamp>,
+) -> (String, Token) {
+    let mut random = [0; 32];
+    ctx.ids.fill(&mut random);
+    let secret = format!("{TOKEN_PREFIX}{}", hex::encode(random));
+    (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires, may })
+}
+
+/// A token's entry in its owner's list, with what its item is found by.
+pub(crate) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
+    let certificate = match shown {
+        Shown::Token(_) => None,
+        Shown::Certificate(der) => Some(sha256_hex(der)),
+    };
+    TokenEntry { hash: shown.hash(), certificate, token: token.clone() }
+}
+
+pub(crate) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
+    let token = &entry.token;
+    vec![
+        put(ItemKeys::token(&entry.hash), Expect::Absent, ctx.ids.revision(), token.encode()),
+        put(
+            ItemKeys::user_token(&token.login, &token.name),
+            Expect::Absent,
+            ctx.ids.revision(),
+            entry.encode(),
+        ),
+    ]
+}

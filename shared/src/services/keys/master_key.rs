@@ -1,0 +1,123 @@
+//! Replacing keys: everything that is wrapped under an older master key is wrapped under the newest, what signs update tokens is
+//! made anew, and so are all data keys, if the operator asks for that.
+//!
+//! Each wrapped key is put on the condition that nobody changed it, so this may be broken off anywhere, and done again:
+//! what is under the newest already stays as it is.
+
+use std::collections::HashSet;
+
+use super::data_keys;
+use crate::context::Context;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Signer, WrappedDataKey};
+use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
+use crate::services::{Error, RACES_MAX, store, updates};
+
+/// What was wrapped anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rewrapped {
+    /// Keys that were looked at.
+    pub keys: u64,
+    /// Those of them that were under an older master key.
+    pub rewrapped: u64,
+}
+
+/// Wraps every data key under the newest master key, and puts a new one in the place of the key that signs update tokens, if that is
+/// under an older one: who has a copy of it must not sign any more.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] for a key that does not open under any master key: the older ones may not be
+/// forgotten then.
+pub async fn rewrap(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Rewrapped, Error> {
+    let mut done = Rewrapped::default();
+    let mut from = None;
+    loop {
+        let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
+        for item in &part.found {
+            let owner = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the partition of anybody's keys", item.key.partition))
+            })?;
+            rewrap_one(ctx, item.clone(), &data_keys::context(owner), &mut done).await?;
+            progress(done.keys);
+        }
+        from = part.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+        done.keys += 1;
+        let (signer, wrapped) = Signer::decode_with(&item.value)?;
+        let context = updates::tokens::context(&signer.key);
+        if store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context).await?.is_some() {
+            updates::tokens::renew_signer(ctx).await?;
+            done.rewrapped += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// Makes a new data key for each owner that has one, and says for how many: new secrets are sealed under it, and the older keys
+/// open what they have sealed. Servers that remember an older one go on with it for some minutes.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn renew_data_keys(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<u64, Error> {
+    let mut owners = HashSet::new();
+    let mut from = None;
+    loop {
+        let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
+        owners.extend(
+            part.found.iter().filter_map(|item| ItemKeys::parse_data_key_partition(&item.key.partition)),
+        );
+        from = part.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    let mut renewed = 0;
+    for owner in owners {
+        renewed += u64::from(data_keys::renew_newest_key(ctx, owner).await?.is_some());
+        progress(renewed);
+    }
+    Ok(renewed)
+}
+
+async fn rewrap_one(
+    ctx: &Context,
+    mut item: Item,
+    context: &KeyContext,
+    done: &mut Rewrapped,
+) -> Result<(), Error> {
+    done.keys += 1;
+    for _ in 0..RACES_MAX {
+        let (record, wrapped) = WrappedDataKey::decode_with(&item.value)?;
+        let wrapped = store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), context).await;
+        let named = |error| match error {
+            Error::Broken(words) => Error::Broken(format!("{:?}: {words}", item.key)),
+            other => other,
+        };
+        let Some(wrapped) = wrapped.map_err(named)? else { return Ok(()) };
+        let expect = Expect::Revision(item.revision);
+        let write = put(item.key.clone(), expect, ctx.ids.revision(), record.encode_with(&wrapped.0));
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            done.rewrapped += 1;
+            return Ok(());
+        }
+        // Changed or removed meanwhile.
+        match store::get(ctx, &item.key).await? {
+            Some(now) => item = now,
+            None => return Ok(()),
+        }
+    }
+    Err(Error::Contended("a data key"))
+}

@@ -1,0 +1,401 @@
+//! Whether all that is stored reads back as what it should be: an operator's look at everything.
+//!
+//! Nothing is changed. A server may be running: what moves while it is looked at is looked at again.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::check_states::Depth;
+use super::{check_dependencies, check_environments, check_states};
+use crate::context::Context;
+use crate::domain::deployment;
+use crate::domain::ids::StackId;
+use crate::domain::names::{OrgName, StackAddress};
+use crate::domain::update::{Status, Update};
+use crate::layout::record::{Record, Stored};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, Version};
+use crate::layout::{ItemKeys, named_blobs};
+use crate::ports::{BlobKey, Inventory, Item, Order, Query};
+use crate::services::keys::data_keys;
+use crate::services::store::compression::gunzip;
+use crate::services::store::stack_lookup;
+use crate::services::updates::publish;
+use crate::services::work::in_background;
+use crate::services::{Error, store, updates};
+
+/// A stack that moves is looked at so often before what was found counts.
+const LOOKS_MAX: usize = 3;
+
+/// What was found of one stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StackReport {
+    /// Its address, if its head can be read.
+    pub address: Option<StackAddress>,
+    /// Whether it was removed, and can be brought back.
+    pub is_removed: bool,
+    /// Versions that were looked at.
+    pub versions: u64,
+    /// What is wrong, in words.
+    pub problems: Vec<String>,
+}
+
+/// The ids of all stacks, those that were removed among them.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StackId>, Error> {
+    let ids =
+        walk(ctx, inventory, "STACK#", async |item| Ok(ItemKeys::parse_stack_partition(&item.key.partition)));
+    Ok(ids.await?.into_iter().collect())
+}
+
+/// Looks at one stack: its head, every version that is kept with its blob and its deployment, its outputs, its data keys,
+/// and the log of the update that runs.
+///
+/// # Errors
+/// Those of the ports. What is wrong with the stack is in the report.
+pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
+    stack_to(ctx, id, Depth::Blobs).await
+}
+
+async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackReport, Error> {
+    let key = ItemKeys::head(id);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let before = store::get(ctx, &key).await?;
+        let report = look_at(ctx, id, before.as_ref(), depth).await?;
+        let after = store::get(ctx, &key).await?;
+        let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
+        if report.problems.is_empty() || is_same || looks == LOOKS_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+async fn look_at(
+    ctx: &Context,
+    id: StackId,
+    head: Option<&Item>,
+    depth: Depth,
+) -> Result<StackReport, Error> {
+    let mut report = StackReport::default();
+    let Some(item) = head else {
+        report.problems.push(format!("stack {id} has no head"));
+        return Ok(report);
+    };
+    let head = match Head::decode(&item.value) {
+        Ok(head) => head,
+        Err(error) => {
+            report.problems.push(format!("the head of stack {id}: {error}"));
+            return Ok(report);
+        }
+    };
+    report.address = Some(head.address.clone());
+    report.is_removed = head.deleted.is_some();
+    let name = match head.deleted {
+        None => store::get(ctx, &ItemKeys::name(&head.address)).await?,
+        Some(_) => match store::get(ctx, &ItemKeys::removed(&head.address, id)).await? {
+            Some(removed) => Some(removed),
+            // It is being erased, or was removed when nothing could come back: there is nothing that has to be whole.
+            None => return Ok(report),
+        },
+    };
+    let leads_here = match (&name, head.deleted) {
+        (None, _) => Ok(false),
+        (Some(name), None) => Name::decode(&name.value).map(|name| name.id == id),
+        (Some(removed), Some(_)) => Removed::decode(&removed.value).map(|removed| removed.name.id == id),
+    };
+    match leads_here {
+        Ok(true) => {}
+        Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
+        Err(error) => report.problems.push(format!("its name: {error}")),
+    }
+    look_at_versions(ctx, id, &head, depth, &mut report).await?;
+    let outputs = async {
+        let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(head.version == 0) };
+        let (outputs, tail) = Outputs::decode_with(&item.value)?;
+        match depth {
+            Depth::Items => Ok(true),
+            Depth::Blobs => store::fetch(ctx, &outputs.payload, tail).await.map(|_| true),
+        }
+    };
+    match found(outputs.await)? {
+        Ok(true) => {}
+        Ok(false) => report.problems.push("it has no outputs".to_owned()),
+        Err(words) => report.problems.push(format!("its outputs: {words}")),
+    }
+    report.problems.extend(data_keys::key_problems(ctx, id.into()).await?);
+    // A program that did not know the mark may have begun the update, so a missing one is no fault.
+    let is_marked = name.filter(|_| head.deleted.is_none()).map(|name| Name::decode(&name.value));
+    if head.running.is_none() && matches!(is_marked, Some(Ok(Name { is_updating: true, .. }))) {
+        report.problems.push("its name says that an update holds it, and none does".to_owned());
+    }
+    if let Some(running) = head.running {
+        let update = store::get(ctx, &ItemKeys::update(running)).await?;
+        match update.map(|item| Stored::<Update>::read(&item)) {
+            None => report.problems.push(format!("the update {running} that holds it has no record")),
+            Some(Err(error)) => report.problems.push(format!("the update {running} that holds it: {error}")),
+            Some(Ok(update)) => match update.value.status {
+                Status::Running { .. } | Status::Sealed { .. } => {
+                    let log = publish::progress(ctx, running, head.snapshot.as_ref()).await.map(drop);
+                    if let Err(words) = found(log)? {
+                        report.problems.push(format!("the log of the update {running}: {words}"));
+                    }
+                }
+                Status::NotStarted | Status::Ended { .. } => {
+                    report.problems.push(format!("the update {running} holds it, and does not run"));
+                }
+            },
+        }
+    }
+    Ok(report)
+}
+
+async fn look_at_versions(
+    ctx: &Context,
+    id: StackId,
+    head: &Head,
+    depth: Depth,
+    report: &mut StackReport,
+) -> Result<(), Error> {
+    let (partition, prefix) = ItemKeys::versions(id);
+    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut seen = BTreeSet::new();
+    let mut last: Option<(u64, Option<Snapshot>)> = None;
+    loop {
+        let page = store::query(ctx, &query).await?;
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        for item in &page.items {
+            report.versions += 1;
+            let Some(number) = ItemKeys::parse_version_sort(&item.key.sort) else {
+                report.problems.push(format!("{:?} is not the key of a version", item.key.sort));
+                continue;
+            };
+            // The oldest go first, so only the first that is there may have none before it.
+            if let Some((before, _)) = &last
+                && before + 1 != number
+            {
+                report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
+            }
+            let version = match Version::decode(&item.value) {
+                Ok(version) => version,
+                Err(error) => {
+                    report.problems.push(format!("version {number}: {error}"));
+                    last = Some((number, None));
+                    continue;
+                }
+            };
+            if version.version != number {
+                report.problems.push(format!("version {number} says that it is {}", version.version));
+            }
+            if depth == Depth::Blobs && seen.insert(version.snapshot.blob.clone()) {
+                let deployment = look_at_deployment(ctx, &version.snapshot).await;
+                if let Err(words) = found(deployment)? {
+                    report.problems.push(format!("version {number}: {words}"));
+                }
+            }
+            last = Some((number, Some(version.snapshot)));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    let (number, snapshot) = last.map_or((0, None), |(number, snapshot)| (number, snapshot));
+    if head.version != number {
+        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+    } else if head.snapshot != snapshot {
+        report.problems.push(format!("its head does not show what version {number} does"));
+    }
+    Ok(())
+}
+
+/// Whether a deployment is what was published, and whole.
+async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Marked {
+        deployment: Option<MarkedDeployment>,
+    }
+    #[derive(Deserialize)]
+    struct MarkedDeployment {
+        metadata: Option<Mark>,
+    }
+    #[derive(Deserialize)]
+    struct Mark {
+        integrity_error: Option<IgnoredAny>,
+    }
+    let gzip = stack_lookup::fetch_snapshot(ctx, snapshot, 0).await?;
+    let expected = snapshot.clone();
+    in_background(move || {
+        let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));
+        let text = gunzip(&gzip)?;
+        if (gzip.len() as u64, text.len() as u64) != (expected.bytes_gzip, expected.bytes_text) {
+            return Err(broken("it has another length than its item says".to_owned()));
+        }
+        let inspection = deployment::inspect(&text).map_err(|error| broken(error.to_string()))?;
+        if inspection.resource_count as u64 != expected.resource_count {
+            return Err(broken("it has another number of resources than its item says".to_owned()));
+        }
+        let Some(rule) = inspection.integrity_error else { return Ok(()) };
+        let marked: Marked = serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
+        let mark = marked.deployment.and_then(|deployment| deployment.metadata?.integrity_error);
+        if mark.is_some() { Ok(()) } else { Err(broken(format!("{rule}, and it does not say so"))) }
+    })
+    .await
+}
+
+/// Tells what is wrong with what is stored from a store that does not answer.
+fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(error @ (Error::Port(_) | Error::MasterKey(_))) => Err(error),
+        Err(Error::Broken(words)) => Ok(Err(words)),
+        Err(other) => Ok(Err(other.to_string())),
+    }
+}
+
+/// Looks whether all items fit together: each stack, each state, and what belongs to neither. Blobs are not read, but those of
+/// updates that run.
+///
+/// # Errors
+/// Those of the ports. What is wrong is in the answer.
+pub async fn items(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
+    let mut problems = store(ctx, inventory).await?;
+    for id in stacks(ctx, inventory).await? {
+        let found = stack_to(ctx, id, Depth::Items).await?;
+        problems.extend(found.problems.into_iter().map(|problem| format!("stack {id}: {problem}")));
+    }
+    for id in check_states::states(ctx, inventory).await? {
+        let found = check_states::state_to(ctx, id, Depth::Items).await?;
+        problems.extend(found.problems.into_iter().map(|problem| format!("state {id}: {problem}")));
+    }
+    Ok(problems)
+}
+
+/// Looks at what belongs to no stack and to no state: names that lead nowhere, edges between states, label policies, the key that
+/// signs update tokens, what is due.
+///
+/// # Errors
+/// Those of the ports. What is wrong is in the answer, in words.
+pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
+    let mut problems = Vec::new();
+    let mut with_edges: BTreeSet<OrgName> = BTreeSet::new();
+    let of_orgs = walk(ctx, inventory, "ORG#", async |item| {
+        let Some(org) = item.key.partition.strip_prefix("ORG#").and_then(|org| OrgName::parse(org).ok())
+        else {
+            return Ok(Some(OfOrg::Wrong(vec![format!("{:?} is not an organization", item.key.partition)])));
+        };
+        if item.key.sort.starts_with(&ItemKeys::state_edges(&org).1)
+            || item.key == ItemKeys::state_graph(&org)
+        {
+            return Ok(Some(OfOrg::Edges(org)));
+        }
+        let wrong = match look_at_name(ctx, &org, item).await? {
+            Some(wrong) => Some(wrong),
+            None => check_states::look_at_item(ctx, &org, item).await?,
+        };
+        let mut wrong: Vec<String> = wrong.into_iter().collect();
+        wrong.extend(check_environments::look_at_item(ctx, &org, item).await?);
+        Ok(Some(OfOrg::Wrong(wrong)))
+    });
+    for found in of_orgs.await? {
+        match found {
+            OfOrg::Wrong(words) => problems.extend(words),
+            OfOrg::Edges(org) => drop(with_edges.insert(org)),
+        }
+    }
+    for org in &with_edges {
+        problems.extend(check_dependencies::graph(ctx, org).await?);
+    }
+    walk(ctx, inventory, "DUE#", async |item| {
+        Ok(Due::decode(&item.value).err().map(|error| format!("{:?}: {error}", item.key)))
+    })
+    .await
+    .map(|found| problems.extend(found))?;
+    if let Err(words) = found(updates::tokens::check_signer(ctx).await)? {
+        problems.push(format!("the key that signs update tokens: {words}"));
+    }
+    Ok(problems)
+}
+
+/// What an item of an organization tells.
+enum OfOrg {
+    /// What is wrong with it.
+    Wrong(Vec<String>),
+    /// That there are edges between states, which are looked at together.
+    Edges(OrgName),
+}
+
+/// What is wrong with the name of a stack.
+async fn look_at_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+    let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
+    let address = StackAddress { org: org.clone(), project, stack };
+    let name = match Name::decode(&item.value) {
+        Ok(name) => name,
+        Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
+    };
+    let head = found(store::read::<Head>(ctx, &ItemKeys::head(name.id)).await)?;
+    // One that cannot be read is told with its stack.
+    let Ok(head) = head else { return Ok(None) };
+    let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());
+    if is_it || store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision) {
+        return Ok(None);
+    }
+    Ok(Some(format!("the name {address} leads to no stack of that name")))
+}
+
+/// Asks about each item whose partition begins so, and collects what is answered.
+async fn walk<T>(
+    ctx: &Context,
+    inventory: &dyn Inventory,
+    prefix: &str,
+    ask: impl AsyncFn(&Item) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    let (mut answers, mut from) = (Vec::new(), None);
+    loop {
+        let part = store::inventory_items(ctx, inventory, prefix, from.as_ref()).await?;
+        for item in &part.found {
+            answers.extend(ask(item).await?);
+        }
+        from = part.next;
+        if from.is_none() {
+            return Ok(answers);
+        }
+    }
+}
+
+/// What no item names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Orphans {
+    /// The blobs, in the order of their keys.
+    pub blobs: Vec<BlobKey>,
+    /// Items that do not read back, in words: a blob that one of them names is among those.
+    pub problems: Vec<String>,
+}
+
+/// The blobs that no item names: what is left of requests that came to nothing. An update that is just being published may
+/// be about to name one.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Orphans, Error> {
+    // The blobs first: one that is named later is not among them, or is found named.
+    let mut blobs = store::inventory_blobs(ctx, inventory).await?;
+    let named = walk(ctx, inventory, "", async |item| {
+        Ok(Some(named_blobs(item).map_err(|error| format!("{:?}: {error}", item.key))))
+    });
+    let mut problems = Vec::new();
+    for named in named.await? {
+        match named {
+            Ok(named) => {
+                for named in named {
+                    blobs.remove(&named.key);
+                }
+            }
+            Err(words) => problems.push(words),
+        }
+    }
+    Ok(Orphans { blobs: blobs.into_iter().collect(), problems })
+}

@@ -1,0 +1,110 @@
+//! Whether the edges between Terraform states read back as what they should be: see [`super::check`].
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+
+use serde::de::IgnoredAny;
+
+use super::check_states::found;
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::names::OrgName;
+use crate::domain::tfstate::{Direction, Graph};
+use crate::layout::ItemKeys;
+use crate::layout::record::Stored;
+use crate::layout::records::{StateGraph, StateHead};
+use crate::ports::Item;
+use crate::services::states::dependencies::Edge;
+use crate::services::{Error, store};
+
+/// Looks at all edges of an organization, and at what moves with each change of them. A graph that moves meanwhile is looked at
+/// again.
+///
+/// # Errors
+/// Those of the ports. What is wrong with the edges is in the answer, in words.
+pub(crate) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, Error> {
+    const LOOKS_MAX: usize = 3;
+    let key = ItemKeys::state_graph(org);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let before = store::get(ctx, &key).await?;
+        let problems = look_at(ctx, org, before.as_ref()).await?;
+        let after = store::get(ctx, &key).await?;
+        let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
+        if problems.is_empty() || is_same || looks == LOOKS_MAX {
+            return Ok(problems
+                .into_iter()
+                .map(|problem| format!("the edges of {org}: {problem}"))
+                .collect());
+        }
+    }
+}
+
+async fn look_at(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result<Vec<String>, Error> {
+    let mut problems = Vec::new();
+    if store::get(ctx, &ItemKeys::org(org)).await?.is_none() {
+        problems.push("there is no such organization".to_owned());
+    }
+    let (partition, prefix) = ItemKeys::state_edges(org);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    match graph.map(Stored::<StateGraph>::read).transpose() {
+        Ok(Some(graph)) if graph.value.edge_count == items.len() as u64 => {}
+        Ok(Some(graph)) => {
+            problems.push(format!("there are {}, and {} are counted", items.len(), graph.value.edge_count));
+        }
+        Ok(None) if items.is_empty() => {}
+        Ok(None) => problems.push("what moves with each change of them is missing".to_owned()),
+        Err(error) => problems.push(format!("what moves with each change of them: {error}")),
+    }
+    let mut heads = HashMap::new();
+    let mut inputs = HashMap::new();
+    let mut leads = Vec::new();
+    for item in &items {
+        let edge = match found(Edge::read(item))? {
+            Ok(edge) => edge,
+            Err(words) => {
+                problems.push(format!("{}: {words}", item.key.sort));
+                continue;
+            }
+        };
+        let mut wrong = |words: String| problems.push(format!("edge {}: {words}", edge.id));
+        if edge.ends.id() != edge.id {
+            wrong(format!("what it connects is that of edge {}", edge.ends.id()));
+        }
+        if edge.mock.as_ref().is_some_and(|mock| serde_json::from_str::<IgnoredAny>(mock).is_err()) {
+            wrong("its mock value is no JSON".to_owned());
+        }
+        for (what, id) in [("producer", edge.ends.producer), ("consumer", edge.ends.consumer)] {
+            let head = match heads.entry(id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(head_of(ctx, id).await?),
+            };
+            match head {
+                // One that cannot be read is told with its state.
+                Err(_) => {}
+                Ok(None) => wrong(format!("there is no state {id}, its {what}")),
+                Ok(Some(of)) if of != org => wrong(format!("its {what} {id} is a state of {of}")),
+                Ok(Some(_)) => {}
+            }
+        }
+        let input = (edge.ends.consumer, edge.ends.input.clone());
+        if let Some(other) = inputs.insert(input, edge.id) {
+            wrong(format!("its consumer calls the output of edge {other} {} too", edge.ends.input));
+        }
+        leads.push((edge.ends.producer, edge.ends.consumer));
+    }
+    let unordered: BTreeSet<StateId> =
+        Graph::of(leads).layers(None, Direction::Down).unordered.into_iter().collect();
+    if !unordered.is_empty() {
+        let ids: Vec<String> = unordered.iter().map(StateId::to_string).collect();
+        problems.push(format!("these states are in a cycle, or behind one: {}", ids.join(", ")));
+    }
+    Ok(problems)
+}
+
+/// The organization of a state; nothing where there is no such state.
+async fn head_of(ctx: &Context, id: StateId) -> Result<Result<Option<OrgName>, String>, Error> {
+    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)?;
+    Ok(head.map(|head| head.map(|head| head.value.address.org)))
+}

@@ -1,0 +1,56 @@
+//! Whether all that is stored of environments reads back as what it should be: see [`super::check`].
+
+use super::check_states::found;
+use crate::context::Context;
+use crate::domain::environment::sealed;
+use crate::domain::names::{EnvironmentAddress, OrgName};
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::{EnvironmentHead, RemovedEnvironment};
+use crate::ports::Item;
+use crate::services::environments::lookup::read;
+use crate::services::keys::data_keys;
+use crate::services::{Error, environments};
+
+/// Looks at the environment that an item of an organization is the head of, removed or not: at every revision, with its secrets,
+/// and at its data keys. What is wrong, in words. Revisions are only added, so that a server may be running.
+///
+/// # Errors
+/// Those of the ports.
+pub(crate) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Vec<String>, Error> {
+    let sort = &item.key.sort;
+    let (name, head) = match ItemKeys::parse_environment_sort(sort) {
+        Some(name) => (name, EnvironmentHead::decode(&item.value)),
+        None => match ItemKeys::parse_removed_environment_sort(sort) {
+            Some(name) => (name, RemovedEnvironment::decode(&item.value).map(|removed| removed.head)),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let address = EnvironmentAddress { org: org.clone(), project: name.0, name: name.1 };
+    let head = match head {
+        Ok(head) => head,
+        Err(error) => return Ok(vec![format!("the head of environment {address}: {error}")]),
+    };
+    let mut problems = Vec::new();
+    for number in 1..=head.revision {
+        let text = match found(read(ctx, &address, &head, number).await)? {
+            Ok((_, text)) => text,
+            Err(words) => {
+                problems.push(words);
+                continue;
+            }
+        };
+        let shut = sealed::secrets(&text).into_iter().filter(|secret| secret.is_sealed);
+        let shut: Vec<String> = shut.map(|secret| secret.text).collect();
+        match found(environments::open::open_secrets(ctx, head.id, &shut).await)? {
+            Ok(opened) if opened.iter().all(Result::is_ok) => {}
+            Ok(_) => {
+                problems.push(format!("revision {number} of environment {address}: a secret does not open"))
+            }
+            Err(words) => problems.push(format!("revision {number} of environment {address}: {words}")),
+        }
+    }
+    let of_keys = data_keys::key_problems(ctx, head.id.into()).await?;
+    problems.extend(of_keys.into_iter().map(|words| format!("environment {address}: {words}")));
+    Ok(problems)
+}

@@ -1,0 +1,250 @@
+//! Whether all that is stored of Terraform states reads back as what it should be: see [`super::check`].
+
+use std::collections::BTreeSet;
+
+use crate::context::Context;
+use crate::domain::ids::{KeyOwner, StateId};
+use crate::domain::names::{OrgName, StateAddress};
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::{
+    FormerStateName, RejectedState, RemovedState, StateEntry, StateHead, StateLock, StateVersion,
+    StoredLabelPolicy,
+};
+use crate::ports::{Inventory, Item, Order, Query};
+use crate::services::keys::data_keys;
+use crate::services::{Error, states, store};
+
+/// How closely is looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Whether the items fit together.
+    Items,
+    /// That, and whether every blob that is kept is what its item says.
+    Blobs,
+}
+
+/// What was found of one state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateReport {
+    /// Its address, if its head can be read.
+    pub address: Option<StateAddress>,
+    /// Whether it was removed, and can be brought back.
+    pub is_removed: bool,
+    /// Versions that were looked at.
+    pub versions: u64,
+    /// What is wrong, in words.
+    pub problems: Vec<String>,
+}
+
+/// The ids of all states, those that were removed among them.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StateId>, Error> {
+    let (mut ids, mut from) = (BTreeSet::new(), None);
+    loop {
+        let part = store::inventory_items(ctx, inventory, "TFSTATE#", from.as_ref()).await?;
+        let id = |item: &Item| item.key.partition.strip_prefix("TFSTATE#").and_then(StateId::parse);
+        ids.extend(part.found.iter().filter_map(id));
+        from = part.next;
+        if from.is_none() {
+            return Ok(ids);
+        }
+    }
+}
+
+/// Looks at one state: its head, its name, every text that is kept, and its data keys. A state that moves meanwhile is looked
+/// at again.
+///
+/// # Errors
+/// Those of the ports. What is wrong with the state is in the report.
+pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
+    state_to(ctx, id, Depth::Blobs).await
+}
+
+pub(crate) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
+    const LOOKS_MAX: usize = 3;
+    let key = ItemKeys::state_head(id);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let before = store::get(ctx, &key).await?.map(|item| item.revision);
+        let report = look_at(ctx, id, depth).await?;
+        let after = store::get(ctx, &key).await?.map(|item| item.revision);
+        if report.problems.is_empty() || before == after || looks == LOOKS_MAX {
+            return Ok(report);
+        }
+    }
+}
+
+async fn look_at(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
+    let mut report = StateReport::default();
+    let head = match found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)? {
+        Ok(Some(head)) => head.value,
+        Ok(None) => {
+            report.problems.push(format!("state {id} has no head"));
+            return Ok(report);
+        }
+        Err(words) => {
+            report.problems.push(format!("the head of state {id}: {words}"));
+            return Ok(report);
+        }
+    };
+    report.address = Some(head.address.clone());
+    report.is_removed = head.deleted.is_some();
+    // Of what is being erased nothing has to be whole.
+    if head.erasing {
+        return Ok(report);
+    }
+    if head.deleted.is_none() {
+        let entry = found(store::read::<StateEntry>(ctx, &ItemKeys::state_name(&head.address)).await)?;
+        match entry.map(|entry| entry.is_some_and(|entry| entry.value.id == id)) {
+            Ok(true) => {}
+            Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
+            Err(words) => report.problems.push(format!("its name: {words}")),
+        }
+    }
+    let lock = found(store::read::<StateLock>(ctx, &ItemKeys::state_lock(id)).await)?;
+    report.problems.extend(lock.err().map(|words| format!("its lock: {words}")));
+    match found(states::schemas::read(ctx, id).await)?.map(|schemas| schemas.is_some()) {
+        Ok(true) if !head.has_schemas => report.problems.push("its head knows of no schemas".to_owned()),
+        Ok(false) if head.has_schemas => report.problems.push("its schemas are missing".to_owned()),
+        Ok(_) => {}
+        Err(words) => report.problems.push(format!("its schemas: {words}")),
+    }
+    look_at_versions(ctx, id, &head, depth, &mut report).await?;
+    let (partition, prefix) = ItemKeys::rejected_states(id);
+    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+        let looked = async {
+            let rejected = RejectedState::decode(&item.value)?;
+            match depth {
+                Depth::Items => Ok(()),
+                Depth::Blobs => states::blobs::fetch(ctx, id, &rejected.kept).await.map(drop),
+            }
+        };
+        if let Err(words) = found(looked.await)? {
+            report.problems.push(format!("the refused write {}: {words}", item.key.sort));
+        }
+    }
+    report.problems.extend(data_keys::key_problems(ctx, KeyOwner::State(id)).await?);
+    Ok(report)
+}
+
+async fn look_at_versions(
+    ctx: &Context,
+    id: StateId,
+    head: &StateHead,
+    depth: Depth,
+    report: &mut StateReport,
+) -> Result<(), Error> {
+    let (partition, prefix) = ItemKeys::state_versions(id);
+    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut last: Option<(u64, Option<StateVersion>)> = None;
+    loop {
+        let page = store::query(ctx, &query).await?;
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        for item in &page.items {
+            report.versions += 1;
+            let number = ItemKeys::parse_version_sort(&item.key.sort).unwrap_or(0);
+            // The oldest go first, so only the first that is there may have none before it.
+            if let Some((before, _)) = &last
+                && before + 1 != number
+            {
+                report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
+            }
+            let looked = async {
+                let (version, tail) = StateVersion::decode_with(&item.value)?;
+                if depth == Depth::Blobs {
+                    states::blobs::fetch(ctx, id, &version.kept).await?;
+                    states::blobs::fetch_index(ctx, id, &version, tail).await?;
+                }
+                Ok(version)
+            };
+            let looked = found(looked.await)?;
+            if let Err(words) = &looked {
+                report.problems.push(format!("version {number}: {words}"));
+            }
+            last = Some((number, looked.ok()));
+        }
+        if !page.more {
+            break;
+        }
+    }
+    let (number, version) = last.map_or((0, None), |(number, version)| (number, version));
+    if head.version != number {
+        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+    } else if version.is_some_and(|version| Some(version.kept) != head.current) {
+        report.problems.push(format!("its head does not show what version {number} does"));
+    }
+    Ok(())
+}
+
+/// Looks at what an organization has of states beside their own partitions: names, those of removed states, the label policy.
+/// What is wrong with an item, in words.
+///
+/// # Errors
+/// Those of the ports.
+pub(crate) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+    let sort = &item.key.sort;
+    if *item.key.sort == *ItemKeys::label_policy(org).sort {
+        return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));
+    }
+    if let Some((project, state)) = ItemKeys::parse_former_state_name_sort(sort) {
+        let address = StateAddress { org: org.clone(), project, state };
+        return look_at_former(ctx, &address, item).await;
+    }
+    let is_removed = ItemKeys::parse_removed_state_sort(sort).is_some();
+    let name = ItemKeys::parse_state_name_sort(sort).or_else(|| ItemKeys::parse_removed_state_sort(sort));
+    let Some((project, state)) = name else { return Ok(None) };
+    let address = StateAddress { org: org.clone(), project, state };
+    let words = if is_removed { "the removed state" } else { "the name of a state" };
+    let entry = match is_removed {
+        true => RemovedState::decode(&item.value).map(|removed| removed.entry),
+        false => StateEntry::decode(&item.value),
+    };
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => return Ok(Some(format!("{words}, {address}: {error}"))),
+    };
+    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(entry.id)).await)?;
+    // One that cannot be read is told with its state.
+    let Ok(head) = head else { return Ok(None) };
+    let is_it =
+        |head: &StateHead| head.address == address && head.deleted.is_some() == is_removed && !head.erasing;
+    let problem = match head.map(|head| head.value).filter(is_it) {
+        None => "leads to no state of that name",
+        Some(head) if states::entry_of(entry.id, &head) != entry => "says something else than its head",
+        Some(_) => return Ok(None),
+    };
+    // It moves with the head: one that is as it was has not moved while the head was read.
+    let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
+    Ok((!has_moved).then(|| format!("{words}, {address}, {problem}")))
+}
+
+/// A former name leads to a state of its organization until that is erased.
+async fn look_at_former(ctx: &Context, address: &StateAddress, item: &Item) -> Result<Option<String>, Error> {
+    let former = match FormerStateName::decode(&item.value) {
+        Ok(former) => former,
+        Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),
+    };
+    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(former.id)).await)?;
+    // The report of its state names a head that cannot be read.
+    let Ok(head) = head else { return Ok(None) };
+    if head.is_some_and(|head| head.value.address.org == address.org) {
+        return Ok(None);
+    }
+    // Erasing a state takes its former names first.
+    let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
+    Ok((!has_moved).then(|| format!("the former name of a state, {address}, leads to no state")))
+}
+
+/// Tells what is wrong with what is stored from a store that does not answer.
+pub(crate) fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Port(error)) => Err(Error::Port(error)),
+        Err(Error::Broken(words)) => Ok(Err(words)),
+        Err(other) => Ok(Err(other.to_string())),
+    }
+}

@@ -1,0 +1,85 @@
+//! What was done to a stack, newest first. One published version is one entry; previews are not among them.
+
+use crate::context::Context;
+use crate::domain::names::StackAddress;
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::Version;
+use crate::ports::{Order, Query};
+use crate::services::caller::Caller;
+use crate::services::store::page::PageOf;
+use crate::services::store::stack_lookup;
+use crate::services::store::stack_lookup::Located;
+use crate::services::updates::takeover;
+use crate::services::{Error, store};
+
+/// A part of a history.
+#[derive(Debug)]
+pub struct History {
+    /// Its entries, newest first.
+    pub versions: Vec<Version>,
+    /// The stack's version, which is how many entries there are in all.
+    pub newest: u64,
+}
+
+/// A page of the history, or all of it. A page is a key range, so its cost does not depend on its place.
+///
+/// # Errors
+/// As [`takeover::locate_settled`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    page: Option<PageOf>,
+) -> Result<History, Error> {
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
+    let mut history = History { versions: Vec::new(), newest: head.value.version };
+    let (skip, mut wanted) = match page {
+        Some(PageOf { size, page }) => (size.saturating_mul(page.saturating_sub(1)), size),
+        None => (0, u64::MAX),
+    };
+    let Some(newest) = head.value.version.checked_sub(skip).filter(|newest| *newest > 0) else {
+        return Ok(history);
+    };
+    let (partition, prefix) = ItemKeys::versions(id);
+    let mut after = Some(ItemKeys::version(id, newest.saturating_add(1)).sort);
+    loop {
+        let limit = usize::try_from(wanted.min(500)).unwrap_or(500);
+        let query = Query {
+            partition: partition.clone(),
+            prefix: prefix.clone(),
+            after: after.take(),
+            order: Order::Descending,
+            limit,
+        };
+        let page = store::query(ctx, &query).await?;
+        for item in &page.items {
+            history.versions.push(Version::decode(&item.value)?);
+        }
+        wanted = wanted.saturating_sub(page.items.len() as u64);
+        after = page.items.last().map(|item| item.key.sort.clone());
+        if !page.more || wanted == 0 {
+            return Ok(history);
+        }
+    }
+}
+
+/// One entry, with the stack's newest version; the newest entry where none is named.
+///
+/// # Errors
+/// [`Error::NeverUpdated`] for a stack without a version, [`Error::NoVersion`] for one that it does not have.
+pub async fn entry(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+) -> Result<(Version, u64), Error> {
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
+    let newest = head.value.version;
+    let version = match (version, newest) {
+        (Some(version), _) => version,
+        (None, 0) => return Err(Error::NeverUpdated(address.clone())),
+        (None, newest) => newest,
+    };
+    Ok((stack_lookup::read_version(ctx, id, address, version).await?, newest))
+}

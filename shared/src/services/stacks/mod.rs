@@ -1,0 +1,478 @@
+//! Stacks: making, finding, listing, tagging, removing; reading their deployments and outputs.
+
+pub mod config;
+pub mod deleted;
+pub mod history;
+pub mod rehome;
+pub mod rename;
+pub mod versions;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::caller::Caller;
+use super::store::due::due_write;
+use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, read_version};
+use super::store::stack_tags::check_tags;
+use super::updates::takeover;
+use super::updates::takeover::locate_settled;
+use super::updates::{fold, next_version, publish};
+use super::{Error, RACES_MAX, store, updates, work};
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::{OrgName, ProjectName, StackAddress};
+use crate::domain::update::Update;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, delete, put};
+use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, StackConfig};
+use crate::ports::{Expect, Order, Query, SignedUrl};
+
+/// Stacks on one page of a list.
+pub const LIST_PAGE: usize = 500;
+
+/// What `pulumi stack` shows.
+#[derive(Debug)]
+pub struct StackView {
+    /// The id.
+    pub id: StackId,
+    /// The head.
+    pub head: Head,
+    /// The tags.
+    pub tags: BTreeMap<String, String>,
+    /// The update that holds the stack now.
+    pub running: Option<Update>,
+}
+
+/// A stack with its tags and the update that holds it.
+///
+/// # Errors
+/// As [`locate_settled`].
+pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackView, Error> {
+    let Located { id, head } = locate_settled(ctx, caller, address).await?;
+    let name = read_name(ctx, address).await?;
+    let running = match head.value.running {
+        Some(update) => {
+            store::read::<Update>(ctx, &ItemKeys::update(update)).await?.map(|update| update.value)
+        }
+        None => None,
+    };
+    let running = running.filter(|update| update.is_live(ctx.now()));
+    Ok(StackView { id, head: head.value, tags: name.value.tags, running })
+}
+
+/// What a stack begins with.
+#[derive(Debug, Default)]
+pub struct NewStack {
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+    /// A first deployment, as `pulumi stack migrate` gives one.
+    pub state: Option<Bytes>,
+    /// Where its configuration lies, if that is not a file of its project's.
+    pub config: Option<StackConfig>,
+}
+
+/// Makes a stack.
+///
+/// # Errors
+/// [`Error::StackExists`], [`Error::NoOrg`], [`Error::NoRevision`] for configuration that there is not, and [`Error::Invalid`] for tags or a deployment that cannot be taken.
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewStack,
+) -> Result<StackId, Error> {
+    let NewStack { tags, state, config } = new;
+    caller.check_org(&address.org)?;
+    check_tags(&tags)?;
+    let environment = match &config {
+        // Apart, since few stacks have this, and it is long.
+        Some(config) => Box::pin(config::prepare(ctx, caller, &address.org, config)).await?,
+        None => Vec::new(),
+    };
+    let now = ctx.now();
+    let id = StackId::new(ctx.ids.uuid());
+    let mut head = Head {
+        address: address.clone(),
+        created: now,
+        created_by: Some(caller.user.login.clone()),
+        version: 0,
+        snapshot: None,
+        running: None,
+        last: None,
+        deleted: None,
+        config,
+    };
+    let mut name = Name { id, tags, last_update: None, resource_count: None, is_updating: false };
+    let mut writes = Vec::new();
+    if let Some(state) = state {
+        let import = updates::direct::prepare_import(ctx, caller, id, &head, state).await?;
+        next_version::advance(&mut head, &mut name, &import);
+        writes.extend(import.writes);
+    }
+    writes.insert(0, put(ItemKeys::name(address), Expect::Absent, ctx.ids.revision(), name.encode()));
+    writes.push(put(ItemKeys::head(id), Expect::Absent, ctx.ids.revision(), head.encode()));
+    writes.extend(environment);
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(id),
+        Err(refusal) if refusal.index == 0 => Err(Error::StackExists(address.clone())),
+        // Somebody made an environment of that name at this moment.
+        Err(_) => Err(Error::Contended("the stack's environment")),
+    }
+}
+
+/// A line of a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// The stack's address.
+    pub address: StackAddress,
+    /// What lists show.
+    pub name: Name,
+}
+
+/// What is told of a stack beside its name.
+#[derive(Debug)]
+pub struct Overview {
+    /// The head.
+    pub head: Head,
+    /// The update that holds the stack. Its lease may be over: then whoever meets the stack ends it.
+    pub running: Option<(UpdateId, Update)>,
+}
+
+/// The head of a stack of a list, and the update that holds it. `None` for one that is gone by now.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>, Error> {
+    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(listed.name.id)).await? else {
+        return Ok(None);
+    };
+    let head = head.value;
+    if head.deleted.is_some() || head.address != listed.address {
+        return Ok(None);
+    }
+    let running = match head.running {
+        Some(id) => store::read::<Update>(ctx, &ItemKeys::update(id)).await?.map(|update| (id, update.value)),
+        None => None,
+    };
+    Ok(Some(Overview { head, running }))
+}
+
+/// What a list is narrowed to.
+#[derive(Debug, Default)]
+pub struct ListFilter {
+    /// One organization only.
+    pub org: Option<String>,
+    /// One project only.
+    pub project: Option<String>,
+    /// Stacks with this tag only.
+    pub tag_name: Option<String>,
+    /// Stacks whose tag has this value only.
+    pub tag_value: Option<String>,
+}
+
+/// Where the next page of a list begins: the organization, and the last sort key that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ListPosition {
+    org: OrgName,
+    after: Option<String>,
+}
+
+/// One page of the stacks that the caller may see, by organization, project and name. One query a page.
+///
+/// # Errors
+/// [`Error::NotAllowed`]. An organization that the caller may not see has no stacks.
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    filter: &ListFilter,
+    from: Option<ListPosition>,
+) -> Result<(Vec<Listed>, Option<ListPosition>), Error> {
+    let mut orgs: Vec<&OrgName> = caller
+        .user
+        .orgs
+        .iter()
+        .filter(|org| filter.org.as_deref().is_none_or(|only| only == org.as_str()))
+        .collect();
+    for org in &orgs {
+        caller.check_org(org)?;
+    }
+    orgs.sort();
+    let project = match filter.project.as_deref().filter(|project| !project.is_empty()) {
+        // A project that cannot exist has no stacks.
+        Some(project) => match ProjectName::parse(project) {
+            Ok(project) => Some(project),
+            Err(_) => return Ok((Vec::new(), None)),
+        },
+        None => None,
+    };
+    let mut after = from.as_ref().and_then(|position| position.after.clone());
+    let start = from.map_or(0, |position| orgs.partition_point(|org| **org < position.org));
+    if orgs.get(start).is_none() {
+        return Ok((Vec::new(), None));
+    }
+    let mut listed = Vec::new();
+    for (index, org) in orgs.iter().enumerate().skip(start) {
+        let (partition, prefix) = ItemKeys::names(org, project.as_ref());
+        let query = Query {
+            partition,
+            prefix,
+            after: after.take(),
+            order: Order::Ascending,
+            limit: LIST_PAGE - listed.len(),
+        };
+        let page = store::query(ctx, &query).await?;
+        let last = page.items.last().map(|item| item.key.sort.clone());
+        for item in &page.items {
+            let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of a stack name", item.key.sort))
+            })?;
+            let name = Name::decode(&item.value)?;
+            if matches_tag(&name, filter) {
+                listed.push(Listed { address: StackAddress { org: (*org).clone(), project, stack }, name });
+            }
+        }
+        if page.more {
+            return Ok((listed, Some(ListPosition { org: (*org).clone(), after: last })));
+        }
+        if page.items.len() == query.limit {
+            let next = orgs.get(index + 1).map(|org| ListPosition { org: (*org).clone(), after: None });
+            return Ok((listed, next));
+        }
+    }
+    Ok((listed, None))
+}
+
+fn matches_tag(name: &Name, filter: &ListFilter) -> bool {
+    let Some(wanted) = filter.tag_name.as_deref().filter(|tag| !tag.is_empty()) else { return true };
+    name.tags
+        .get(wanted)
+        .is_some_and(|value| filter.tag_value.as_deref().is_none_or(|wanted| wanted == value))
+}
+
+/// Whether any stack of the project exists.
+///
+/// # Errors
+/// [`Error::NotAllowed`].
+pub async fn project_exists(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    project: &ProjectName,
+) -> Result<bool, Error> {
+    match caller.check_org(org) {
+        Err(Error::NoOrg(_)) => return Ok(false),
+        checked => checked?,
+    }
+    let (partition, prefix) = ItemKeys::names(org, Some(project));
+    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
+    Ok(!store::query(ctx, &query).await?.items.is_empty())
+}
+
+/// Removes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be brought back: see
+/// [`super::stacks::deleted`].
+///
+/// # Errors
+/// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    force: bool,
+) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let Located { id, head } = locate_settled(ctx, caller, address).await?;
+        takeover::check_free(ctx, &head.value).await?;
+        if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
+            && has_resources(ctx, snapshot).await?
+        {
+            return Err(Error::StackHasResources);
+        }
+        let name = read_name(ctx, address).await?;
+        let at = ctx.now();
+        let deleted = Head { deleted: Some(at), ..head.value.clone() };
+        let removed = Removed { at, by: caller.user.login.clone(), name: name.value.clone() };
+        let revision = || ctx.ids.revision();
+        let writes = vec![
+            delete(ItemKeys::name(address), name.unchanged()),
+            put(ItemKeys::head(id), head.unchanged(), revision(), deleted.encode()),
+            put(ItemKeys::removed(address, id), Expect::Any, revision(), removed.encode()),
+            due_write(ctx, &Due::Stack(id), at.plus(ctx.settings.retention.removed_stacks)),
+        ];
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.names.forget(address);
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// Whether something would be lost with a stack. The root resource stands for the stack itself, so it alone is nothing: so
+/// Pulumi Cloud sees it, and the CLI's own backend (pulumi v3.274.1, `pkg/backend/diy/backend.go`).
+async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error> {
+    if snapshot.resource_count != 1 || snapshot.pending_count > 0 {
+        return Ok(snapshot.resource_count > 0);
+    }
+    let gzip = fetch_snapshot(ctx, snapshot, fold::BASE_FACTOR).await?;
+    let bytes = fold::weight([&gzip], &[]);
+    let has_only_its_root = move || fold::has_only_its_root(&gzip);
+    work::with(bytes, fold::BASE_FACTOR, has_only_its_root).await.map(|only_root| !only_root)
+}
+
+/// Replaces a stack's tags.
+///
+/// # Errors
+/// [`Error::Invalid`] with the limit that they break.
+pub async fn set_tags(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    tags: BTreeMap<String, String>,
+) -> Result<(), Error> {
+    check_tags(&tags)?;
+    change_tags(ctx, caller, address, |_| Ok(tags.clone())).await
+}
+
+/// Gives a stack one more tag. It may have it already, as after a lost answer, with this value.
+///
+/// # Errors
+/// [`Error::Invalid`] for a tag that cannot be, and for one that it has with another value.
+pub async fn add_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    (tag, value): (String, String),
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| {
+        if let Some(old) = tags.insert(tag.clone(), value.clone()).filter(|old| *old != value) {
+            return Err(Error::Invalid(format!("the stack has the tag {tag:?} already, as {old:?}")));
+        }
+        check_tags(&tags).map(|()| tags)
+    })
+    .await
+}
+
+/// Gives one tag of a stack another value.
+///
+/// # Errors
+/// [`Error::NoTag`]; [`Error::Invalid`] for a value that cannot be.
+pub async fn edit_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    (tag, value): (String, String),
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| {
+        if tags.insert(tag.clone(), value.clone()).is_none() {
+            return Err(Error::NoTag { address: address.clone(), tag: tag.clone() });
+        }
+        check_tags(&tags).map(|()| tags)
+    })
+    .await
+}
+
+/// Takes one tag from a stack.
+///
+/// # Errors
+/// [`Error::NoTag`].
+pub async fn remove_tag(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    tag: String,
+) -> Result<(), Error> {
+    change_tags(ctx, caller, address, |mut tags| match tags.remove(&tag) {
+        Some(_) => Ok(tags),
+        None => Err(Error::NoTag { address: address.clone(), tag: tag.clone() }),
+    })
+    .await
+}
+
+async fn change_tags(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error>,
+) -> Result<(), Error> {
+    locate(ctx, caller, address).await?;
+    for _ in 0..RACES_MAX {
+        let name = read_name(ctx, address).await?;
+        let next = Name { tags: change(name.value.tags.clone())?, ..name.value.clone() };
+        let write = put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode());
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the stack's tags"))
+}
+
+/// A deployment on its way to who asked for it.
+#[derive(Debug)]
+pub enum Exported {
+    /// The gzip of its text.
+    Gzip(Bytes),
+    /// Where the store itself hands out the gzip.
+    At(SignedUrl),
+}
+
+/// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
+/// runs, the current deployment is what that update has saved so far.
+///
+/// # Errors
+/// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
+pub async fn export(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+) -> Result<Option<Bytes>, Error> {
+    match export_within(ctx, caller, address, version, u64::MAX).await? {
+        Some(Exported::Gzip(gzip)) => Ok(Some(gzip)),
+        // Nothing is that long.
+        Some(Exported::At(_)) | None => Ok(None),
+    }
+}
+
+/// As [`export`]; but what is published and has a gzip longer than `bytes_max` is to be had from the store itself, where the
+/// store has such a thing.
+///
+/// # Errors
+/// As [`export`].
+pub async fn export_within(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+    bytes_max: u64,
+) -> Result<Option<Exported>, Error> {
+    let Located { id, head } = locate_settled(ctx, caller, address).await?;
+    let snapshot = match (version, head.value.running) {
+        (Some(version), _) => Some(read_version(ctx, id, address, version).await?.snapshot),
+        (None, None) => head.value.snapshot,
+        (None, Some(update)) => {
+            let progress = publish::progress(ctx, update, head.value.snapshot.as_ref()).await?;
+            if progress.is_some() {
+                return Ok(progress.map(Exported::Gzip));
+            }
+            head.value.snapshot
+        }
+    };
+    let Some(snapshot) = snapshot else { return Ok(None) };
+    if snapshot.bytes_gzip > bytes_max
+        && let Some(url) = store::signed_url(ctx, &snapshot.blob).await?
+    {
+        return Ok(Some(Exported::At(url)));
+    }
+    Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot, 0).await?)))
+}
+
+/// The JSON text of the current outputs; `None` for a stack without a version.
+///
+/// # Errors
+/// As [`locate_settled`].
+pub async fn outputs(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Bytes>, Error> {
+    let Located { id, .. } = locate_settled(ctx, caller, address).await?;
+    let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(None) };
+    let (outputs, tail) = Outputs::decode_with(&item.value)?;
+    store::fetch(ctx, &outputs.payload, tail).await.map(Some)
+}

@@ -1,0 +1,91 @@
+//! Renaming a stack: within its project, into another project, or to another organization.
+//!
+//! A stack is its id; its address stands in its head, in its name's item and in its state. All of these move in one
+//! commit, with the next version, which is the state under the new address. Old versions stay as they were published.
+//! They name the old address, so the secrets in them are still opened under it (see [`stack_lookup::locate_keys`]).
+
+use crate::context::Context;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, delete, put};
+use crate::layout::records::{Alias, FormerName, Head, Name};
+use crate::ports::Expect;
+use crate::services::caller::Caller;
+use crate::services::store::stack_lookup;
+use crate::services::store::stack_lookup::Located;
+use crate::services::updates::{next_version, takeover};
+use crate::services::{Error, RACES_MAX, store, updates};
+
+/// The parts of an address that are to change.
+#[derive(Debug, Default)]
+pub struct NewAddress {
+    /// The organization.
+    pub org: Option<OrgName>,
+    /// The project.
+    pub project: Option<ProjectName>,
+    /// The stack's name.
+    pub stack: Option<StackName>,
+}
+
+/// Gives a stack another address, and returns the update that made the version under it; a stack without a version
+/// has none. A repeat, as after a lost answer, finds it done.
+///
+/// # Errors
+/// [`Error::NoStack`], [`Error::NoOrg`]; [`Error::StackExists`] where the new address is taken, by the stack itself too;
+/// [`Error::Held`] while an update runs.
+pub async fn rename(
+    ctx: &Context,
+    caller: &Caller,
+    from: &StackAddress,
+    new: NewAddress,
+) -> Result<Option<UpdateId>, Error> {
+    let to = StackAddress {
+        org: new.org.unwrap_or_else(|| from.org.clone()),
+        project: new.project.unwrap_or_else(|| from.project.clone()),
+        stack: new.stack.unwrap_or_else(|| from.stack.clone()),
+    };
+    for _ in 0..RACES_MAX {
+        let Located { id, head } = match takeover::locate_settled(ctx, caller, from).await {
+            Ok(located) => located,
+            Err(Error::NoStack(address)) => {
+                let renamed = stack_lookup::find_renamed(ctx, caller, from).await?;
+                return match renamed.filter(|located| located.head.value.address == to) {
+                    Some(located) => Ok(located.head.value.last),
+                    None => Err(Error::NoStack(address)),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        caller.check_org(&to.org)?;
+        takeover::check_free(ctx, &head.value).await?;
+        match stack_lookup::find(ctx, &to).await? {
+            // The same was asked for at once, and done since the stack was read: the next look says so.
+            Some(located) if located.id == id && to != *from => continue,
+            Some(_) => return Err(Error::StackExists(to)),
+            None => {}
+        }
+        let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(from)).await? else { continue };
+        let mut new_head = Head { address: to.clone(), ..head.value.clone() };
+        let mut new_name = name.value.clone();
+        let next = updates::direct::prepare_rename(ctx, caller, id, &head.value, &to).await?;
+        let update = next.as_ref().map(|next| next.update);
+        let mut writes = Vec::new();
+        if let Some(next) = next {
+            next_version::advance(&mut new_head, &mut new_name, &next);
+            writes = next.writes;
+        }
+        let revision = || ctx.ids.revision();
+        writes.insert(0, put(ItemKeys::name(&to), Expect::Absent, revision(), new_name.encode()));
+        writes.push(delete(ItemKeys::name(from), name.unchanged()));
+        writes.push(put(ItemKeys::alias(from), Expect::Any, revision(), Alias { id }.encode()));
+        let former = FormerName { address: from.clone() };
+        writes.push(put(ItemKeys::former_name(id, from), Expect::Any, revision(), former.encode()));
+        writes.push(put(ItemKeys::head(id), head.unchanged(), revision(), new_head.encode()));
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.names.forget(from);
+            return Ok(update);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}

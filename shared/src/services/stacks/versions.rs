@@ -1,0 +1,96 @@
+//! The versions of a stack beside each other: what differs between two of them, and making an old one the next.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::context::Context;
+use crate::domain::deployment::{Change, Diff, How};
+use crate::domain::ids::StackId;
+use crate::domain::names::StackAddress;
+use crate::services::caller::Caller;
+use crate::services::keys::data_keys;
+use crate::services::store::stack_lookup;
+use crate::services::store::stack_lookup::Located;
+use crate::services::updates;
+use crate::services::updates::direct::Made;
+use crate::services::updates::{fold, takeover};
+use crate::services::{Error, RACES_MAX, work};
+
+/// Makes the deployment of an old version the stack's next one. Of a stack that was renamed since, it names the stack as
+/// it is called now. Nothing in the cloud changes: the next `pulumi refresh` or `up` sees what is there.
+///
+/// # Errors
+/// [`Error::NoVersion`]; [`Error::Held`] while an update runs.
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    version: u64,
+) -> Result<Made, Error> {
+    for _ in 0..RACES_MAX {
+        let located = takeover::locate_free(ctx, caller, address).await?;
+        let next = updates::direct::prepare_restore(ctx, caller, &located, version).await?;
+        if let Some(made) = updates::direct::take_head(ctx, located, next).await? {
+            return Ok(made);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// What differs from version `one` of a stack to version `other`, each under the name that the stack has now. Secrets are
+/// opened to be compared, and nothing of them is told; those that do not open here differ if their ciphertexts do.
+///
+/// # Errors
+/// [`Error::NoVersion`].
+pub async fn compare(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    one: u64,
+    other: u64,
+) -> Result<Diff, Error> {
+    let Located { id, .. } = takeover::locate_settled(ctx, caller, address).await?;
+    let read = async |version| {
+        let version = stack_lookup::read_version(ctx, id, address, version).await?;
+        stack_lookup::fetch_snapshot(ctx, &version.snapshot, fold::FACTOR).await
+    };
+    let (one, other) = futures::try_join!(read(one), read(other))?;
+    let address = address.clone();
+    let bytes = fold::weight([&one, &other], &[]);
+    let differ = move || fold::differences(&one, &other, &address);
+    let mut diff = work::with(bytes, fold::FACTOR, differ).await?;
+    for (_, changes) in &mut diff.changed {
+        *changes = without_equal_secrets(ctx, id, std::mem::take(changes)).await?;
+    }
+    diff.changed.retain(|(_, changes)| !changes.is_empty());
+    diff.deployment = without_equal_secrets(ctx, id, diff.deployment).await?;
+    Ok(diff)
+}
+
+async fn without_equal_secrets(
+    ctx: &Context,
+    stack: StackId,
+    changes: Vec<Change>,
+) -> Result<Vec<Change>, Error> {
+    let mut differing = Vec::with_capacity(changes.len());
+    for change in changes {
+        let is_equal = match &change.how {
+            How::Sealed(one, other) => same_secret(ctx, stack, one, other).await?,
+            How::Added | How::Removed | How::Changed => false,
+        };
+        if !is_equal {
+            differing.push(change);
+        }
+    }
+    Ok(differing)
+}
+
+async fn same_secret(ctx: &Context, stack: StackId, one: &str, other: &str) -> Result<bool, Error> {
+    let (Ok(one), Ok(other)) = (STANDARD.decode(one), STANDARD.decode(other)) else { return Ok(false) };
+    match data_keys::decrypt(ctx, stack, vec![one, other]).await {
+        Ok(opened) => Ok(opened.first() == opened.get(1)),
+        // Not of this server.
+        Err(Error::Invalid(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

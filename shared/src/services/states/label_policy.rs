@@ -1,0 +1,86 @@
+//! What an organization demands of the labels of its states: one document, of which each change names the version that it
+//! changes.
+
+use crate::context::Context;
+use crate::domain::names::OrgName;
+use crate::domain::tfstate::{LabelPolicy, Labels};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::StoredLabelPolicy;
+use crate::ports::Expect;
+use crate::services::caller::Caller;
+use crate::services::{Error, store};
+
+/// The policy of an organization; `None` before the first. One read.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Option<StoredLabelPolicy>, Error> {
+    caller.check_org(org)?;
+    Ok(read(ctx, org).await?.map(|stored| stored.value))
+}
+
+async fn read(ctx: &Context, org: &OrgName) -> Result<Option<Stored<StoredLabelPolicy>>, Error> {
+    store::read(ctx, &ItemKeys::label_policy(org)).await
+}
+
+/// Replaces the policy of an organization, if it is at `version` still; 0 before the first. Sent again by who did, it is
+/// done. States stay as they are: a report tells which do not comply.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::LabelPolicyMoved`], [`Error::Invalid`] for a policy that no state could keep to.
+pub async fn replace(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    version: u64,
+    policy: LabelPolicy,
+) -> Result<StoredLabelPolicy, Error> {
+    caller.check_org(org)?;
+    policy.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    let mut current = read(ctx, org).await?;
+    let next = StoredLabelPolicy {
+        version: version.saturating_add(1),
+        at: ctx.now(),
+        by: caller.requester(),
+        policy,
+    };
+    if current.as_ref().map_or(0, |current| current.value.version) == version {
+        let expect = current.as_ref().map_or(Expect::Absent, Stored::unchanged);
+        let write = put(ItemKeys::label_policy(org), expect, ctx.ids.revision(), next.encode());
+        match store::commit(ctx, vec![write]).await? {
+            Ok(()) => return Ok(next),
+            Err(refusal) => current = refusal.current.as_ref().map(Stored::read).transpose()?,
+        }
+    }
+    match current.map(|current| current.value) {
+        Some(there)
+            if there.version == next.version && there.by == next.by && there.policy == next.policy =>
+        {
+            Ok(there)
+        }
+        current => Err(Error::LabelPolicyMoved {
+            version: current.as_ref().map_or(0, |current| current.version),
+            changed: current.map(|current| (current.by.login, current.at)),
+        }),
+    }
+}
+
+/// Whether the labels of a state of this organization may become these. One read.
+///
+/// # Errors
+/// [`Error::Invalid`] with the rule that they would break.
+pub(crate) async fn judge(
+    ctx: &Context,
+    org: &OrgName,
+    before: &Labels,
+    after: &Labels,
+) -> Result<(), Error> {
+    let Some(Stored { value, .. }) = read(ctx, org).await? else { return Ok(()) };
+    value.policy.judge(before, after).map_err(|violation| {
+        let version = value.version;
+        Error::Invalid(format!(
+            "the label policy of {org} (version {version}) does not allow this: {violation}"
+        ))
+    })
+}

@@ -1,0 +1,750 @@
+//! Terraform states: making, finding, listing, renaming, removing.
+
+pub(crate) mod blobs;
+pub mod dependencies;
+pub mod label_compliance;
+pub mod label_policy;
+pub mod locks;
+pub mod outputs;
+pub(crate) mod retention;
+pub mod schemas;
+pub mod staleness;
+pub mod versions;
+pub mod writes;
+
+use super::caller::Caller;
+use super::store::due::due_write;
+use super::{Error, RACES_MAX, store};
+use crate::context::{Context, REMEMBERED_FOR};
+use crate::domain::ids::StateId;
+use crate::domain::names::{Login, OrgName, ProjectName, StateAddress, StateName};
+use crate::domain::role::Role;
+use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, check, delete, put};
+use crate::layout::records::{
+    Due, FormerStateName, RemovedState, StateEntry, StateFormerEntry, StateHead, StateLock,
+};
+use crate::ports::{Expect, Item, ItemKey, Order, Query, Revision, Timestamp, Write};
+
+/// States on one page of a list.
+pub const LIST_PAGE: usize = 200;
+
+/// How a state is named: by the id that it has for ever, or by the name that people gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// By its id.
+    Id(StateId),
+    /// By its name.
+    Name(StateAddress),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Name(address) => address.fmt(f),
+        }
+    }
+}
+
+/// A state that was found.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// Its id.
+    pub id: StateId,
+    /// Its head as it was read.
+    pub head: Stored<StateHead>,
+}
+
+/// A state with its lock, read at once.
+#[derive(Debug, Clone)]
+pub struct WithLock {
+    /// Its id.
+    pub id: StateId,
+    /// Its head as it was read.
+    pub head: Stored<StateHead>,
+    /// Its lock as it was read; `None` before it was first locked.
+    pub lock: Option<Stored<StateLock>>,
+}
+
+/// What a place leads to.
+enum Found {
+    /// A state.
+    State(Box<WithLock>),
+    /// Nothing, for a name; with what has to be true of its former state's item when the name is taken.
+    Nothing(Expect),
+}
+
+impl Found {
+    fn state(self) -> Option<WithLock> {
+        match self {
+            Self::State(found) => Some(*found),
+            Self::Nothing(_) => None,
+        }
+    }
+}
+
+/// Finds a state for a caller; `None` for a name of an organization of theirs that leads to no state. One read where the name
+/// is remembered or the id is given, two in sequence where it is not, and one or two more where the state had that name before
+/// or no state has it.
+///
+/// # Errors
+/// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see;
+/// [`Error::StateRemoved`] for a name that is reserved; [`Error::NotAllowed`].
+pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Located>, Error> {
+    let found = look_up(ctx, caller, place, false).await?.state();
+    Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
+}
+
+/// As [`find`], where a state has to be there.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn locate(ctx: &Context, caller: &Caller, place: &Place) -> Result<Located, Error> {
+    find(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+}
+
+/// As [`find`], with the lock, which is read beside the head.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_with_lock(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+) -> Result<Option<WithLock>, Error> {
+    Ok(look_up(ctx, caller, place, true).await?.state())
+}
+
+/// As [`find_with_lock`], where a state has to be there.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+    find_with_lock(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+}
+
+async fn look_up(ctx: &Context, caller: &Caller, place: &Place, with_lock: bool) -> Result<Found, Error> {
+    let address = match place {
+        Place::Id(id) => {
+            let found = look_at(ctx, *id, with_lock).await?;
+            let missing = || Error::NoState(place.to_string());
+            let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
+            caller.check(&found.head.value.address.org, missing)?;
+            return Ok(Found::State(Box::new(found)));
+        }
+        Place::Name(address) => address,
+    };
+    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    caller.check(&address.org, || Error::NoState(place.to_string()))?;
+    let is_it = |found: &WithLock| {
+        let head = &found.head.value;
+        head.address == *address && head.deleted.is_none()
+    };
+    if let Some(id) = ctx.memory.state_names.get(address, ctx.now(), REMEMBERED_FOR) {
+        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+            return Ok(Found::State(Box::new(found)));
+        }
+        ctx.memory.state_names.forget(address);
+    }
+    if let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? {
+        let id = entry.value.id;
+        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+            ctx.memory.state_names.put(address.clone(), ctx.now(), id);
+            return Ok(Found::State(Box::new(found)));
+        }
+    }
+    // A state that was renamed or removed since its name was read has left this item too.
+    match former(ctx, address, with_lock).await? {
+        Former { state: Some(found), .. } if found.head.value.deleted.is_none() => {
+            Ok(Found::State(Box::new(found)))
+        }
+        Former { state: Some(found), .. } => Err(is_removed(ctx, address, found).await?),
+        Former { state: None, expect } => Ok(Found::Nothing(expect)),
+    }
+}
+
+/// What a name's former state says of the name.
+struct Former {
+    /// The state, if the name leads to it or is reserved by it.
+    state: Option<WithLock>,
+    /// The item as it was read.
+    expect: Expect,
+}
+
+impl Former {
+    /// The write that goes with taking the name: no one else takes or leaves it at that moment.
+    fn take(key: ItemKey, expect: Expect) -> Write {
+        if expect == Expect::Absent { check(key, expect) } else { delete(key, expect) }
+    }
+
+    /// The writes that go with taking the name on purpose. While the state that it leads to is locked the name stays: the run that
+    /// holds the lock may know the state by this name alone.
+    fn take_unlocked(self, name: &StateAddress) -> Result<Vec<Write>, Error> {
+        let mut writes = vec![Self::take(ItemKeys::former_state_name(name), self.expect)];
+        if let Some(WithLock { id, lock, .. }) = self.state {
+            if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+                return Err(Error::StateLocked(Box::new(holder)));
+            }
+            let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
+            writes.push(check(ItemKeys::state_lock(id), unlocked));
+        }
+        Ok(writes)
+    }
+}
+
+/// Reads which state had a name before.
+async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Result<Former, Error> {
+    let item = store::read::<FormerStateName>(ctx, &ItemKeys::former_state_name(address)).await?;
+    let Some(item) = item else { return Ok(Former { state: None, expect: Expect::Absent }) };
+    let keeps = |found: &WithLock| found.head.value.keeps_names();
+    let state = look_at(ctx, item.value.id, with_lock).await?.filter(keeps);
+    Ok(Former { state, expect: item.unchanged() })
+}
+
+/// Says that a name is reserved, and how to get at what it was.
+async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
+    let WithLock { id, head, .. } = found;
+    let address = head.value.address;
+    let removed = store::read::<RemovedState>(ctx, &ItemKeys::removed_state(&address, id)).await?;
+    let by = removed.map(|removed| removed.value.by.login);
+    let at = head.value.deleted.unwrap_or(head.value.created);
+    Ok(Error::StateRemoved(Box::new(RemovedName { id, name: name.clone(), address, by, at })))
+}
+
+/// A name that is reserved while its removed state can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedName {
+    /// The state that was removed.
+    pub id: StateId,
+    /// The name.
+    pub name: StateAddress,
+    /// The name that the state had when it was removed.
+    pub address: StateAddress,
+    /// Who removed it, if that is still known.
+    pub by: Option<Login>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl std::fmt::Display for RemovedName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, address, by, at, .. } = self;
+        write!(f, "{name} was removed")?;
+        if let Some(by) = by {
+            write!(f, " by {by}")?;
+        }
+        write!(
+            f,
+            " at {}: `statewright state undelete {address}` brings it back, `statewright state create {name}` makes a new, empty one",
+            at.to_rfc3339()
+        )
+    }
+}
+
+/// A state's head, and its lock beside it where that is asked for.
+async fn look_at(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
+    let (head_key, lock_key) = (ItemKeys::state_head(id), ItemKeys::state_lock(id));
+    let head = store::read::<StateHead>(ctx, &head_key);
+    let (head, lock) = if with_lock {
+        futures::try_join!(head, store::read::<StateLock>(ctx, &lock_key))?
+    } else {
+        (head.await?, None)
+    };
+    Ok(head.map(|head| WithLock { id, head, lock }))
+}
+
+/// A new id, for who brings none: a UUID of version 7, so that ids sort by when they were made.
+pub fn new_id(ctx: &Context) -> StateId {
+    let mut random = [0; 10];
+    ctx.ids.fill(&mut random);
+    let millis = u64::try_from(ctx.now().0 / 1_000_000).unwrap_or(0);
+    StateId::made_at(millis, &random)
+}
+
+/// What a state begins with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// The id that its client made for it, if it made one.
+    pub id: Option<StateId>,
+    /// What its owner demands of writers.
+    pub policy: Policy,
+    /// Its labels.
+    pub labels: LabelChanges,
+}
+
+/// Makes a state, also of a name that leads to another one or is reserved: it has the name from then on. Repeated with the same id
+/// and name by who made it, it is the same state.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow; for a name that leads to
+/// another state, [`Error::StateLocked`] while that is locked, and [`Error::NotAllowed`] for who may not rename.
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StateAddress,
+    beginning: &Beginning,
+) -> Result<Located, Error> {
+    caller.check_org(&address.org)?;
+    let labels =
+        merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
+    label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
+    let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
+    let former = former(ctx, address, true).await?;
+    if former.state.as_ref().is_some_and(|found| found.head.value.deleted.is_none()) {
+        caller.check_more(&address.org, Role::Member, "a name that leads to another state")?;
+    }
+    make(ctx, beginning.id, head, former.take_unlocked(address)?).await
+}
+
+async fn make(
+    ctx: &Context,
+    id: Option<StateId>,
+    head: StateHead,
+    former: Vec<Write>,
+) -> Result<Located, Error> {
+    let brought = id.is_some();
+    let id = id.unwrap_or_else(|| new_id(ctx));
+    let (revision, writes) = create_writes(ctx, id, &head, former);
+    if store::commit(ctx, writes).await?.is_ok() {
+        return Ok(Located { id, head: Stored { value: head, revision } });
+    }
+    let there = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?;
+    match there {
+        Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
+        // Whose it is, is not for everybody to know: the id alone is taken.
+        Some(_) => Err(Error::StateExists(id.to_string())),
+        None => Err(Error::StateExists(head.address.to_string())),
+    }
+}
+
+impl StateHead {
+    /// Whether it is what this creation makes, or would have.
+    fn is_new_as(&self, other: &Self) -> bool {
+        self.deleted.is_none() && self.address == other.address && self.created_by == other.created_by
+    }
+
+    /// Whether names that it had lead to it or are reserved. A state that was removed without resources needs none back, and one
+    /// whose resources are not known may have some.
+    fn keeps_names(&self) -> bool {
+        let has_resources = self.current.as_ref().is_some_and(|kept| kept.resource_count != Some(0));
+        self.deleted.is_none() || (!self.erasing && has_resources)
+    }
+}
+
+/// The head of a state without a version.
+pub(crate) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, policy: Policy) -> StateHead {
+    StateHead {
+        address: address.clone(),
+        created: ctx.now(),
+        created_by: caller.user.login.clone(),
+        version: 0,
+        current: None,
+        last_write: None,
+        under: None,
+        policy,
+        labels: Labels::new(),
+        has_schemas: false,
+        deleted: None,
+        erasing: false,
+    }
+}
+
+fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write>) -> (Revision, Vec<Write>) {
+    let revision = ctx.ids.revision();
+    let entry = entry_of(id, head);
+    let mut writes = vec![
+        put(ItemKeys::state_head(id), Expect::Absent, revision, head.encode()),
+        put(ItemKeys::state_name(&head.address), Expect::Absent, ctx.ids.revision(), entry.encode()),
+    ];
+    writes.extend(former);
+    (revision, writes)
+}
+
+/// Finds a state, or makes one of that name: what a client's first lock or first write asks for. It has no labels, whatever
+/// the organization demands: a client cannot send any, and what it writes must not be lost for that.
+///
+/// # Errors
+/// As [`find`], so that a name which is reserved is not taken; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
+pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+    for _ in 0..RACES_MAX {
+        let former = match look_up(ctx, caller, place, true).await? {
+            Found::State(found) => return Ok(*found),
+            Found::Nothing(former) => former,
+        };
+        let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
+        caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
+        let former = vec![Former::take(ItemKeys::former_state_name(address), former)];
+        match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
+            Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
+            // Somebody else did at this moment.
+            Err(Error::StateExists(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Contended("the state's name"))
+}
+
+/// What lists show of a state.
+pub(crate) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
+    let current = head.current.as_ref();
+    StateEntry {
+        id,
+        version: head.version,
+        last_write: head.last_write,
+        serial: current.and_then(|kept| kept.serial),
+        resource_count: current.and_then(|kept| kept.resource_count),
+        bytes: current.map_or(0, |kept| kept.bytes),
+        labels: head.labels.clone(),
+    }
+}
+
+/// The write of the list's entry that goes with one of the head. Whoever writes an entry moves the head, so nothing needs to
+/// be expected of it.
+pub(crate) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
+    let key = ItemKeys::state_name(&head.address);
+    put(key, Expect::Any, ctx.ids.revision(), entry_of(id, head).encode())
+}
+
+/// A line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The state's address.
+    pub address: StateAddress,
+    /// What lists show.
+    pub entry: StateEntry,
+}
+
+/// Which states a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// Those of one project.
+    pub project: Option<ProjectName>,
+    /// Those whose labels it finds.
+    pub filter: Option<Filter>,
+    /// Those that have these labels, each as people write its value, whatever its type.
+    pub labels: Vec<(LabelKey, String)>,
+}
+
+impl ListFilter {
+    fn shows(&self, labels: &Labels) -> bool {
+        let has = |(key, text): &(LabelKey, String)| {
+            labels.get(key).is_some_and(|value| value.to_string() == *text)
+        };
+        self.filter.as_ref().is_none_or(|filter| filter.finds(labels)) && self.labels.iter().all(has)
+    }
+}
+
+/// One page of an organization's states, by project and name; with where the next one begins. One query: of a page the
+/// filter may leave nothing, and others follow.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    filter: &ListFilter,
+    after: Option<String>,
+) -> Result<(Vec<Listed>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::state_names(org, filter.project.as_ref());
+    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let last = page.items.last().map(|item| item.key.sort.clone());
+    let mut listed = Vec::new();
+    for item in &page.items {
+        let one = read_name(org, item)?;
+        if filter.shows(&one.entry.labels) {
+            listed.push(one);
+        }
+    }
+    Ok((listed, last.filter(|_| page.more)))
+}
+
+/// A state that was removed and can be brought back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRemoved {
+    /// The address that it had.
+    pub address: StateAddress,
+    /// What is kept of it.
+    pub removed: RemovedState,
+    /// Until when it can be brought back, at least.
+    pub until: Timestamp,
+}
+
+/// Which states a list of removed ones shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemovedFilter {
+    /// Those of one project.
+    pub project: Option<ProjectName>,
+    /// Of that project, those that were called so.
+    pub state: Option<StateName>,
+}
+
+/// One page of the states of an organization that were removed and can be brought back, by the names that they had; with
+/// where the next one begins. One query.
+///
+/// # Errors
+/// [`Error::NoOrg`].
+pub async fn list_removed(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    filter: &RemovedFilter,
+    after: Option<String>,
+) -> Result<(Vec<ListedRemoved>, Option<String>), Error> {
+    caller.check_org(org)?;
+    let (partition, prefix) = ItemKeys::removed_states(org, filter.project.as_ref(), filter.state.as_ref());
+    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let last = page.items.last().map(|item| item.key.sort.clone());
+    let listed = page
+        .items
+        .iter()
+        .map(|item| {
+            let (project, state) = ItemKeys::parse_removed_state_sort(&item.key.sort).ok_or_else(|| {
+                Error::Broken(format!("{:?} is not the key of a removed state", item.key.sort))
+            })?;
+            let address = StateAddress { org: org.clone(), project, state };
+            let removed = RemovedState::decode(&item.value)?;
+            let until = removed.at.plus(ctx.settings.retention.removed_stacks);
+            Ok(ListedRemoved { address, removed, until })
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok((listed, last.filter(|_| page.more)))
+}
+
+fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
+    let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
+        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+    let address = StateAddress { org: org.clone(), project, state };
+    Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
+}
+
+/// All states of an organization.
+pub(crate) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
+    let (partition, prefix) = ItemKeys::state_names(org, None);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    items.iter().map(|item| read_name(org, item)).collect()
+}
+
+/// What of a state may be changed beside its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Another name, in the same organization.
+    pub address: Option<StateAddress>,
+    /// Another policy.
+    pub policy: Option<Policy>,
+    /// What becomes of its labels.
+    pub labels: LabelChanges,
+}
+
+/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays, and its old name leads to it until
+/// another state is created with that name or renamed to it.
+///
+/// # Errors
+/// [`Error::StateLocked`] for another name while the lock is held: its holder may have read the old one. [`Error::StateRemoved`] for a
+/// name that is reserved. [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
+/// labels that the organization does not allow.
+pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
+    for _ in 0..RACES_MAX {
+        let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
+        let WithLock { id, head, lock } = found.ok_or_else(|| Error::NoState(place.to_string()))?;
+        if edit.address.is_some() || edit.policy.is_some() {
+            caller.check_more(&head.value.address.org, Role::Member, "another name or policy of a state")?;
+        }
+        let mut next = head.value.clone();
+        next.policy = edit.policy.unwrap_or(next.policy);
+        if let Some(address) = &edit.address {
+            if address.org != next.address.org {
+                return Err(Error::Invalid("a state stays in its organization".to_owned()));
+            }
+            next.address = address.clone();
+        }
+        if !edit.labels.is_empty() {
+            next.labels = merged(&head.value.labels, &edit.labels)
+                .map_err(|error| Error::Invalid(error.to_string()))?;
+            label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
+        }
+        let revision = ctx.ids.revision();
+        let mut writes = vec![put(ItemKeys::state_head(id), head.unchanged(), revision, next.encode())];
+        let is_renamed = next.address != head.value.address;
+        if is_renamed {
+            if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+                return Err(Error::StateLocked(Box::new(holder)));
+            }
+            let entry = entry_of(id, &next).encode();
+            let key = ItemKeys::state_name(&next.address);
+            writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
+            writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+            writes.extend(leave(ctx, id, &head.value.address));
+            let former = former(ctx, &next.address, true).await?;
+            match former.state {
+                // Its own: the item goes on leading to it.
+                Some(own) if own.id == id => {}
+                Some(other) if other.head.value.deleted.is_some() => {
+                    return Err(is_removed(ctx, &next.address, other).await?);
+                }
+                _ => writes.extend(former.take_unlocked(&next.address)?),
+            }
+            writes.push(check(
+                ItemKeys::state_lock(id),
+                lock.as_ref().map_or(Expect::Absent, Stored::unchanged),
+            ));
+        } else if next.labels != head.value.labels {
+            writes.push(entry_write(ctx, id, &next));
+        }
+        match store::commit(ctx, writes).await? {
+            Ok(()) => {
+                ctx.memory.state_names.forget(&head.value.address);
+                return Ok(Located { id, head: Stored { value: next, revision } });
+            }
+            Err(refusal) if is_renamed && refusal.index == 1 => {
+                return Err(Error::StateExists(next.address.to_string()));
+            }
+            Err(_) => {}
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// The writes that keep a name leading to a state which leaves it.
+fn leave(ctx: &Context, id: StateId, address: &StateAddress) -> [Write; 2] {
+    let entry = StateFormerEntry { address: address.clone() };
+    [
+        put(
+            ItemKeys::former_state_name(address),
+            Expect::Any,
+            ctx.ids.revision(),
+            FormerStateName { id }.encode(),
+        ),
+        put(ItemKeys::state_former_entry(id, address), Expect::Any, ctx.ids.revision(), entry.encode()),
+    ]
+}
+
+/// The head of a state that is removed now.
+fn hidden(ctx: &Context, head: &StateHead) -> StateHead {
+    StateHead { deleted: Some(ctx.now()), ..head.clone() }
+}
+
+/// The writes that hide a state, all but that of its name.
+fn hide(
+    ctx: &Context,
+    caller: &Caller,
+    id: StateId,
+    head: &Stored<StateHead>,
+    lock: Option<&Stored<StateLock>>,
+    hidden: &StateHead,
+) -> Vec<Write> {
+    let at = hidden.deleted.unwrap_or_else(|| ctx.now());
+    let removed = RemovedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
+    let removed_key = ItemKeys::removed_state(&head.value.address, id);
+    let unlocked = lock.map_or(Expect::Absent, Stored::unchanged);
+    vec![
+        put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), hidden.encode()),
+        put(removed_key, Expect::Any, ctx.ids.revision(), removed.encode()),
+        check(ItemKeys::state_lock(id), unlocked),
+        due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
+    ]
+}
+
+/// Removes a state: hides it, and keeps its versions for as long as a removed stack's. Until then it can be brought back by its id,
+/// and its name is reserved, unless no resources are left in it.
+///
+/// # Errors
+/// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
+pub async fn remove(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    force: bool,
+) -> Result<StateAddress, Error> {
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
+        if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+            return Err(Error::StateLocked(Box::new(holder)));
+        }
+        let current = head.value.current.as_ref();
+        match current.and_then(|kept| kept.resource_count) {
+            Some(count @ 1..) if !force => return Err(Error::StateHasResources(count)),
+            _ => {}
+        }
+        let deleted = hidden(ctx, &head.value);
+        let mut writes = hide(ctx, caller, id, &head, lock.as_ref(), &deleted);
+        writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+        if deleted.keeps_names() {
+            writes.extend(leave(ctx, id, &head.value.address));
+        }
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.state_names.forget(&head.value.address);
+            return Ok(head.value.address);
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// Brings back a state that was removed, under the name that it had, with its versions and its policy. An empty state that has the
+/// name by now, and that no one holds, is removed in its place.
+///
+/// # Errors
+/// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken or leads to another state.
+pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
+    let missing = || Error::NoState(id.to_string());
+    for _ in 0..RACES_MAX {
+        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?.ok_or_else(missing)?;
+        caller.check(&head.value.address.org, missing)?;
+        if head.value.erasing {
+            return Err(missing());
+        }
+        if head.value.deleted.is_none() {
+            return Ok(Located { id, head });
+        }
+        let back = StateHead { deleted: None, ..head.value.clone() };
+        let name_key = ItemKeys::state_name(&back.address);
+        let taken = || Error::StateExists(back.address.to_string());
+        let (in_its_place, displaced) = match store::read::<StateEntry>(ctx, &name_key).await? {
+            None => (Expect::Absent, Vec::new()),
+            Some(name) => {
+                let other = look_at(ctx, name.value.id, true).await?.ok_or_else(taken)?;
+                (name.unchanged(), displace(ctx, caller, other).ok_or_else(taken)?)
+            }
+        };
+        let Former { state, expect } = former(ctx, &back.address, false).await?;
+        let revision = ctx.ids.revision();
+        let entry = entry_of(id, &back).encode();
+        let mut writes = vec![
+            put(ItemKeys::state_head(id), head.unchanged(), revision, back.encode()),
+            put(name_key, in_its_place, ctx.ids.revision(), entry),
+            // Not there, where an older program removed it.
+            delete(ItemKeys::removed_state(&back.address, id), Expect::Any),
+        ];
+        match state {
+            Some(own) if own.id == id => {}
+            Some(other) => {
+                let called = &other.head.value.address;
+                return Err(Error::StateExists(format!("{called}, which {} leads to,", back.address)));
+            }
+            None => writes.push(Former::take(ItemKeys::former_state_name(&back.address), expect)),
+        }
+        writes.extend(displaced);
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.state_names.forget(&back.address);
+            return Ok(Located { id, head: Stored { value: back, revision } });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// The writes that remove a state whose name another one takes, all but that of the name; `None` for a state that was written or is
+/// locked.
+fn displace(ctx: &Context, caller: &Caller, state: WithLock) -> Option<Vec<Write>> {
+    let WithLock { id, head, lock } = state;
+    let is_held = lock.as_ref().is_some_and(|lock| lock.value.holder.is_some());
+    if head.value.version > 0 || head.value.deleted.is_some() || is_held {
+        return None;
+    }
+    let deleted = hidden(ctx, &head.value);
+    Some(hide(ctx, caller, id, &head, lock.as_ref(), &deleted))
+}

@@ -1,0 +1,254 @@
+//! What the outputs of a state may be. Schemas are advice: a write is never refused for them, it is told apart.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::blobs;
+use super::{Located, Place, WithLock};
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::names::{Login, StateAddress};
+use crate::domain::tfstate::{Output, Schema, infer, judge_outputs, outputs_of};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, delete, put};
+use crate::layout::records::{OutputSchema, StateHead, StateSchemas, StateVersion};
+use crate::ports::{Expect, Timestamp, Write};
+use crate::services::caller::Caller;
+use crate::services::states;
+use crate::services::{Error, RACES_MAX, store, work};
+
+/// Outputs of a state that have schemas.
+const SCHEMAS_MAX: usize = 100;
+
+/// All schemas of a state, in bytes as they are kept: an item of the ledger takes 400 KB.
+const SCHEMAS_BYTES_MAX: usize = 200 << 10;
+
+/// The longest name of an output, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What becomes of the schemas of a state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// A schema sets that of an output, `None` removes it. The others stay.
+    pub outputs: BTreeMap<String, Option<Value>>,
+    /// Whether outputs that come without a schema get one that fits them; those of the current version at once.
+    pub infer: Option<bool>,
+}
+
+/// The schemas of a state, and how the outputs of its current version stand to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schemas {
+    /// The state's address.
+    pub address: StateAddress,
+    /// Them.
+    pub schemas: StateSchemas,
+    /// The outputs.
+    pub outputs: Vec<Output>,
+}
+
+/// The schemas of a state. A read, and two at once where there are any.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn get(ctx: &Context, caller: &Caller, place: &Place) -> Result<Schemas, Error> {
+    let Located { id, head } = states::locate(ctx, caller, place).await?;
+    let address = head.value.address.clone();
+    if !head.value.has_schemas {
+        return Ok(Schemas { address, schemas: StateSchemas::default(), outputs: Vec::new() });
+    }
+    let (schemas, outputs) = futures::try_join!(read(ctx, id), current_outputs(ctx, id, &head.value))?;
+    Ok(Schemas { address, schemas: schemas.map(|stored| stored.value).unwrap_or_default(), outputs })
+}
+
+/// How the outputs of a state that was found stand to their schemas; nothing where there are none. One read, where there are.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn outputs(ctx: &Context, found: &WithLock) -> Result<Vec<Output>, Error> {
+    current_outputs(ctx, found.id, &found.head.value).await
+}
+
+/// How the outputs of the current version stand to their schemas; nothing where there are none. One read.
+pub(crate) async fn current_outputs(
+    ctx: &Context,
+    id: StateId,
+    head: &StateHead,
+) -> Result<Vec<Output>, Error> {
+    if !head.has_schemas || head.version == 0 {
+        return Ok(Vec::new());
+    }
+    let version = store::read::<StateVersion>(ctx, &ItemKeys::state_version(id, head.version)).await?;
+    Ok(version.map(|version| version.value.outputs).unwrap_or_default())
+}
+
+pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<StateSchemas>>, Error> {
+    store::read(ctx, &ItemKeys::state_schemas(id)).await
+}
+
+/// Changes the schemas of a state, and says of the outputs of its current version how they stand to them.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::Invalid`] for what is no schema, with its place.
+pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Schemas, Error> {
+    check(edit)?;
+    for _ in 0..RACES_MAX {
+        let Located { id, head } = states::locate(ctx, caller, place).await?;
+        let before = if head.value.has_schemas { read(ctx, id).await? } else { None };
+        let mut next = before.as_ref().map(|before| before.value.clone()).unwrap_or_default();
+        apply(edit, &mut next, ctx.now(), &caller.user.login);
+        let judged = judge_current(ctx, id, &head.value, next).await?;
+        check_room(&judged.schemas)?;
+        let is_empty = judged.schemas == StateSchemas::default();
+        let key = ItemKeys::state_schemas(id);
+        let expect = before.as_ref().map_or(Expect::Absent, Stored::unchanged);
+        let next_head = StateHead { has_schemas: !is_empty, ..head.value.clone() };
+        let mut writes =
+            vec![put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), next_head.encode())];
+        match (is_empty, &before) {
+            (true, None) => {}
+            (true, Some(_)) => writes.push(delete(key, expect)),
+            (false, _) => writes.push(put(key, expect, ctx.ids.revision(), judged.schemas.encode())),
+        }
+        writes.extend(judged.version);
+        if store::commit(ctx, writes).await?.is_ok() {
+            let address = head.value.address;
+            return Ok(Schemas { address, schemas: judged.schemas, outputs: judged.outputs });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+fn check(edit: &Edit) -> Result<(), Error> {
+    if edit.outputs.len() > 2 * SCHEMAS_MAX {
+        return Err(too_many());
+    }
+    for (name, schema) in &edit.outputs {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            return Err(Error::Invalid("an output has a name of 1 to 256 bytes".to_owned()));
+        }
+        if let Some(schema) = schema {
+            Schema::read(schema).map_err(|error| Error::Invalid(format!("the output {name}: {error}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn too_many() -> Error {
+    Error::Invalid(format!("a state has schemas for {SCHEMAS_MAX} outputs at most"))
+}
+
+fn apply(edit: &Edit, schemas: &mut StateSchemas, at: Timestamp, by: &Login) {
+    schemas.infer = edit.infer.unwrap_or(schemas.infer);
+    for (name, schema) in &edit.outputs {
+        match schema {
+            None => drop(schemas.outputs.remove(name)),
+            // Sent again it is as it was.
+            Some(schema) if schemas.outputs.get(name).is_some_and(|there| there.schema == *schema) => {}
+            Some(schema) => {
+                let set = OutputSchema { schema: schema.clone(), inferred_from: None, at, by: by.clone() };
+                schemas.outputs.insert(name.clone(), set);
+            }
+        }
+    }
+}
+
+fn check_room(schemas: &StateSchemas) -> Result<(), Error> {
+    if schemas.outputs.len() > SCHEMAS_MAX {
+        return Err(too_many());
+    }
+    let bytes = schemas.encode().len();
+    if bytes > SCHEMAS_BYTES_MAX {
+        return Err(Error::TooLarge { what: "all schemas of a state", bytes, bytes_max: SCHEMAS_BYTES_MAX });
+    }
+    Ok(())
+}
+
+/// What a write makes of the schemas of its state.
+pub(crate) struct Judged {
+    /// The schemas, with those that were inferred.
+    pub(crate) schemas: StateSchemas,
+    /// The outputs, each with how it stands to its schema.
+    pub(crate) outputs: Vec<Output>,
+    /// The current version with these outputs, where they are others.
+    version: Option<Write>,
+}
+
+/// The write of a version, as far as an inferred schema tells it.
+pub(crate) struct Origin {
+    pub(crate) version: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) by: Login,
+}
+
+/// Says of each output of a text how it stands to its schema, away from the threads that serve; first it infers those that
+/// are missing, if that was asked for.
+pub(crate) async fn judge(
+    text: Bytes,
+    mut outputs: Vec<Output>,
+    mut schemas: StateSchemas,
+    origin: Origin,
+) -> Result<Judged, Error> {
+    work::on(text.len(), move || {
+        let texts = outputs_of(&text).ok().flatten().unwrap_or_default();
+        if schemas.infer {
+            infer_missing(&texts, &mut schemas, &origin);
+        }
+        let of_outputs =
+            schemas.outputs.iter().map(|(name, schema)| (name.clone(), &schema.schema)).collect();
+        judge_outputs(&mut outputs, &texts, &of_outputs);
+        Ok(Judged { schemas, outputs, version: None })
+    })
+    .await
+}
+
+/// As many as fit.
+fn infer_missing(texts: &[(String, &str)], schemas: &mut StateSchemas, origin: &Origin) {
+    let mut room = SCHEMAS_BYTES_MAX.saturating_sub(schemas.encode().len());
+    for (name, text) in texts {
+        if schemas.outputs.len() >= SCHEMAS_MAX {
+            break;
+        }
+        if schemas.outputs.contains_key(name) || name.len() > NAME_BYTES_MAX {
+            continue;
+        }
+        let Some(schema) = infer(text) else { continue };
+        // Its name, when and by whom stand beside it.
+        const BESIDE: usize = 512;
+        let bytes = schema.to_string().len() + name.len() + BESIDE;
+        let Some(left) = room.checked_sub(bytes) else { continue };
+        room = left;
+        let Origin { version, at, by } = origin;
+        let inferred = OutputSchema { schema, inferred_from: Some(*version), at: *at, by: by.clone() };
+        schemas.outputs.insert(name.clone(), inferred);
+    }
+}
+
+async fn judge_current(
+    ctx: &Context,
+    id: StateId,
+    head: &StateHead,
+    schemas: StateSchemas,
+) -> Result<Judged, Error> {
+    let nothing = |schemas| Judged { schemas, outputs: Vec::new(), version: None };
+    let Some(kept) = head.current.as_ref().filter(|kept| !kept.is_encrypted) else {
+        return Ok(nothing(schemas));
+    };
+    let key = ItemKeys::state_version(id, head.version);
+    let (item, text) = futures::try_join!(store::get(ctx, &key), blobs::fetch(ctx, id, kept))?;
+    let Some(item) = item else { return Ok(nothing(schemas)) };
+    let (record, tail) = StateVersion::decode_with(&item.value)?;
+    let origin = Origin { version: head.version, at: ctx.now(), by: record.by.login.clone() };
+    let without = schemas == StateSchemas::default();
+    let mut judged = judge(text, record.outputs.clone(), schemas, origin).await?;
+    if without {
+        judged.outputs.iter_mut().for_each(|output| output.validity = None);
+    }
+    if judged.outputs != record.outputs {
+        let record = StateVersion { outputs: judged.outputs.clone(), ..record };
+        let expect = Expect::Revision(item.revision);
+        judged.version = Some(put(key, expect, ctx.ids.revision(), record.encode_with(&tail)));
+    }
+    Ok(judged)
+}

@@ -1,0 +1,309 @@
+//! Reading Terraform states: the current text, older ones, what differs between two, and outputs without the state.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{Located, Place};
+use super::{blobs, schemas};
+use crate::account;
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::names::StateAddress;
+use crate::domain::tfstate::{
+    Changes, Document, Index, InstanceChanges, Output, instance_changes, outputs_document, outputs_of,
+};
+use crate::layout::ItemKeys;
+use crate::layout::record::Record;
+use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
+use crate::ports::{Order, Query, Timestamp};
+use crate::services::caller::Caller;
+use crate::services::states;
+use crate::services::{Error, store, work};
+
+/// Versions on one page of a list.
+pub const VERSIONS_PAGE: usize = 100;
+
+/// One of the texts of a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// A version.
+    Version(u64),
+    /// A write that was refused, by its id.
+    Rejected(String),
+}
+
+impl Which {
+    /// Parses a version's number, or the id of a refused write.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_id = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if is_id {
+            return Some(Self::Rejected(text.to_owned()));
+        }
+        text.parse().ok().filter(|version| *version > 0).map(Self::Version)
+    }
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Version(version) => version.fmt(f),
+            Self::Rejected(id) => id.fmt(f),
+        }
+    }
+}
+
+/// The gzip of the current text of a state, as its client sent it; `None` for a state without a version, and for a name that
+/// no state has. One read, and the blob.
+///
+/// # Errors
+/// As [`states::find`].
+pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Bytes>, Error> {
+    let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
+    let Some(kept) = &head.value.current else { return Ok(None) };
+    blobs::fetch_gzip(ctx, id, kept).await.map(Some)
+}
+
+/// The gzip of a text of a state, as its client sent it, with which state it is.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::NoStateVersion`].
+pub async fn download(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    which: &Which,
+) -> Result<(StateAddress, Bytes), Error> {
+    let Located { id, head } = states::locate(ctx, caller, place).await?;
+    let kept = kept(ctx, id, which).await?;
+    Ok((head.value.address, blobs::fetch_gzip(ctx, id, &kept).await?))
+}
+
+/// Where a text of a state lies.
+async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+    found(ctx, id, which).await.map(|(kept, _)| kept)
+}
+
+/// Where a text of a state lies, and when the run began that made it, as far as that is known.
+pub(crate) async fn found(
+    ctx: &Context,
+    id: StateId,
+    which: &Which,
+) -> Result<(KeptState, Timestamp), Error> {
+    let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
+    Ok(match which {
+        Which::Version(version) => {
+            let key = ItemKeys::state_version(id, *version);
+            let version = store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (version.kept, version.began.unwrap_or(version.at))
+        }
+        Which::Rejected(rejected) => {
+            let key = ItemKeys::rejected_state(id, rejected);
+            let rejected = store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value;
+            (rejected.kept, rejected.at)
+        }
+    })
+}
+
+/// What the next version of a state is compared with.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    /// The index of the version before; `None` for one that has none, or that is not kept any more.
+    pub(crate) index: Option<Index>,
+    /// Its outputs.
+    pub(crate) outputs: Vec<Output>,
+    /// When the run began that made it.
+    pub(crate) began: Option<Timestamp>,
+}
+
+/// What a version after this one is compared with. One read, and a blob where the index is long.
+pub(crate) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
+    if version == 0 {
+        return Ok(Before { index: Some(Index::default()), ..Before::default() });
+    }
+    let item = store::get(ctx, &ItemKeys::state_version(id, version)).await?;
+    let Some(item) = item else { return Ok(Before::default()) };
+    let (version, tail) = StateVersion::decode_with(&item.value)?;
+    let index = blobs::fetch_index(ctx, id, &version, tail).await?;
+    Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })
+}
+
+/// One version's record.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::NoStateVersion`].
+pub async fn version(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    version: u64,
+) -> Result<StateVersion, Error> {
+    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let key = ItemKeys::state_version(id, version);
+    let found = store::read::<StateVersion>(ctx, &key).await?;
+    let missing = || Error::NoStateVersion { state: id.to_string(), version: version.to_string() };
+    Ok(found.ok_or_else(missing)?.value)
+}
+
+/// One page of a state's versions, the newest first, below `before` if that is given; with whether there are more.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn versions(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    before: Option<u64>,
+) -> Result<(Vec<StateVersion>, bool), Error> {
+    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let (partition, prefix) = ItemKeys::state_versions(id);
+    let after = before.map(|before| ItemKeys::state_version(id, before).sort);
+    let query = Query { partition, prefix, after, order: Order::Descending, limit: VERSIONS_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let versions = page.items.iter().map(|item| StateVersion::decode(&item.value));
+    Ok((versions.collect::<Result<_, _>>()?, page.more))
+}
+
+/// Refused writes that a list shows, and an operator looks through.
+const REJECTED_MAX: usize = 500;
+
+/// The writes of a state that were refused and are kept, the newest first, by their ids.
+///
+/// # Errors
+/// [`Error::NoState`].
+pub async fn rejected(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+) -> Result<Vec<(String, RejectedState)>, Error> {
+    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let (partition, prefix) = ItemKeys::rejected_states(id);
+    let items = store::query_all(ctx, partition, prefix, REJECTED_MAX).await?;
+    let mut rejected = items
+        .iter()
+        .map(|item| {
+            let id = item.key.sort.strip_prefix("R#").unwrap_or_default().to_owned();
+            Ok((id, RejectedState::decode(&item.value)?))
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    rejected.sort_by_key(|(_, rejected)| std::cmp::Reverse(rejected.at));
+    Ok(rejected)
+}
+
+/// What differs from one text of a state to another. Values are not told: any of them may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The instances; `None` where one of the two is not to be looked into.
+    pub resources: Option<Changes>,
+    /// What differs in the changed instances that are named.
+    pub paths: Vec<InstanceChanges>,
+    /// Names of outputs that are new.
+    pub outputs_added: Vec<String>,
+    /// Names of outputs whose value, type or mark is another.
+    pub outputs_changed: Vec<String>,
+    /// Names of outputs that are gone.
+    pub outputs_removed: Vec<String>,
+}
+
+/// What differs from text `one` of a state to `other`.
+///
+/// # Errors
+/// [`Error::NoState`], [`Error::NoStateVersion`].
+pub async fn compare(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    one: &Which,
+    other: &Which,
+) -> Result<Difference, Error> {
+    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
+    let bytes = usize::try_from(one.bytes.saturating_add(other.bytes)).unwrap_or(usize::MAX);
+    // All of it before anything of it: who holds one text and waits for the room of the other is in the way of others.
+    let texts = blobs::weight(&one).saturating_add(blobs::weight(&other));
+    account::take_ahead(texts.saturating_add(bytes.saturating_mul(READ_FACTOR))).await?;
+    account::take(bytes.saturating_mul(READ_FACTOR)).await?;
+    let one = blobs::fetch(ctx, id, &one).await?;
+    let other = blobs::fetch(ctx, id, &other).await?;
+    work::on(bytes, move || difference(&one, &other)).await
+}
+
+/// What is read of a text takes this many times its bytes more at most.
+const READ_FACTOR: usize = 2;
+
+fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
+    let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
+    let read = |text| Document::read(text).map_err(broken);
+    let (before, after) = (read(one)?, read(other)?);
+    let old: BTreeMap<String, &str> =
+        outputs_of(one).map_err(broken)?.unwrap_or_default().into_iter().collect();
+    let new: BTreeMap<String, &str> =
+        outputs_of(other).map_err(broken)?.unwrap_or_default().into_iter().collect();
+    let names = |of: &BTreeMap<String, &str>, wanted: &dyn Fn(&str, &str) -> bool| {
+        of.iter().filter(|(name, text)| wanted(name, text)).map(|(name, _)| name.clone()).collect()
+    };
+    let resources = after.index.zip(before.index).map(|(after, before)| after.changes_since(&before));
+    let changed = resources.as_ref().map_or(&[][..], |resources| resources.changed.as_slice());
+    let paths = instance_changes(one, other, changed).map_err(broken)?;
+    Ok(Difference {
+        resources,
+        paths,
+        outputs_added: names(&new, &|name, _| !old.contains_key(name)),
+        outputs_changed: names(&new, &|name, text| old.get(name).is_some_and(|old| *old != text)),
+        outputs_removed: names(&old, &|name, _| !new.contains_key(name)),
+    })
+}
+
+/// The current outputs of a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outputs {
+    /// The version that they are of; 0 for a state without one.
+    pub version: u64,
+    /// Names, each with the text of its object (`value`, `type`, `sensitive`); `None` where the client encrypted them.
+    pub outputs: Option<Vec<(String, String)>>,
+    /// How each stands to its schema; empty where there are no schemas.
+    pub judged: Vec<Output>,
+    /// A state that holds these outputs alone; `None` where there is none to be made.
+    pub document: Option<String>,
+}
+
+/// The current outputs of a state, as far as the caller may see them: a member of its organization sees all. `None` for a
+/// name that no state has.
+///
+/// # Errors
+/// As [`states::find`].
+pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Outputs>, Error> {
+    match states::find(ctx, caller, place).await? {
+        Some(found) => outputs_of_found(ctx, found).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The current outputs of a state that was found.
+pub(crate) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
+    let Located { id, head } = found;
+    let StateHead { version, current: Some(kept), .. } = &head.value else {
+        let nothing = Outputs { version: 0, outputs: Some(Vec::new()), judged: Vec::new(), document: None };
+        return Ok(nothing);
+    };
+    let version = *version;
+    if kept.is_encrypted {
+        return Ok(Outputs { version, outputs: None, judged: Vec::new(), document: None });
+    }
+    let judged = schemas::current_outputs(ctx, id, &head.value);
+    let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
+    let read = bytes.saturating_mul(READ_FACTOR);
+    account::take_ahead(blobs::weight(kept).saturating_add(read)).await?;
+    account::take(read).await?;
+    let (text, judged) = futures::try_join!(blobs::fetch(ctx, id, kept), judged)?;
+    work::on(bytes, move || {
+        let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
+        let document = Document::read(&text).map_err(broken)?;
+        let outputs = outputs_of(&text).map_err(broken)?;
+        let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));
+        let owned = outputs
+            .map(|outputs| outputs.into_iter().map(|(name, output)| (name, output.to_owned())).collect());
+        Ok(Outputs { version, outputs: owned, judged, document: only })
+    })
+    .await
+}

@@ -1,0 +1,452 @@
+//! Writing Terraform states. Every write is a version that is kept, and one that cannot be is kept beside them: when a client
+//! sends a state, the infrastructure has changed already, and what it sends may be the only place that says how.
+
+use bytes::Bytes;
+
+use super::blobs;
+use super::blobs::{SealedText, SentText};
+use super::schemas::Origin;
+use super::{Place, RemovedName, WithLock};
+use super::{locks, schemas, versions};
+use crate::account;
+use crate::context::Context;
+use crate::domain::ids::StateId;
+use crate::domain::names::StateAddress;
+use crate::domain::tfstate::{Current, Holder, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::update::Requester;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, check, put};
+use crate::layout::records::{
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, WrittenUnder,
+};
+use crate::ports::{Expect, Timestamp, Write};
+use crate::services::caller::Caller;
+use crate::services::states;
+use crate::services::store::due::due_write;
+use crate::services::{Error, RACES_MAX, store};
+
+/// What a restore holds beside a text that was fetched, in times of that.
+const RESTORE_FACTOR: usize = 2;
+
+/// Texts of one run that are remembered: it saves one each 20 seconds at most.
+const TEXTS_REMEMBERED_MAX: usize = 180;
+
+/// What clients call their operations that change a state by itself: none of them reads what it depends on, so whoever asks with
+/// what it has run is told of the run before.
+///
+/// Source: opentofu v1.12.6 and terraform v1.5.7, the calls of `clistate.NewLocker` in `internal/command`.
+const EDITS: [&str; 6] = ["taint", "untaint", "state-mv", "state-rm", "state-push", "state-replace-provider"];
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The state.
+    pub address: StateAddress,
+    /// Its current version.
+    pub version: u64,
+    /// Whether it was written before, and this was sent again.
+    pub replayed: bool,
+}
+
+/// Takes a state that a client wrote as the next version. `lock_id` is the lock that the client says it holds; `verify` tells
+/// whether the text is what was sent, and takes as long as hashing it. Two reads at once, one more for what changed, a blob,
+/// and one commit.
+///
+/// # Errors
+/// What `verify` says; [`Error::StateLocked`], [`Error::StateRefused`] and [`Error::WriteOfRemoved`] for a write that is kept, but not as a version; [`Error::Invalid`] for
+/// what is no state; [`Error::TooLarge`].
+pub async fn write(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    lock_id: Option<&str>,
+    text: Bytes,
+    verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
+) -> Result<Written, Error> {
+    let bytes_max = ctx.settings.states.bytes_max;
+    if text.len() > bytes_max {
+        return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
+    }
+    let sent = blobs::read(text, verify).await?;
+    let (by, source) = (caller.requester(), StateSource::Written);
+    let mut attempt = Attempt { by, sent, source, began: None, sealed: None, stored: None };
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
+            Err(Error::StateRemoved(removed)) => {
+                return Err(attempt.reject_removed(ctx, removed, lock_id).await?);
+            }
+            found => found?,
+        };
+        let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
+        let verdict = {
+            let (current, sent) = (current_of(&head.value), attempt.sent(lock_id));
+            let org = &head.value.address.org;
+            let held = holder.map(|holder| Holder {
+                id: &holder.info.id,
+                is_sender: caller.has_taken(org, &locks::taken(holder)),
+            });
+            judge(current, held, head.value.policy, sent)
+        };
+        let taken = match verdict {
+            Verdict::Replayed => {
+                attempt.discard(ctx).await;
+                return Ok(Written {
+                    address: head.value.address,
+                    version: head.value.version,
+                    replayed: true,
+                });
+            }
+            Verdict::Refused(why) => {
+                return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?);
+            }
+            Verdict::Taken(taken) => taken,
+        };
+        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+            return Ok(Written { address: head.value.address, version, replayed: false });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+/// What somebody whose token has ended shows of the lock that they hold. They also have to be the user who took it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof<'a> {
+    /// Its ID, if they sent one.
+    Id(Option<&'a str>),
+    /// Nothing: a read carries no ID, and a run reads once more before it writes a state for the first time. So it has to be
+    /// the very token that took the lock.
+    Token,
+}
+
+/// Whether a token that has ended may still do this: its owner holds the lock, and took it before the end.
+///
+/// # Errors
+/// [`Error::Unauthenticated`] if not.
+pub async fn check_grace(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    proof: Proof<'_>,
+    ended: Timestamp,
+) -> Result<(), Error> {
+    const OVER: Error = Error::Unauthenticated(
+        "the access token has expired, and no lock of yours that was taken before is held; make a new token",
+    );
+    let found = match states::find_with_lock(ctx, caller, place).await {
+        Err(Error::NoState(_)) => return Err(OVER),
+        found => found?,
+    };
+    let WithLock { head, lock, .. } = found.ok_or(OVER)?;
+    let holder = lock.and_then(|lock| lock.value.holder).ok_or(OVER)?;
+    let is_meant = match proof {
+        Proof::Id(id) => Some(holder.info.id.as_str()) == id,
+        Proof::Token => holder.by == caller.requester(),
+    };
+    let is_theirs = caller.has_taken(&head.value.address.org, &locks::taken(&holder));
+    if is_meant && is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
+}
+
+/// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply
+/// goes on from there. Its bytes change only there; a state that its client encrypted stays as it is, and is marked where its serial
+/// is not above the newest, since the serial inside cannot be changed. The current version stays what it is.
+///
+/// # Errors
+/// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock.
+pub async fn restore(
+    ctx: &Context,
+    caller: &Caller,
+    place: &Place,
+    which: &versions::Which,
+) -> Result<Written, Error> {
+    let mut attempt: Option<(Option<u64>, Attempt)> = None;
+    for _ in 0..RACES_MAX {
+        let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
+        if matches!(which, versions::Which::Version(version) if *version == head.value.version) {
+            return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
+        }
+        if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
+            return Err(Error::StateLocked(Box::new(holder)));
+        }
+        let newest = head.value.current.as_ref().and_then(|kept| kept.serial);
+        // Made anew where the state went on meanwhile.
+        if attempt.as_ref().is_none_or(|(made_for, _)| *made_for != newest) {
+            if let Some((_, old)) = attempt.take() {
+                old.discard(ctx).await;
+            }
+            attempt = Some((newest, prepare_restore(ctx, caller, id, newest, which).await?));
+        }
+        let Some((_, attempt)) = &mut attempt else { continue };
+        let lineage = attempt.sent.document.lineage.as_deref();
+        let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
+        let serial = attempt.sent.document.serial;
+        let serial_fell = newest.zip(serial).is_some_and(|(newest, serial)| serial <= newest);
+        let taken = Taken { serial_fell, lineage_changed: changed };
+        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+            return Ok(Written { address: head.value.address, version, replayed: false });
+        }
+    }
+    Err(Error::Contended("the state"))
+}
+
+async fn prepare_restore(
+    ctx: &Context,
+    caller: &Caller,
+    id: StateId,
+    newest: Option<u64>,
+    which: &versions::Which,
+) -> Result<Attempt, Error> {
+    let (kept, began) = versions::found(ctx, id, which).await?;
+    // The text is changed, and what comes of it is read as one that is sent.
+    let made = usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR);
+    account::take_ahead(blobs::weight(&kept).saturating_add(made)).await?;
+    account::take(made).await?;
+    let text = blobs::fetch(ctx, id, &kept).await?;
+    let text = if kept.is_encrypted {
+        text
+    } else {
+        let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
+            Error::Invalid(
+                "the state's serial cannot rise any more: push the state with the client".to_owned(),
+            )
+        })?;
+        with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?.into()
+    };
+    let source = match which {
+        versions::Which::Version(version) => StateSource::Restored(*version),
+        versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
+    };
+    let sent = blobs::read(text, || Ok(())).await?;
+    Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
+}
+
+fn current_of(head: &StateHead) -> Option<Current<'_>> {
+    let kept = head.current.as_ref()?;
+    let under = head.under.as_ref().map(|under| (under.lock.as_str(), under.texts.as_slice()));
+    Some(Current { sha256: &kept.sha256, serial: kept.serial, lineage: kept.lineage.as_deref(), under })
+}
+
+/// A text on its way to be a version. What is stored of it is stored once, however often others are first.
+struct Attempt {
+    by: Requester,
+    sent: SentText,
+    source: StateSource,
+    /// When the run began that made the text, where that was before it was sent.
+    began: Option<Timestamp>,
+    sealed: Option<SealedText>,
+    stored: Option<(KeptState, Option<(Payload, Bytes)>)>,
+}
+
+impl Attempt {
+    fn sent<'a>(&'a self, lock_id: Option<&'a str>) -> Sent<'a> {
+        let document = &self.sent.document;
+        Sent {
+            sha256: &self.sent.sha256,
+            serial: document.serial,
+            lineage: document.lineage.as_deref(),
+            lock_id,
+        }
+    }
+
+    async fn store(
+        &mut self,
+        ctx: &Context,
+        id: StateId,
+    ) -> Result<(KeptState, Option<(Payload, Bytes)>), Error> {
+        if let Some(stored) = &self.stored {
+            return Ok(stored.clone());
+        }
+        let sealed = match self.sealed.take() {
+            Some(sealed) => sealed,
+            None => blobs::seal(ctx, id, &self.sent).await?,
+        };
+        let (kept, index) = futures::try_join!(
+            blobs::keep(ctx, id, &self.sent, sealed),
+            blobs::keep_index(ctx, id, &self.sent.document)
+        )?;
+        self.stored = Some((kept.clone(), index.clone()));
+        Ok((kept, index))
+    }
+
+    /// Removes what was stored, where nothing names it.
+    async fn discard(self, ctx: &Context) {
+        let Some((kept, index)) = self.stored else { return };
+        let mut keys = vec![kept.blob];
+        if let Some((Payload::Blob { key, .. }, _)) = index {
+            keys.push(key);
+        }
+        blobs::discard(ctx, keys.iter().map(String::as_str)).await;
+    }
+
+    /// Makes it the next version, unless somebody was first.
+    async fn publish(
+        &mut self,
+        ctx: &Context,
+        id: StateId,
+        head: &Stored<StateHead>,
+        lock: Option<&Stored<StateLock>>,
+        taken: Taken,
+    ) -> Result<Option<u64>, Error> {
+        if self.stored.is_none() && self.sealed.is_none() {
+            // First, so that all that is waited for then is waited for at once.
+            self.sealed = Some(blobs::seal(ctx, id, &self.sent).await?);
+        }
+        let before = versions::before(ctx, id, head.value.version);
+        let schemas = async { if head.value.has_schemas { schemas::read(ctx, id).await } else { Ok(None) } };
+        let ((kept, index), before, schemas) = futures::try_join!(self.store(ctx, id), before, schemas)?;
+        let at = ctx.now();
+        let holder = lock.and_then(|lock| lock.value.holder.as_ref());
+        let document = &self.sent.document;
+        let changes =
+            document.index.as_ref().zip(before.index.as_ref()).map(|(now, before)| now.changes_since(before));
+        let version = head.value.version + 1;
+        let (outputs, inferred) = self.judge_outputs(ctx, id, schemas, version, at).await?;
+        let outputs =
+            blobs::mark_outputs(ctx, id, &self.sent, &outputs, &before.outputs, version, at).await?;
+        let locked = holder.map(|holder| holder.since);
+        let is_edit = holder.is_some_and(|holder| EDITS.contains(&holder.info.operation.as_str()));
+        let began = self.began.or(if is_edit { before.began.or(locked) } else { locked });
+        let (payload, tail) = index.map_or((None, Bytes::new()), |(payload, tail)| (Some(payload), tail));
+        let record = StateVersion {
+            version,
+            at,
+            began,
+            by: self.by.clone(),
+            source: self.source.clone(),
+            lock: holder.map(lock_of),
+            kept: kept.clone(),
+            outputs,
+            index: payload,
+            changes,
+            serial_fell: taken.serial_fell,
+            lineage_changed: taken.lineage_changed,
+        };
+        let next = StateHead {
+            version,
+            under: holder
+                .map(|holder| written_under(head.value.under.as_ref(), &holder.info.id, &kept.sha256)),
+            current: Some(kept),
+            last_write: Some(at),
+            ..head.value.clone()
+        };
+        let unmoved = lock.map_or(Expect::Absent, Stored::unchanged);
+        let mut writes = vec![
+            put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), next.encode()),
+            put(
+                ItemKeys::state_version(id, version),
+                Expect::Absent,
+                ctx.ids.revision(),
+                record.encode_with(&tail),
+            ),
+            check(ItemKeys::state_lock(id), unmoved),
+            states::entry_write(ctx, id, &next),
+        ];
+        writes.extend(inferred);
+        if ctx.settings.retention.state_versions.is_some_and(|kept| version > kept.get()) {
+            writes.push(due_write(ctx, &Due::StateVersions(id), at));
+        }
+        Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
+    }
+
+    /// The outputs, each with how it stands to its schema, and the write of the schemas that were inferred for some.
+    async fn judge_outputs(
+        &self,
+        ctx: &Context,
+        id: StateId,
+        schemas: Option<Stored<StateSchemas>>,
+        version: u64,
+        at: Timestamp,
+    ) -> Result<(Vec<Output>, Option<Write>), Error> {
+        let outputs = self.sent.document.outputs.clone();
+        let Some(stored) = schemas.filter(|_| !self.sent.document.is_encrypted) else {
+            return Ok((outputs, None));
+        };
+        let origin = Origin { version, at, by: self.by.login.clone() };
+        let text = self.sent.text().await?;
+        let judged = schemas::judge(text, outputs, stored.value.clone(), origin).await?;
+        let inferred = (judged.schemas != stored.value).then(|| {
+            let key = ItemKeys::state_schemas(id);
+            put(key, stored.unchanged(), ctx.ids.revision(), judged.schemas.encode())
+        });
+        Ok((judged.outputs, inferred))
+    }
+
+    /// Keeps it with a state that was removed, for when that is brought back, and says so.
+    async fn reject_removed(
+        self,
+        ctx: &Context,
+        removed: Box<RemovedName>,
+        lock_id: Option<&str>,
+    ) -> Result<Error, Error> {
+        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(removed.id)).await?;
+        // It was erased since.
+        let Some(head) = head else { return Ok(Error::StateRemoved(removed)) };
+        let refused = self.reject(ctx, removed.id, &head.value, None, lock_id, Refused::Removed).await?;
+        Ok(match refused {
+            Error::StateRefused { kept, .. } => Error::WriteOfRemoved { removed, kept },
+            other => other,
+        })
+    }
+
+    /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.
+    async fn reject(
+        mut self,
+        ctx: &Context,
+        id: StateId,
+        head: &StateHead,
+        holder: Option<&StateHolder>,
+        lock_id: Option<&str>,
+        why: Refused,
+    ) -> Result<Error, Error> {
+        let name: String = self.sent.sha256.chars().take(REJECTED_ID_CHARS).collect();
+        let key = ItemKeys::rejected_state(id, &name);
+        if store::get(ctx, &key).await?.is_none() {
+            let (kept, index) = self.store(ctx, id).await?;
+            if let Some((Payload::Blob { key, .. }, _)) = &index {
+                blobs::discard(ctx, [key.as_str()]).await;
+            }
+            let at = ctx.now();
+            let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
+            let blob = kept.blob.clone();
+            let record = RejectedState { at, by: self.by.clone(), lock, why, version: head.version, kept };
+            let due = Due::RejectedState { state: id, id: name.clone() };
+            let writes = vec![
+                put(key, Expect::Absent, ctx.ids.revision(), record.encode()),
+                due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
+            ];
+            if store::commit(ctx, writes).await?.is_err() {
+                // The same was sent twice at once, and the other one is kept.
+                blobs::discard(ctx, [blob.as_str()]).await;
+            }
+        }
+        Ok(match (why, holder) {
+            (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
+            _ => Error::StateRefused { why: why.in_words(), kept: name },
+        })
+    }
+}
+
+/// Characters of a SHA-256 in hex that name a refused write.
+const REJECTED_ID_CHARS: usize = 32;
+
+/// A lock's ID is kept as far as this, whatever a query says.
+const LOCK_ID_CHARS_MAX: usize = 128;
+
+fn lock_of(holder: &StateHolder) -> LockOf {
+    let info = &holder.info;
+    LockOf {
+        id: info.id.clone(),
+        operation: info.operation.clone(),
+        who: info.who.clone(),
+        version: info.version.clone(),
+    }
+}
+
+fn written_under(before: Option<&WrittenUnder>, lock: &str, sha256: &str) -> WrittenUnder {
+    let mut texts =
+        before.filter(|under| under.lock == lock).map(|under| under.texts.clone()).unwrap_or_default();
+    texts.push(sha256.to_owned());
+    let surplus = texts.len().saturating_sub(TEXTS_REMEMBERED_MAX);
+    texts.drain(..surplus);
+    WrittenUnder { lock: lock.to_owned(), texts }
+}

@@ -1,0 +1,80 @@
+//! The texts of states and batches: compressed and not.
+
+use std::io::{Read, Write};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::domain::secret;
+use crate::services::Error;
+
+/// Refuses what would put a secret at rest unencrypted.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
+    if secret::holds_plaintext(text) {
+        return Err(Error::Invalid(
+            "it holds secrets in plain text, and these are never stored: send it with `pulumi stack import`, which \
+             encrypts them first, or make it from an export without --show-secrets"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Compresses. The header carries no time, so the same input gives the same bytes.
+pub fn gzip(bytes: &[u8]) -> Bytes {
+    gzip_parts([bytes])
+}
+
+/// Compresses a text in parts. The same parts give the same bytes.
+pub(crate) fn gzip_parts<'a>(parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>) -> Bytes {
+    compress(parts.into_iter(), Compression::fast())
+}
+
+/// The same in more time and less space: for what is small and paid for by its size.
+pub(crate) fn gzip_well(bytes: &[u8]) -> Bytes {
+    compress([bytes].into_iter(), Compression::best())
+}
+
+fn compress<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, level: Compression) -> Bytes {
+    let bytes: usize = parts.clone().map(<[u8]>::len).sum();
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes / 4 + 64), level);
+    parts.for_each(|part| encoder.write_all(part).expect("writing to memory does not fail"));
+    encoder.finish().expect("writing to memory does not fail").into()
+}
+
+/// How long a gzip says that its text is, at its end: that of its last member. What this server stores has one, and says the truth.
+pub(crate) fn length_said(gzip: &[u8]) -> usize {
+    let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
+    said.min(gzip.len().saturating_mul(INFLATES_MAX))
+}
+
+/// Deflate makes no more bytes of one than this.
+const INFLATES_MAX: usize = 1032;
+
+/// Inflates what this server stored.
+///
+/// # Errors
+/// [`Error::Broken`] for what is no gzip: the stored bytes are damaged.
+pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
+    // One more, so that the end is found without growing.
+    let mut text = Vec::with_capacity(length_said(gzip) + 1);
+    MultiGzDecoder::new(gzip).read_to_end(&mut text).map_err(not_inflating)?;
+    Ok(text)
+}
+
+/// The same, unless the text is longer than this.
+pub(crate) fn gunzip_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, Error> {
+    let mut text = Vec::with_capacity(length_said(gzip).min(bytes_max) + 1);
+    let decoder = MultiGzDecoder::new(gzip);
+    decoder.take(bytes_max as u64 + 1).read_to_end(&mut text).map_err(not_inflating)?;
+    Ok((text.len() <= bytes_max).then_some(text))
+}
+
+fn not_inflating(error: std::io::Error) -> Error {
+    Error::Broken(format!("stored bytes do not inflate: {error}"))
+}

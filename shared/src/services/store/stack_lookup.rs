@@ -1,0 +1,162 @@
+//! Finding stacks, their versions and their updates. Reads, and nothing else.
+
+use bytes::Bytes;
+
+use crate::account;
+use crate::context::{Context, REMEMBERED_FOR};
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::domain::update::Update;
+use crate::layout::ItemKeys;
+use crate::layout::record::Stored;
+use crate::layout::records::{Alias, Head, Name, Snapshot, Version};
+use crate::ports::{Order, Query};
+use crate::services::caller::Caller;
+use crate::services::{Error, store};
+
+/// A stack that was found: its id and its head.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// The id.
+    pub id: StackId,
+    /// The head as it was read.
+    pub head: Stored<Head>,
+}
+
+/// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
+///
+/// # Errors
+/// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization;
+/// [`Error::NotAllowed`].
+pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
+    let missing = || Error::NoStack(address.clone());
+    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    caller.check(&address.org, missing)?;
+    find(ctx, address).await?.ok_or_else(missing)
+}
+
+/// Finds a stack whose secrets are meant: as [`locate`], and where no stack has that name, the one that had it last.
+/// Old versions of a stack that was renamed name it so, and the client asks whom they name.
+///
+/// # Errors
+/// As [`locate`].
+pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackId, Error> {
+    match locate(ctx, caller, address).await {
+        Err(Error::NoStack(address)) => {
+            let renamed = find_renamed(ctx, caller, &address).await?;
+            renamed.map(|located| located.id).ok_or(Error::NoStack(address))
+        }
+        found => found.map(|located| located.id),
+    }
+}
+
+/// The stack that had this name last, for who may do what they ask for under both names.
+pub(crate) async fn find_renamed(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+) -> Result<Option<Located>, Error> {
+    if !caller.is_member(&address.org) {
+        return Ok(None);
+    }
+    caller.check_org(&address.org)?;
+    let Some(alias) = store::read::<Alias>(ctx, &ItemKeys::alias(address)).await? else { return Ok(None) };
+    let id = alias.value.id;
+    let head = store::read::<Head>(ctx, &ItemKeys::head(id)).await?;
+    let may_see =
+        |head: &Stored<Head>| head.value.deleted.is_none() && caller.is_member(&head.value.address.org);
+    let Some(head) = head.filter(may_see) else { return Ok(None) };
+    caller.check_org(&head.value.address.org)?;
+    Ok(Some(Located { id, head }))
+}
+
+/// Finds a stack by its address, whoever asks.
+pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
+    let is_it = |head: &Stored<Head>| head.value.address == *address && head.value.deleted.is_none();
+    if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
+        if let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await?
+            && is_it(&head)
+        {
+            return Ok(Some(Located { id, head }));
+        }
+        ctx.memory.names.forget(address);
+    }
+    let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(address)).await? else { return Ok(None) };
+    let id = name.value.id;
+    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await? else { return Ok(None) };
+    if !is_it(&head) {
+        return Ok(None);
+    }
+    ctx.memory.names.put(address.clone(), ctx.now(), id);
+    Ok(Some(Located { id, head }))
+}
+
+pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<Name>, Error> {
+    store::read::<Name>(ctx, &ItemKeys::name(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
+}
+
+/// The gzip of a snapshot. The memory for work that holds its text this many times is reserved with it, since a request that holds the
+/// one and waits for the other is in the way of others.
+pub(crate) async fn fetch_snapshot(
+    ctx: &Context,
+    snapshot: &Snapshot,
+    factor: usize,
+) -> Result<Bytes, Error> {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let (gzip, text) = (bytes(snapshot.bytes_gzip), bytes(snapshot.bytes_text));
+    account::take_ahead(gzip.saturating_add(text.saturating_mul(factor))).await?;
+    store::fetch_blob(ctx, &snapshot.blob, &snapshot.sha256).await
+}
+
+pub(crate) async fn read_version(
+    ctx: &Context,
+    id: StackId,
+    address: &StackAddress,
+    version: u64,
+) -> Result<Version, Error> {
+    if let Some(found) = store::read::<Version>(ctx, &ItemKeys::version(id, version)).await? {
+        return Ok(found.value);
+    }
+    // Versions go from the oldest on, so what is older than the oldest was there once.
+    let (partition, prefix) = ItemKeys::versions(id);
+    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
+    let page = store::query(ctx, &query).await?;
+    let oldest = page.items.first().and_then(|item| ItemKeys::parse_version_sort(&item.key.sort));
+    let address = address.clone();
+    Err(match oldest {
+        Some(oldest) if (1..oldest).contains(&version) => Error::Pruned { address, version, oldest },
+        Some(_) | None => Error::NoVersion { address, version },
+    })
+}
+
+/// The update of a stack by its id.
+///
+/// # Errors
+/// [`Error::NoUpdate`] when the stack has none of this id.
+pub async fn update(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+) -> Result<(Located, UpdateId, Stored<Update>), Error> {
+    let located = locate(ctx, caller, address).await?;
+    let missing = || Error::NoUpdate { address: address.clone(), update: update.chars().take(60).collect() };
+    let id = UpdateId::parse(update).ok_or_else(missing)?;
+    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?.ok_or_else(missing)?;
+    if record.value.stack != located.id {
+        return Err(missing());
+    }
+    Ok((located, id, record))
+}
+
+/// A stack's address from the parts of a path.
+///
+/// # Errors
+/// [`Error::InvalidName`] for the part that breaks its rule.
+pub fn address(org: &str, project: &str, stack: &str) -> Result<StackAddress, Error> {
+    Ok(StackAddress {
+        org: OrgName::parse(org)?,
+        project: ProjectName::parse(project)?,
+        stack: StackName::parse(stack)?,
+    })
+}

@@ -1,0 +1,179 @@
+//! Texts that a running update saves one over the other: whole, or as the difference to the one before.
+//!
+//! A delta is applied, and its result judged, before it is acknowledged. So it is appended onto exactly the log that it
+//! was applied to: into the slot after the last one that was looked at, and if that is taken, it is judged again. What
+//! the log holds can then be replayed by any process.
+
+use bytes::Bytes;
+
+use super::log;
+use crate::context::{Context, LastText};
+use crate::domain::claims::Claims;
+use crate::domain::deployment;
+use crate::domain::ids::UpdateId;
+use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
+use crate::layout::ItemKeys;
+use crate::layout::keys::log_blob;
+use crate::layout::record::{Record, put};
+use crate::layout::slot::{Content, Numbered, Slot};
+use crate::limits::DEPLOYMENT_BYTES_MAX;
+use crate::ports::{Expect, Refusal};
+use crate::services::store::compression::{gunzip, length_said, refuse_plaintext};
+use crate::services::{Error, RACES_MAX, store, work};
+
+/// A replay holds each body and the text that comes of it.
+const REPLAY_FACTOR: usize = 2;
+
+/// The body of a request that saves.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// [`Whole`].
+    Whole,
+    /// [`Delta`].
+    Delta,
+}
+
+/// Saves the text of a request: `body` is its JSON, `gzip` the same as the client sent it. One write where this process
+/// wrote the save before; where it did not, the log is read first. A repeat, and what is older than the last save, are
+/// acknowledged and have no effect.
+///
+/// # Errors
+/// [`Error::NoFit`] for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
+/// deployment; [`Error::Fenced`] when the update takes no more. Nothing is stored then.
+pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
+    log::check_may_append(ctx, claims, log::Way::Whole).await?;
+    let id = claims.update;
+    let mut stored = None;
+    for _ in 0..RACES_MAX {
+        let remembered = ctx.memory.texts.take(id);
+        let is_fresh = remembered.is_none();
+        let last = match remembered {
+            Some(last) => last,
+            None => read_last(ctx, id).await?,
+        };
+        let (text, base) = (body.clone(), last.saved.clone());
+        let bytes = text.len() + base.as_ref().map_or(0, |base| base.text.len());
+        let judged = work::on(bytes, move || judge(kind, &text, base.as_ref())).await;
+        // What is remembered may be behind the log. An append finds that out; anything else has to look.
+        if !is_fresh && !matches!(judged, Ok(Outcome::Next(_))) {
+            continue;
+        }
+        let next = match judged {
+            Ok(Outcome::Next(next)) => next,
+            Ok(Outcome::Old) => {
+                ctx.memory.texts.put(id, last);
+                return Ok(());
+            }
+            Err(refused) => {
+                ctx.memory.texts.put(id, last);
+                return Err(refused);
+            }
+        };
+        if stored.is_none() {
+            let part = ctx.ids.revision().0;
+            stored = Some(store::keep(ctx, || log_blob(id, part), gzip.clone()).await?);
+        }
+        let Some((payload, tail)) = stored.clone() else { continue };
+        let numbered = Numbered { sequence: next.sequence, payload };
+        let content = match kind {
+            Kind::Whole => Content::Verbatim(numbered),
+            Kind::Delta => Content::Delta(numbered),
+        };
+        let (at, number) = (ctx.now(), last.slot + 1);
+        let value = Slot { at, content, made: None }.encode_with(&tail);
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value);
+        match store::commit(ctx, vec![write]).await? {
+            Ok(()) => {
+                ctx.memory.tails.put(id, ctx.now(), number);
+                ctx.memory.texts.put(id, LastText { slot: number, saved: Some(next) });
+                return Ok(());
+            }
+            Err(Refusal { current, .. }) => {
+                ctx.memory.tails.forget(&id);
+                if let Some(item) = &current {
+                    log::refuse_sealed(&Slot::decode(&item.value)?)?;
+                }
+            }
+        }
+    }
+    Err(Error::Contended("the update's log"))
+}
+
+/// What becomes of a request after what was saved last. Pure, but long for long texts.
+fn judge(kind: Kind, body: &[u8], last: Option<&Saved>) -> Result<Outcome, Error> {
+    let outcome = match kind {
+        Kind::Whole => parse::<Whole<'_>>(body)?.onto(last),
+        Kind::Delta => parse::<Delta<'_>>(body)?.onto(last, DEPLOYMENT_BYTES_MAX)?,
+    };
+    if let Outcome::Next(next) = &outcome {
+        refuse_plaintext(&next.text)?;
+        deployment::inspect(&next.text).map_err(|error| Error::Invalid(error.to_string()))?;
+    }
+    Ok(outcome)
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
+    serde_json::from_slice(body)
+        .map_err(|error| Error::Invalid(format!("the request body is not what this call takes: {error}")))
+}
+
+/// The last text of a log as it is stored. One query, and the blobs that the text is made of.
+///
+/// # Errors
+/// [`Error::Fenced`] when the log is sealed.
+async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
+    let (partition, prefix) = ItemKeys::slots(id);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let slot = items.last().map(log::slot_number).transpose()?.unwrap_or(0);
+    let mut slots = Vec::with_capacity(items.len());
+    for item in &items {
+        let (slot, tail) = Slot::decode_with(&item.value)?;
+        log::refuse_sealed(&slot)?;
+        slots.push((slot.content, tail));
+    }
+    let mut chain = Vec::new();
+    for index in saves::last_chain(slots.iter().map(|(content, _)| content.save())) {
+        let Some((content, tail)) = slots.get(index) else { continue };
+        let Some(payload) = content.payload() else { continue };
+        let kind = if matches!(content, Content::Delta(_)) { Kind::Delta } else { Kind::Whole };
+        chain.push((kind, store::fetch(ctx, payload, tail.clone()).await?));
+    }
+    let bytes = chain.iter().map(|(_, gzip)| length_said(gzip)).sum();
+    let replay = move || replay(chain.iter().map(|(kind, gzip)| (*kind, gzip)));
+    let saved = work::with(bytes, REPLAY_FACTOR, replay).await?;
+    Ok(LastText { slot, saved })
+}
+
+/// The text that a whole one and the deltas after it make. Each was judged when it was taken, so the hash of the last
+/// says enough about all of them.
+///
+/// # Errors
+/// [`Error::Broken`] when they do not fit: what is stored is damaged.
+pub(crate) fn replay<'a>(chain: impl IntoIterator<Item = (Kind, &'a Bytes)>) -> Result<Option<Saved>, Error> {
+    let broken = |error: DeltaError| Error::Broken(format!("a delta of a log: {error}"));
+    let mut last: Option<Saved> = None;
+    let mut hash = None;
+    for (kind, gzip) in chain {
+        let body = gunzip(gzip)?;
+        match kind {
+            Kind::Whole => {
+                last = Some(stored::<Whole<'_>>(&body)?.saved());
+                hash = None;
+            }
+            Kind::Delta => {
+                let delta = stored::<Delta<'_>>(&body)?;
+                let base = last.ok_or_else(|| broken(DeltaError::NoBase))?;
+                last = Some(delta.unchecked(&base, DEPLOYMENT_BYTES_MAX).map_err(broken)?);
+                hash = Some(delta.checkpoint_hash.into_owned());
+            }
+        }
+    }
+    match (&last, hash) {
+        (Some(saved), Some(hash)) if !saved.has_hash(&hash) => Err(broken(DeltaError::Hash)),
+        _ => Ok(last),
+    }
+}
+
+fn stored<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::Broken(format!("a save of a log: {error}")))
+}

@@ -1,0 +1,231 @@
+//! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
+
+use bytes::Bytes;
+
+use super::fold;
+use super::fold::Folded;
+use super::next_version::{NewVersion, StoredVersion, advance, store_version};
+use super::takeover::locate_free;
+use crate::account;
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::domain::server_url::ServerUrl;
+use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Detail, Head, Snapshot};
+use crate::ports::Expect;
+use crate::services::caller::Caller;
+use crate::services::store::stack_lookup;
+use crate::services::store::stack_lookup::Located;
+use crate::services::store::update_record::{entry_writes, update_write};
+use crate::services::{Error, RACES_MAX, store, work};
+
+/// A longer deployment is stored once more rather than compared with the one before it: both at once are more than a server has
+/// memory for beside other requests.
+const COMPARED_BYTES_MAX: u64 = 128 << 20;
+
+/// Checks a whole deployment and stores it as the version after `head`.
+pub(crate) async fn prepare_import(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    text: Bytes,
+) -> Result<StoredVersion, Error> {
+    let (base, detail) = match &head.snapshot {
+        Some(snapshot) => {
+            let base = async {
+                match snapshot.bytes_text.max(text.len() as u64) <= COMPARED_BYTES_MAX {
+                    true => stack_lookup::fetch_snapshot(ctx, snapshot, fold::BASE_FACTOR).await.map(Some),
+                    false => Ok(None),
+                }
+            };
+            let (base, last) = futures::try_join!(
+                base,
+                stack_lookup::read_version(ctx, stack, &head.address, head.version),
+            )?;
+            (base, detail_after(last.detail, String::new()))
+        }
+        None => (None, Detail::default()),
+    };
+    // What is made of the text that was sent was reserved with it, and what is made of the base when that was fetched.
+    let base_bytes = fold::weight(&base, &[]);
+    account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
+    let bytes = base_bytes + text.len();
+    let folded = work::on(bytes, move || fold::fold_import(base, &text)).await?;
+    store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
+}
+
+/// In what a client says of an update: the environments of the stack's configuration (pulumi v3.274.1,
+/// `pkg/backend/httpstate/client/client.go`).
+const STACK_ENVIRONMENTS: &str = "stack.environments";
+
+/// What is said of a version that no program made. `pulumi config refresh` takes the configuration from the newest entry of
+/// the history, so this has that of the one that the state comes from.
+fn detail_after(mut from: Detail, message: String) -> Detail {
+    from.environment.retain(|name, _| name == STACK_ENVIRONMENTS);
+    Detail { message, ..from }
+}
+
+/// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
+/// stack without one.
+pub(crate) async fn prepare_rename(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    to: &StackAddress,
+) -> Result<Option<StoredVersion>, Error> {
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR),
+        stack_lookup::read_version(ctx, stack, &head.address, head.version),
+    )?;
+    let addresses = (head.address.clone(), to.clone());
+    let bytes = fold::weight([&base], &[]);
+    let fold = move || fold::fold_rename(&base, &addresses.0, &addresses.1);
+    let folded = work::with(bytes, fold::FACTOR, fold).await?;
+    let detail = detail_after(last.detail, format!("Rename {} to {to}", head.address));
+    store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores a version that is made by one request, without a log.
+async fn store_at_once(
+    ctx: &Context,
+    caller: &Caller,
+    stack: StackId,
+    head: &Head,
+    kind: UpdateKind,
+    detail: Detail,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let id = UpdateId::new(ctx.ids.uuid());
+    let now = ctx.now();
+    let version = NewVersion {
+        update: id,
+        kind,
+        outcome: Outcome::Succeeded,
+        requester: caller.requester(),
+        started: now,
+        ended: now,
+        resource_changes: None,
+        detail,
+        left_out: None,
+    };
+    let mut stored = store_version(ctx, stack, head, version, folded).await?;
+    let update = Update {
+        stack,
+        kind,
+        dry_run: false,
+        requester: caller.requester(),
+        user_made: Some(caller.user.created),
+        created: now,
+        base_version: head.version,
+        journal_version: 0,
+        renewed_by: Vec::new(),
+        status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
+    };
+    stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
+    // Its record goes when an update's events do.
+    stored.writes.extend(entry_writes(ctx, id, &update, now.plus(ctx.settings.retention.events)));
+    Ok(stored)
+}
+
+/// A version that one request made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The update that made it.
+    pub update: UpdateId,
+    /// Its number.
+    pub version: u64,
+    /// The address of the server that opens its secrets, as far as it says.
+    pub secrets_url: Option<String>,
+}
+
+/// Makes a whole deployment the stack's next version.
+///
+/// # Errors
+/// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
+pub async fn import(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    text: Bytes,
+) -> Result<Made, Error> {
+    for _ in 0..RACES_MAX {
+        let located = locate_free(ctx, caller, address).await?;
+        let next = prepare_import(ctx, caller, located.id, &located.head.value, text.clone()).await?;
+        if let Some(made) = take_head(ctx, located, next).await? {
+            return Ok(made);
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// Makes a stored version that of a stack, unless the head has moved since it was located: then `None`.
+pub(crate) async fn take_head(
+    ctx: &Context,
+    located: Located,
+    next: StoredVersion,
+) -> Result<Option<Made>, Error> {
+    let Located { id, head } = located;
+    let address = &head.value.address;
+    let name = stack_lookup::read_name(ctx, address).await?;
+    let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    advance(&mut new_head, &mut new_name, &next);
+    let made = Made { update: next.update, version: next.version, secrets_url: next.snapshot.secrets_url };
+    let mut writes = next.writes;
+    writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
+}
+
+/// The address of the server that opens the secrets of a snapshot, as it is written in it.
+pub(crate) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
+    let gzip = stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?;
+    work::with(fold::weight([&gzip], &[]), fold::FACTOR, move || fold::secrets_url(&gzip)).await
+}
+
+/// Stores the current deployment as one whose secrets are opened at another address, as the version after `head`; `None`
+/// if they are opened elsewhere than at `from`.
+pub(crate) async fn prepare_rehome(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    from: &ServerUrl,
+    to: &ServerUrl,
+) -> Result<Option<StoredVersion>, Error> {
+    let head = &located.head.value;
+    let Some(snapshot) = &head.snapshot else { return Ok(None) };
+    let (base, last) = futures::try_join!(
+        stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR),
+        stack_lookup::read_version(ctx, located.id, &head.address, head.version),
+    )?;
+    let urls = (from.clone(), to.clone());
+    let bytes = fold::weight([&base], &[]);
+    let fold = move || fold::fold_rehome(&base, &urls.0, &urls.1);
+    let Some(folded) = work::with(bytes, fold::FACTOR, fold).await? else {
+        return Ok(None);
+    };
+    let detail = detail_after(last.detail, format!("Rehome from {from} to {to}"));
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
+}
+
+/// Stores the deployment of an old version, under the name that the stack has now, as the version after `head`.
+pub(crate) async fn prepare_restore(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    version: u64,
+) -> Result<StoredVersion, Error> {
+    let head = &located.head.value;
+    let old = stack_lookup::read_version(ctx, located.id, &head.address, version).await?;
+    let gzip = stack_lookup::fetch_snapshot(ctx, &old.snapshot, fold::FACTOR).await?;
+    let address = head.address.clone();
+    let bytes = fold::weight([&gzip], &[]);
+    let folded = work::with(bytes, fold::FACTOR, move || fold::fold_restore(&gzip, &address)).await?;
+    let detail = detail_after(old.detail, format!("Restore version {version}"));
+    store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
+}

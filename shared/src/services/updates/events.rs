@@ -1,0 +1,137 @@
+//! Engine events: what an update's display is made of. They are kept to be shown; no state depends on them.
+
+use bytes::Bytes;
+
+use super::log;
+use crate::context::Context;
+use crate::domain::claims::Claims;
+use crate::domain::names::StackAddress;
+use crate::layout::ItemKeys;
+use crate::layout::keys::events_blob;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{EventBatch, Payload, Summary};
+use crate::limits::{BATCH_BYTES_MAX, SUMMARY_BYTES_MAX};
+use crate::ports::{Expect, Order, Query};
+use crate::services::caller::Caller;
+use crate::services::store::compression::{gunzip_within, length_said};
+use crate::services::store::stack_lookup;
+use crate::services::{Error, store, work};
+
+/// Batches on one page.
+const BATCHES_PER_PAGE: usize = 20;
+
+/// Bytes of the batches on one page, inflated. A batch that is longer is alone on its page.
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// A batch of events as a client sent it.
+#[derive(Debug)]
+pub struct NewBatch {
+    /// The lowest sequence number in it.
+    pub first: u64,
+    /// The highest.
+    pub last: u64,
+    /// Events in it.
+    pub count: u64,
+    /// The totals, if the last event of the update is in it.
+    pub summary: Option<Summary>,
+    /// The gzip of the JSON body.
+    pub gzip: Bytes,
+}
+
+/// Keeps a batch. A repeat replaces it with itself. Two calls in sequence.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update is over.
+pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(), Error> {
+    let id = claims.update;
+    log::check_open(ctx, claims).await?;
+    if batch.count == 0 {
+        return Ok(());
+    }
+    let (payload, tail) = store::keep(ctx, || events_blob(id, batch.first, batch.last), batch.gzip).await?;
+    let record = EventBatch { count: batch.count, payload };
+    let key = ItemKeys::events(id, batch.first, batch.last);
+    let mut writes = vec![put(key, Expect::Any, ctx.ids.revision(), record.encode_with(&tail))];
+    // Totals that no engine sums up are only not shown: they would be in the version, which has to fit the ledger.
+    let summary =
+        batch.summary.map(|summary| summary.encode()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
+    if let Some(summary) = summary {
+        let key = ItemKeys::update_summary(id);
+        writes.push(put(key, Expect::Any, ctx.ids.revision(), summary));
+    }
+    // Nothing is expected, so nothing can be refused.
+    let _ = store::commit(ctx, writes).await?;
+    Ok(())
+}
+
+/// A page of an update's events.
+#[derive(Debug)]
+pub struct EventsPage {
+    /// The JSON bodies of batches, by their first sequence number.
+    pub batches: Vec<Bytes>,
+    /// Where the next page begins; `None` once the update is over and all was read.
+    pub next: Option<String>,
+}
+
+impl EventsPage {
+    /// Bytes of its batches.
+    pub fn bytes(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+/// Reads events from a position on (empty for the start): batches of [`PAGE_BYTES_MAX`] together, or one that is longer.
+///
+/// # Errors
+/// [`Error::NoUpdate`].
+pub async fn read(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+    from: &str,
+) -> Result<EventsPage, Error> {
+    let (_, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
+    let partition = ItemKeys::events(id, 0, 0).partition;
+    let after = (!from.is_empty()).then(|| from.to_owned());
+    let query =
+        Query { partition, prefix: String::new(), after, order: Order::Ascending, limit: BATCHES_PER_PAGE };
+    let page = store::query(ctx, &query).await?;
+    let (mut batches, mut bytes, mut last) = (Vec::new(), 0, from.to_owned());
+    let mut more = page.more;
+    let mut items = page.items.into_iter().peekable();
+    while let Some(item) = items.next() {
+        let (batch, tail) = EventBatch::decode_with(&item.value)?;
+        let room = if batches.is_empty() { BATCH_BYTES_MAX } else { PAGE_BYTES_MAX - bytes };
+        let Some(text) = text_within(ctx, &batch.payload, tail, room).await? else {
+            more = true;
+            break;
+        };
+        bytes += text.len();
+        batches.push(text);
+        last = item.key.sort;
+        if bytes >= PAGE_BYTES_MAX {
+            more |= items.peek().is_some();
+            break;
+        }
+    }
+    let live = record.value.is_live(ctx.now());
+    Ok(EventsPage { batches, next: (more || live).then_some(last) })
+}
+
+/// The text of a batch, unless it is longer than the room that a page has left.
+async fn text_within(
+    ctx: &Context,
+    payload: &Payload,
+    tail: Bytes,
+    bytes_max: usize,
+) -> Result<Option<Bytes>, Error> {
+    let gzip = store::fetch(ctx, payload, tail).await?;
+    let bytes = length_said(&gzip);
+    if bytes > bytes_max {
+        return Ok(None);
+    }
+    // As much again for the answer that is made of it.
+    let text = work::with(bytes, 2, move || gunzip_within(&gzip, bytes_max)).await?;
+    Ok(text.map(Bytes::from))
+}

@@ -1,0 +1,282 @@
+//! From a base and a log to the next deployment: inflating, replaying, compressing. No I/O.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::checkpoints;
+use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
+use crate::domain::names::StackAddress;
+use crate::domain::server_url::ServerUrl;
+use crate::journal;
+use crate::limits::SKIPPED_NAMED_MAX;
+use crate::ports::Timestamp;
+use crate::services::Error;
+use crate::services::store::compression::{gunzip, gzip, gzip_parts, length_said, refuse_plaintext};
+
+/// A part of a log, compressed as it was sent.
+pub(crate) enum LogPart {
+    /// A batch of journal entries.
+    Entries(Bytes),
+    /// A whole deployment.
+    Checkpoint(Bytes),
+    /// A text with a number, or what changed since the one before.
+    Save(checkpoints::Kind, Bytes),
+}
+
+/// What became of a stack's deployment.
+pub(crate) enum Folded {
+    /// It is equal to the base: the new version points at the base's blob.
+    Unchanged,
+    /// It is another one.
+    New(NewDeployment),
+}
+
+/// A deployment to be stored.
+pub(crate) struct NewDeployment {
+    /// The gzip of the untyped deployment's text. The same input gives the same bytes.
+    pub gzip: Bytes,
+    /// The text's length in bytes.
+    pub bytes_text: u64,
+    /// Resources in it.
+    pub resource_count: u64,
+    /// Operations that were begun and never ended.
+    pub pending_count: u64,
+    /// The address of the server that opens its secrets.
+    pub secrets_url: Option<String>,
+    /// The answer to a request for the outputs: JSON text.
+    pub outputs: Bytes,
+    /// How many journal entries could not be applied.
+    pub skipped_count: u64,
+    /// The first of them, with the reason.
+    pub skipped: Vec<(i64, String)>,
+    /// The integrity rule that it breaks.
+    pub integrity_error: Option<String>,
+}
+
+/// How many times its [`weight`] a fold holds at most: the texts, the resources in them, and the text that comes of it.
+/// `tests/memory` measures it.
+pub(crate) const FACTOR: usize = 4;
+
+/// The same of a base that a whole text is only compared with.
+pub(crate) const BASE_FACTOR: usize = 2;
+
+/// The bytes of the texts that a fold reads.
+pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [LogPart]) -> usize {
+    let gzip_of = |part: &'a LogPart| match part {
+        LogPart::Entries(gzip) | LogPart::Checkpoint(gzip) | LogPart::Save(_, gzip) => gzip,
+    };
+    base.into_iter().chain(parts.iter().map(gzip_of)).map(|gzip| length_said(gzip)).sum()
+}
+
+/// Folds a log onto its base.
+pub(crate) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
+    let base = base.map(|gzip| gunzip(gzip)).transpose()?;
+    if parts.is_empty() && base.is_some() {
+        return Ok(Folded::Unchanged);
+    }
+    if let Some(checkpoint) = latest_text(parts)? {
+        return fold_deployment(base.as_deref(), &checkpoint);
+    }
+    let texts = parts
+        .iter()
+        .filter_map(|part| match part {
+            LogPart::Entries(gzip) => Some(gunzip(gzip)),
+            LogPart::Checkpoint(_) | LogPart::Save(..) => None,
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let entries = texts.iter().flat_map(|text| journal::read_batch(text));
+    let replayed =
+        journal::replay(base.as_deref(), entries, at).map_err(|error| Error::Broken(error.to_string()))?;
+    if replayed.unchanged {
+        return Ok(Folded::Unchanged);
+    }
+    Ok(Folded::New(NewDeployment {
+        gzip: gzip(&replayed.text),
+        bytes_text: replayed.text.len() as u64,
+        resource_count: replayed.resource_count as u64,
+        pending_count: replayed.pending_count as u64,
+        secrets_url: replayed.secrets_providers.as_deref().and_then(deployment::secrets_url),
+        outputs: outputs_text(replayed.outputs.as_deref(), replayed.secrets_providers.as_deref()),
+        skipped_count: replayed.skipped.len() as u64,
+        skipped: replayed
+            .skipped
+            .into_iter()
+            .take(SKIPPED_NAMED_MAX)
+            .map(|skipped| (skipped.sequence_id, skipped.reason))
+            .collect(),
+        integrity_error: replayed.integrity_error,
+    }))
+}
+
+/// Judges a whole deployment that a person imports.
+pub(crate) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Error> {
+    refuse_plaintext(text)?;
+    if let Some(gzip) = base
+        && deployment::same_state(&gunzip(&gzip)?, text).map_err(invalid)?
+    {
+        return Ok(Folded::Unchanged);
+    }
+    // The base is not held while the text is compressed.
+    fold_deployment(None, text)
+}
+
+/// Makes the deployment of the stack `from` that of the stack `to`.
+pub(crate) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
+    let base = gunzip(base)?;
+    match deployment::rename(&base, from, to).map_err(broken)? {
+        Cow::Borrowed(_) => Ok(Folded::Unchanged),
+        Cow::Owned(text) => fold_stored(&text),
+    }
+}
+
+/// Makes a deployment whose secrets are opened at the address `from` one whose secrets are opened at `to`; `None` if they
+/// are opened elsewhere.
+pub(crate) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Result<Option<Folded>, Error> {
+    let base = gunzip(base)?;
+    match deployment::readdress(&base, from, to).map_err(broken)? {
+        Cow::Borrowed(_) => Ok(None),
+        Cow::Owned(text) => fold_stored(&text).map(Some),
+    }
+}
+
+/// Makes an old deployment of a stack that of the stack as it is called now.
+pub(crate) fn fold_restore(old: &Bytes, now: &StackAddress) -> Result<Folded, Error> {
+    let old = gunzip(old)?;
+    fold_stored(&as_named(&old, now)?)
+}
+
+/// What differs from one old deployment of a stack to another, each under the name that the stack has now.
+pub(in crate::services) fn differences(
+    one: &Bytes,
+    other: &Bytes,
+    now: &StackAddress,
+) -> Result<Diff, Error> {
+    let (one, other) = (gunzip(one)?, gunzip(other)?);
+    deployment::diff(&as_named(&one, now)?, &as_named(&other, now)?).map_err(broken)
+}
+
+/// Whether a deployment holds the root resource and nothing else.
+pub(crate) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
+    let text = gunzip(gzip)?;
+    Ok(deployment::inspect(&text).map_err(broken)?.has_only_its_root)
+}
+
+/// The address of the server that opens the secrets of a deployment.
+pub(crate) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
+    let text = gunzip(gzip)?;
+    let inspection = deployment::inspect(&text).map_err(broken)?;
+    Ok(inspection.secrets_providers.and_then(deployment::secrets_url))
+}
+
+/// An old deployment of a stack, under the name that the stack has now.
+fn as_named<'a>(old: &'a [u8], now: &StackAddress) -> Result<Cow<'a, [u8]>, Error> {
+    let then = deployment::address(old, now).map_err(broken)?;
+    deployment::rename(old, &then, now).map_err(broken)
+}
+
+/// A deployment that was made of a stored one.
+fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
+    let inspection = deployment::inspect(text).map_err(broken)?;
+    // A mark without a broken rule says what else is wrong; it stays.
+    let marked = match &inspection.integrity_error {
+        Some(words) => {
+            let mark = integrity_mark(words.clone());
+            deployment::parts_with_integrity_error(text, Some(mark)).map_err(broken)?
+        }
+        None => [Cow::Borrowed(text), Cow::default(), Cow::default()],
+    };
+    Ok(whole(&marked, &inspection))
+}
+
+/// What is wrong with a text that is stored, and so was one once.
+fn broken(error: DeploymentError) -> Error {
+    Error::Broken(error.to_string())
+}
+
+fn invalid(error: DeploymentError) -> Error {
+    Error::Invalid(error.to_string())
+}
+
+fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
+    if let Some(base) = base
+        && deployment::same_state(base, text).map_err(invalid)?
+    {
+        return Ok(Folded::Unchanged);
+    }
+    let inspection = deployment::inspect(text).map_err(invalid)?;
+    let mark = inspection.integrity_error.clone().map(integrity_mark);
+    let marked = deployment::parts_with_integrity_error(text, mark).map_err(invalid)?;
+    Ok(whole(&marked, &inspection))
+}
+
+/// A whole deployment that was looked at, with the mark that it is to have, in parts.
+fn whole(text: &[Cow<'_, [u8]>], inspection: &Inspection<'_>) -> Folded {
+    Folded::New(NewDeployment {
+        gzip: gzip_parts(text.iter().map(AsRef::as_ref)),
+        bytes_text: text.iter().map(|part| part.len() as u64).sum(),
+        resource_count: inspection.resource_count as u64,
+        pending_count: inspection.pending_count as u64,
+        secrets_url: inspection.secrets_providers.and_then(deployment::secrets_url),
+        outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
+        skipped_count: 0,
+        skipped: Vec::new(),
+        integrity_error: inspection.integrity_error.clone(),
+    })
+}
+
+fn integrity_mark(error: String) -> IntegrityError {
+    IntegrityError { version: env!("CARGO_PKG_VERSION").to_owned(), command: "statewright".to_owned(), error }
+}
+
+/// Of the whole deployments in one log the one with the latest manifest time counts, so that a delayed repeat of an
+/// old one does not roll the stack back. Between equal times the later slot counts. Texts with numbers have their own
+/// order; the last of them is one of the deployments, at its place.
+fn latest_text(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
+    let mut latest: Option<(Option<Timestamp>, Vec<u8>)> = None;
+    let mut consider = |text: Vec<u8>| {
+        let time =
+            deployment::inspect(&text).map_err(|error| Error::Broken(error.to_string()))?.manifest_time;
+        if latest.as_ref().is_none_or(|(best, _)| time >= *best) {
+            latest = Some((time, text));
+        }
+        Ok::<_, Error>(())
+    };
+    let last_save = parts.iter().rposition(|part| matches!(part, LogPart::Save(..)));
+    for (index, part) in parts.iter().enumerate() {
+        if let LogPart::Checkpoint(gzip) = part {
+            consider(gunzip(gzip)?)?;
+        }
+        if Some(index) == last_save
+            && let Some(saved) = checkpoints::replay(parts.iter().filter_map(as_save))?
+        {
+            consider(saved.text.into())?;
+        }
+    }
+    Ok(latest.map(|(_, text)| text))
+}
+
+fn as_save(part: &LogPart) -> Option<(checkpoints::Kind, &Bytes)> {
+    match part {
+        LogPart::Save(kind, gzip) => Some((*kind, gzip)),
+        LogPart::Entries(_) | LogPart::Checkpoint(_) => None,
+    }
+}
+
+/// The answer to `GET {stack}/outputs`. Both members are JSON text already.
+fn outputs_text(outputs: Option<&str>, secrets_providers: Option<&str>) -> Bytes {
+    let mut text = String::from("{");
+    if let Some(outputs) = outputs {
+        text.push_str("\"outputs\":");
+        text.push_str(outputs);
+    }
+    if let Some(providers) = secrets_providers {
+        if outputs.is_some() {
+            text.push(',');
+        }
+        text.push_str("\"secretsProviders\":");
+        text.push_str(providers);
+    }
+    text.push('}');
+    text.into()
+}

@@ -1,0 +1,205 @@
+//! An update's log: what a running update sends that must survive.
+//!
+//! Slots are numbered from 1 and each is written on the condition that it is absent. The seal takes the next slot too,
+//! so after it no append can succeed: that is what fences a client out, and no clock is needed for it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::context::{Context, TAIL_REMEMBERED_FOR};
+use crate::domain::claims::Claims;
+use crate::domain::deployment;
+use crate::domain::ids::UpdateId;
+use crate::domain::update::{NotNow, Status};
+use crate::layout::ItemKeys;
+use crate::layout::keys::log_blob;
+use crate::layout::record::{Record, put};
+use crate::layout::records::Payload;
+use crate::layout::slot::{Content, Slot};
+use crate::ports::{Expect, Item, Order, Query, Refusal, Timestamp};
+use crate::services::store::compression::{gzip, refuse_plaintext};
+use crate::services::store::update_record::{fenced, read_own};
+use crate::services::{Error, RACES_MAX, store, work};
+
+/// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
+/// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
+/// is replayed.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update takes no more.
+pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Journal).await?;
+    append(ctx, claims, gzip, None, Content::Entries).await
+}
+
+/// Appends a whole deployment, given as its untyped text.
+///
+/// # Errors
+/// As [`append_entries`], and [`Error::Invalid`] for what is no deployment or holds a secret in plain text.
+pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
+    check_may_append(ctx, claims, Way::Whole).await?;
+    let (made, gzip) = work::on(text.len(), move || {
+        refuse_plaintext(text.as_bytes())?;
+        let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
+        let made = deployment::inspect(text.as_bytes()).map_err(invalid)?.manifest_time;
+        Ok((made, gzip(text.as_bytes())))
+    })
+    .await?;
+    append(ctx, claims, gzip, made, Content::Checkpoint).await
+}
+
+async fn append(
+    ctx: &Context,
+    claims: &Claims,
+    gzip: Bytes,
+    made: Option<Timestamp>,
+    content: impl Fn(Payload) -> Content,
+) -> Result<(), Error> {
+    let id = claims.update;
+    let part = ctx.ids.revision().0;
+    let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
+    let slot = Slot { at: ctx.now(), content: content(payload), made };
+    let value = slot.encode_with(&tail_bytes);
+
+    let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
+    let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
+    let mut ask = fresh.is_none();
+    for _ in 0..RACES_MAX {
+        let number = tail + 1;
+        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone());
+        let append = store::commit(ctx, vec![write]);
+        // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
+        let (appended, asked) = if ask {
+            let (appended, asked) = futures::join!(append, last_slot(ctx, id));
+            (appended?, asked?)
+        } else {
+            (append.await?, None)
+        };
+        match appended {
+            Ok(()) => {
+                ctx.memory.tails.put(id, ctx.now(), number);
+                return Ok(());
+            }
+            Err(Refusal { current, .. }) => {
+                ctx.memory.tails.forget(&id);
+                if let Some(item) = &current {
+                    refuse_sealed(&Slot::decode(&item.value)?)?;
+                }
+                // The slot after a seal is free as well, so the last one is looked at before the next attempt.
+                if let Some(last) = &asked {
+                    refuse_sealed(&last.slot)?;
+                }
+                tail = number.max(asked.map_or(0, |last| last.number));
+                ask = asked_is_old(ask, tail, number);
+            }
+        }
+    }
+    Err(Error::Contended("the update's log"))
+}
+
+/// After a wrong guess without a question, the next attempt asks; after an answer, the next attempt trusts it.
+fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
+    !asked || tail == guessed
+}
+
+/// How a client saves what it did. One log holds one of both: entries are counted onto the base, and a deployment
+/// stands for itself, so whichever came second would be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Journal entries.
+    Journal,
+    /// Whole deployments, and deltas between them.
+    Whole,
+}
+
+/// Refuses what can be refused before the log is asked.
+pub(crate) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
+    if claims.dry_run {
+        return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+    }
+    let refused = match (way, claims.journals) {
+        (Way::Journal, true) | (Way::Whole, false) => None,
+        (Way::Journal, false) => Some(
+            "this update was started without a journal version, so it saves whole deployments; start it with one to \
+             send journal entries",
+        ),
+        (Way::Whole, true) => Some(
+            "this update was started with a journal version, so it saves journal entries; start it without one to \
+             send whole deployments",
+        ),
+    };
+    if let Some(refused) = refused {
+        // Whoever is too late is told that, whatever they send.
+        check_open(ctx, claims).await?;
+        return Err(Error::Invalid(refused.to_owned()));
+    }
+    check_lease(ctx, claims).await
+}
+
+pub(crate) fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
+    match &slot.content {
+        Content::Seal(seal) => {
+            Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by.clone(), at: seal.at }))
+        }
+        Content::Entries(_) | Content::Checkpoint(_) | Content::Verbatim(_) | Content::Delta(_) => Ok(()),
+    }
+}
+
+/// Past the token's own end the record decides: a renewal whose answer was lost must not end an update.
+async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+    if ctx.now() <= claims.expires { Ok(()) } else { check_open(ctx, claims).await }
+}
+
+/// Refuses unless the update's record says that it accepts writes.
+///
+/// # Errors
+/// [`Error::Fenced`] with the reason.
+pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Error> {
+    let now = ctx.now();
+    match read_own(ctx, claims).await?.value.status {
+        Status::Running { until, .. } if now <= until => Ok(()),
+        Status::Running { until, .. } => Err(fenced(NotNow::LeaseOver { until })),
+        Status::NotStarted => Err(fenced(NotNow::NotStarted)),
+        Status::Sealed { seal, .. } => {
+            Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by, at: seal.at }))
+        }
+        Status::Ended { at, outcome, by, .. } => Err(fenced(NotNow::Over { outcome, by, at })),
+    }
+}
+
+/// The number of the last slot, 0 for an empty log: what this process remembers of the last second, or else asked for. Only
+/// a guess either way, which the condition on the next slot decides about. What was asked for may be the seal, and is not
+/// remembered: an append trusts what it remembers, and the slot after a seal is free.
+pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
+    match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
+        Some(tail) => Ok(tail),
+        // Only the number: a log is sealed even if its last slot does not read back.
+        None => Ok(last_item(ctx, id).await?.as_ref().map(slot_number).transpose()?.unwrap_or(0)),
+    }
+}
+
+/// The last slot of a log.
+pub(crate) struct LastSlot {
+    pub(crate) number: u64,
+    pub(crate) slot: Slot,
+}
+
+/// The last slot; `None` for an empty log.
+pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<LastSlot>, Error> {
+    last_item(ctx, id)
+        .await?
+        .map(|item| Ok(LastSlot { number: slot_number(&item)?, slot: Slot::decode(&item.value)? }))
+        .transpose()
+}
+
+async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
+    let (partition, prefix) = ItemKeys::slots(id);
+    let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
+    Ok(store::query(ctx, &query).await?.items.pop())
+}
+
+pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {
+    ItemKeys::parse_slot_sort(&item.key.sort)
+        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a log slot", item.key.sort)))
+}

@@ -1,0 +1,493 @@
+//! The life of an update: create, start, begin (both at once), renew, complete, cancel.
+
+pub mod checkpoints;
+pub mod direct;
+pub mod events;
+pub(crate) mod fold;
+pub mod log;
+pub(crate) mod next_version;
+pub mod previews;
+pub mod publish;
+pub mod recovery;
+pub(crate) mod renewal;
+pub(crate) mod retention;
+pub mod running;
+pub mod takeover;
+pub mod tokens;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::caller::{Caller, Taken, What};
+use super::store::stack_lookup;
+use super::store::stack_lookup::Located;
+use super::store::stack_tags::check_tags;
+use super::store::update_record::{entry_writes, fenced, read_own, update_write};
+use super::{Error, Holder, RACES_MAX, store};
+use crate::context::Context;
+use crate::domain::claims::Claims;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::names::StackAddress;
+use crate::domain::role::Role;
+use crate::domain::update::{
+    Command, NotNow, Outcome, Requester, START_WITHIN, SealedBy, Status, Update, UpdateKind,
+};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{Detail, Head, Name};
+use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
+use crate::ports::{Expect, Timestamp, Write};
+
+/// The newest journal version that this server replays.
+pub const JOURNAL_VERSION_MAX: u32 = 2;
+
+/// A lease is at least this long, in seconds.
+const LEASE_SECONDS_MIN: i64 = 1;
+
+/// What a client asks for when it creates an update.
+#[derive(Debug)]
+pub struct NewUpdate {
+    /// What it does.
+    pub kind: UpdateKind,
+    /// Whether it only previews.
+    pub dry_run: bool,
+    /// What is kept to be shown.
+    pub detail: Detail,
+}
+
+/// What a client gets when its update starts.
+#[derive(Debug)]
+pub struct Started {
+    /// The update.
+    pub update: UpdateId,
+    /// The version that the stack will have; for a dry run the one it has.
+    pub version: u64,
+    /// The update token.
+    pub token: String,
+    /// When the lease ends.
+    pub expires: Timestamp,
+    /// The journal version; 0 for checkpoints.
+    pub journal_version: u32,
+    /// The address of the server that opens the secrets of the state that it starts from, as far as that is known.
+    pub secrets_url: Option<String>,
+}
+
+/// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
+///
+/// # Errors
+/// [`Error::NoStack`]; [`Error::NotAllowed`] where the caller may only preview; [`Error::TooLarge`] for more detail than is
+/// kept.
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewUpdate,
+) -> Result<UpdateId, Error> {
+    let detail = encode_detail(&new)?;
+    let located = stack_lookup::locate(ctx, caller, address).await?;
+    check_writes(caller, address, new.dry_run)?;
+    let id = UpdateId::new(ctx.ids.uuid());
+    let update = not_started(ctx, caller, located.id, &new);
+    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
+    match store::commit(ctx, writes).await? {
+        Ok(()) => Ok(id),
+        Err(_) => Err(Error::Contended("a new update")),
+    }
+}
+
+/// Starts a created update, for the user who created it. Starting one that runs already, as after a lost answer, gives the same
+/// answer again, with a token of its own, and changes neither whose it is nor its lease.
+///
+/// # Errors
+/// [`Error::Held`] while an update of somebody else, or another one, holds the stack; [`Error::NotYours`] for any other that
+/// somebody else created; [`Error::NotNow`] when this one is over.
+pub async fn start(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+    tags: Option<BTreeMap<String, String>>,
+    journal_version: u32,
+) -> Result<Started, Error> {
+    if let Some(tags) = &tags {
+        check_tags(tags)?;
+    }
+    for _ in 0..RACES_MAX {
+        let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
+        check_writes(caller, address, record.value.dry_run)?;
+        check_created(ctx, caller, &located, &record.value).await?;
+        let located = takeover::settle(ctx, located).await?;
+        if let Status::Running { until, .. } = record.value.status
+            && ctx.now() <= until
+        {
+            // Where an older program started it, other tokens are out that carry no secret.
+            if record.value.renewed_by.is_empty() {
+                return started(ctx, caller, address, &located, id, &record.value, None).await;
+            }
+            let (next, secret) = renewal::bind(ctx, &record.value);
+            let write = update_write(ctx, id, record.unchanged(), &next);
+            if store::commit(ctx, vec![write]).await?.is_ok() {
+                return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
+            }
+            continue;
+        }
+        let command = start_command(&located.head.value, journal_version);
+        let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let (next, secret) = renewal::bind(ctx, &next);
+        let expect = record.unchanged();
+        check_takeable(ctx, &located, &next).await?;
+        // Signed after the commit; a signing key that does not open must not leave the stack held by an update that nobody
+        // has a token for.
+        tokens::prepare(ctx).await?;
+        let mut writes = Vec::new();
+        if !next.dry_run {
+            let name = stack_lookup::read_name(ctx, address).await?;
+            writes.push(name_write(ctx, address, &name, tags.as_ref()));
+        }
+        if take(ctx, &located, id, &next, expect, writes).await? {
+            return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// What a client gets when it begins an update: what [`Started`] says, with what it would ask for next.
+#[derive(Debug)]
+pub struct Begun {
+    /// As for a start.
+    pub started: Started,
+    /// The stack and its head, which names the update.
+    pub located: Located,
+    /// The stack's tags.
+    pub tags: BTreeMap<String, String>,
+    /// The gzip of the base deployment's text; `None` for a stack without one, or one so long that the
+    /// client has to export it.
+    pub base: Option<Bytes>,
+}
+
+/// Creates and starts an update at once.
+///
+/// # Errors
+/// As [`create`] and [`start`]; [`Error::Broken`] when the base is missing or altered, and then nothing is held.
+pub async fn begin(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    new: NewUpdate,
+    tags: Option<BTreeMap<String, String>>,
+    journal_version: u32,
+) -> Result<Begun, Error> {
+    if let Some(tags) = &tags {
+        check_tags(tags)?;
+    }
+    let detail = encode_detail(&new)?;
+    let id = UpdateId::new(ctx.ids.uuid());
+    for _ in 0..RACES_MAX {
+        let located = takeover::locate_settled(ctx, caller, address).await?;
+        check_writes(caller, address, new.dry_run)?;
+        let command = start_command(&located.head.value, journal_version);
+        let next =
+            not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let (next, secret) = renewal::bind(ctx, &next);
+        check_takeable(ctx, &located, &next).await?;
+        let (base, name, ()) = futures::try_join!(
+            small_base(ctx, &located),
+            stack_lookup::read_name(ctx, address),
+            tokens::prepare(ctx),
+        )?;
+        let mut writes = vec![detail_write(ctx, id, detail.clone())];
+        let tags = tags.as_ref().filter(|_| !new.dry_run);
+        if !new.dry_run {
+            writes.push(name_write(ctx, address, &name, tags));
+        }
+        if take(ctx, &located, id, &next, Expect::Absent, writes).await? {
+            let started = started(ctx, caller, address, &located, id, &next, Some(secret)).await?;
+            let tags = tags.cloned().unwrap_or(name.value.tags);
+            let mut located = located;
+            if !new.dry_run {
+                (located.head.value.running, located.head.value.last) = (Some(id), Some(id));
+            }
+            return Ok(Begun { started, located, tags, base });
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// An update writes, and its preview does not: the client asks for both in the same way.
+fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Result<(), Error> {
+    if dry_run {
+        return Ok(());
+    }
+    caller.check_more(&address.org, Role::Apply, "an update that is no preview")
+}
+
+fn taken(update: &Update) -> Taken<'_> {
+    Taken { by: &update.requester, user_made: update.user_made, at: update.created, needs: update.needs() }
+}
+
+/// An update's token is for the user who created it. Its id proves nothing: all who see the stack see it.
+async fn check_created(
+    ctx: &Context,
+    caller: &Caller,
+    located: &Located,
+    update: &Update,
+) -> Result<(), Error> {
+    let runs = match update.status {
+        Status::NotStarted => false,
+        Status::Running { until, .. } if ctx.now() <= until => true,
+        // Over for everybody, and the answer says so.
+        Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => return Ok(()),
+    };
+    let Located { head, .. } = located;
+    if caller.has_taken(&head.value.address.org, &taken(update)) {
+        return Ok(());
+    }
+    if runs && !update.dry_run {
+        takeover::check_free(ctx, &head.value).await?;
+    }
+    Err(Error::NotYours { dry_run: update.dry_run, requester: update.requester.clone() })
+}
+
+fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) -> Update {
+    Update {
+        stack,
+        kind: new.kind,
+        dry_run: new.dry_run,
+        requester: caller.requester(),
+        user_made: Some(caller.user.created),
+        created: ctx.now(),
+        base_version: 0,
+        journal_version: 0,
+        renewed_by: Vec::new(),
+        status: Status::NotStarted,
+    }
+}
+
+fn start_command(head: &Head, journal_version: u32) -> Command {
+    Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
+}
+
+/// The detail as it is kept. It is bounded here because nothing may keep the update from being published later.
+fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
+    let detail = new.detail.encode();
+    if detail.len() > UPDATE_DETAIL_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "an update's message, environment and configuration",
+            bytes: detail.len(),
+            bytes_max: UPDATE_DETAIL_BYTES_MAX,
+        });
+    }
+    Ok(detail)
+}
+
+fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
+    put(ItemKeys::update_detail(id), Expect::Any, ctx.ids.revision(), detail)
+}
+
+/// A dry run takes nothing, so nothing stands in its way.
+async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Result<(), Error> {
+    if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
+}
+
+/// Shows in lists that an update holds the stack, and gives it these tags.
+fn name_write(
+    ctx: &Context,
+    address: &StackAddress,
+    name: &Stored<Name>,
+    tags: Option<&BTreeMap<String, String>>,
+) -> Write {
+    let tags = tags.unwrap_or(&name.value.tags).clone();
+    let next = Name { tags, is_updating: true, ..name.value.clone() };
+    put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode())
+}
+
+/// Makes the update run: with the stack's head, unless it is a dry run. False when the head or the update changed.
+async fn take(
+    ctx: &Context,
+    located: &Located,
+    id: UpdateId,
+    update: &Update,
+    expect: Expect,
+    mut writes: Vec<Write>,
+) -> Result<bool, Error> {
+    writes.push(update_write(ctx, id, expect, update));
+    writes.extend(entry_writes(ctx, id, update, lease(update)?));
+    if update.dry_run {
+        writes.push(previews::entry_write(ctx, id, update));
+    } else {
+        let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
+        writes.push(put(
+            ItemKeys::head(located.id),
+            located.head.unchanged(),
+            ctx.ids.revision(),
+            head.encode(),
+        ));
+    }
+    if store::commit(ctx, writes).await?.is_err() {
+        return Ok(false);
+    }
+    // The log is empty, so the first append need not ask for its tail.
+    ctx.memory.tails.put(id, ctx.now(), 0);
+    Ok(true)
+}
+
+/// When the lease of an update that runs ends.
+fn lease(update: &Update) -> Result<Timestamp, Error> {
+    match update.status {
+        Status::Running { until, .. } => Ok(until),
+        Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => {
+            Err(Error::NotNow(NotNow::NotStarted))
+        }
+    }
+}
+
+/// What the client gets of an update that runs. The caller has prepared for signing the token.
+async fn started(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    located: &Located,
+    id: UpdateId,
+    update: &Update,
+    secret: Option<String>,
+) -> Result<Started, Error> {
+    let (version, expires) = (update.base_version + u64::from(!update.dry_run), lease(update)?);
+    let bearer = Some(caller.bearer());
+    let token = tokens::issue(ctx, id, update, address, expires, bearer, secret).await?;
+    let secrets_url = located.head.value.snapshot.as_ref().and_then(|snapshot| snapshot.secrets_url.clone());
+    let journal_version = update.journal_version;
+    Ok(Started { update: id, version, token, expires, journal_version, secrets_url })
+}
+
+/// Extends the lease for who may still do what the update does. Two calls in sequence: reads at once and a write. The old token
+/// stays good until its own end.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update is over, its user may not go on, or the token is not one that we gave out: the client ends, as it
+/// must.
+pub async fn renew(
+    ctx: &Context,
+    address: &StackAddress,
+    claims: &Claims,
+    duration_seconds: i64,
+) -> Result<(String, Timestamp), Error> {
+    let seconds = u64::try_from(duration_seconds.max(LEASE_SECONDS_MIN)).unwrap_or(0);
+    for _ in 0..RACES_MAX {
+        let (record, standing) = renewal::read(ctx, claims).await?;
+        let command = Command::Renew(Duration::from_secs(seconds));
+        let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
+        standing.check(ctx, address, &record.value).await?;
+        renewal::check_bound(claims, &record.value)?;
+        let write = update_write(ctx, claims.update, record.unchanged(), &next);
+        if store::commit(ctx, vec![write]).await?.is_ok() {
+            let Status::Running { until, .. } = next.status else { return Err(fenced(NotNow::NotStarted)) };
+            let (bearer, secret) = (claims.bearer.clone(), claims.renewal.clone());
+            let token = tokens::issue(ctx, claims.update, &next, address, until, bearer, secret).await?;
+            return Ok((token, until));
+        }
+    }
+    Err(Error::Contended("the lease"))
+}
+
+/// Ends an update as its client asks: seals its log and publishes what that holds, whatever the outcome. A repeat, as
+/// after a lost answer, joins the first or finds it done.
+///
+/// # Errors
+/// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
+pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
+    // Asked for beside the record, for the seal.
+    let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
+    let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
+    let ended = end(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
+    ended.map_err(|error| match error {
+        Error::NotNow(why) => fenced(why),
+        other => other,
+    })
+}
+
+/// Who holds a stack.
+///
+/// # Errors
+/// As [`takeover::locate_settled`].
+pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
+    let located = takeover::locate_settled(ctx, caller, address).await?;
+    takeover::holder(ctx, &located.head.value).await
+}
+
+/// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
+/// Cancelling what was cancelled is no error. Says who had begun it.
+///
+/// # Errors
+/// [`Error::NothingToCancel`] when the stack's last update is over, [`Error::NotNow`] when an older one is;
+/// [`Error::NotAllowed`] for one of somebody else, and with a token that may not begin it.
+pub async fn cancel(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+) -> Result<Requester, Error> {
+    let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
+    let what = What { own: "cancelling your update", others: "cancelling an update of somebody else" };
+    caller.check_may_end(&address.org, &taken(&record.value), what)?;
+    let begun_by = record.value.requester.clone();
+    let by = SealedBy::Cancel(caller.user.login.clone());
+    let ended = end(ctx, id, record, None, Outcome::Cancelled, by).await;
+    ended.map_err(|error| match error {
+        Error::NotNow(NotNow::Over { outcome, by, at }) if located.head.value.last == Some(id) => {
+            Error::NothingToCancel { outcome, by, at }
+        }
+        other => other,
+    })?;
+    Ok(begun_by)
+}
+
+async fn end(
+    ctx: &Context,
+    id: UpdateId,
+    mut record: Stored<Update>,
+    tail: Option<u64>,
+    outcome: Outcome,
+    by: SealedBy,
+) -> Result<(), Error> {
+    // The client's own end and everybody else's are told apart: a client must learn that it was fenced out.
+    let is_same = |ended: Outcome, who: &SealedBy| {
+        ended == outcome && (*who == SealedBy::Client) == (by == SealedBy::Client)
+    };
+    for _ in 0..RACES_MAX {
+        match &record.value.status {
+            Status::Sealed { seal, .. } if is_same(seal.outcome, &seal.by) => {
+                return publish::publish(ctx, id, record).await;
+            }
+            Status::Ended { outcome, by, .. } if is_same(*outcome, by) => return Ok(()),
+            Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
+        }
+        if record.value.dry_run {
+            let command = Command::EndDryRun(outcome, by.clone());
+            let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+            let write = update_write(ctx, id, record.unchanged(), &next);
+            if store::commit(ctx, vec![write]).await?.is_ok() {
+                return Ok(());
+            }
+        } else if let Some(sealed) =
+            publish::seal(ctx, id, &record, tail, outcome, by.clone(), Command::Seal).await?
+        {
+            return publish::publish(ctx, id, sealed).await;
+        }
+        record = store::read::<Update>(ctx, &ItemKeys::update(id))
+            .await?
+            .ok_or_else(|| Error::Broken(format!("the update {id} lost its record")))?;
+    }
+    Err(Error::Contended("the update"))
+}
+
+async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {
+    match &located.head.value.snapshot {
+        Some(snapshot) if snapshot.bytes_gzip <= BEGIN_DEPLOYMENT_BYTES_MAX => {
+            stack_lookup::fetch_snapshot(ctx, snapshot, 0).await.map(Some)
+        }
+        Some(_) | None => Ok(None),
+    }
+}

@@ -1,0 +1,128 @@
+//! The next version of a stack: its blob, its history entry, and what readers ask for, ready to be committed.
+
+use std::collections::BTreeMap;
+
+use super::fold::Folded;
+use crate::context::Context;
+use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::update::{Outcome, Requester, UpdateKind};
+use crate::layout::ItemKeys;
+use crate::layout::keys::{outputs_blob, snapshot_blob};
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Detail, Due, Head, Name, Outputs, Payload, Snapshot, Version};
+use crate::limits::SKIPPED_NAMED_MAX;
+use crate::ports::{Expect, Timestamp, Write};
+use crate::services::store::due::{BLOB_OUTLIVES, due_write};
+use crate::services::{Error, store};
+
+/// A version to be, but for its deployment.
+pub(crate) struct NewVersion {
+    pub(crate) update: UpdateId,
+    pub(crate) kind: UpdateKind,
+    pub(crate) outcome: Outcome,
+    pub(crate) requester: Requester,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Timestamp,
+    pub(crate) resource_changes: Option<BTreeMap<String, u64>>,
+    pub(crate) detail: Detail,
+    /// What of the log is not in it.
+    pub(crate) left_out: Option<LeftOut>,
+}
+
+/// The end of a log that an operator leaves out of a version, since it does not read back.
+pub(crate) struct LeftOut {
+    /// The first slot that is left out.
+    pub(crate) from: u64,
+    /// How many there are.
+    pub(crate) count: u64,
+    /// What is wrong with the log.
+    pub(crate) why: String,
+}
+
+/// A version whose blobs are stored, with the writes that make it one.
+pub(crate) struct StoredVersion {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) update: UpdateId,
+    pub(crate) version: u64,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) ended: Timestamp,
+}
+
+/// Stores the blobs of a version, and prepares the writes of its history entry and outputs.
+pub(crate) async fn store_version(
+    ctx: &Context,
+    stack: StackId,
+    head: &Head,
+    new: NewVersion,
+    folded: Folded,
+) -> Result<StoredVersion, Error> {
+    let version = head.version + 1;
+    let update = new.update;
+    let mut writes = Vec::new();
+    let (snapshot, mut skipped_count, mut skipped, integrity_error) = match (folded, &head.snapshot) {
+        (Folded::Unchanged, Some(base)) => (base.clone(), 0, Vec::new(), None),
+        (Folded::Unchanged, None) => {
+            return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
+        }
+        (Folded::New(folded), _) => {
+            let key = snapshot_blob(stack, update);
+            let snapshot = Snapshot {
+                blob: key.to_string(),
+                sha256: store::sha256_hex(&folded.gzip),
+                bytes_gzip: folded.gzip.len() as u64,
+                bytes_text: folded.bytes_text,
+                resource_count: folded.resource_count,
+                pending_count: folded.pending_count,
+                secrets_url: folded.secrets_url,
+            };
+            let ((), (payload, tail)) = futures::try_join!(
+                store::put_blob(ctx, &key, folded.gzip),
+                store::keep(ctx, || outputs_blob(stack, update), folded.outputs),
+            )?;
+            if let Payload::Blob { key, .. } = &payload {
+                let due = Due::Outputs { stack, key: key.clone() };
+                writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));
+            }
+            let outputs = Outputs { version, payload }.encode_with(&tail);
+            writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
+            (snapshot, folded.skipped_count, folded.skipped, folded.integrity_error)
+        }
+    };
+    if let Some(LeftOut { from, count, why }) = new.left_out.filter(|left_out| left_out.count > 0) {
+        skipped_count += count;
+        skipped.truncate(SKIPPED_NAMED_MAX - 1);
+        let reason = format!("an operator left out {count} slots of the log, from slot {from} on: {why}");
+        skipped.insert(0, (0, reason));
+    }
+    let record = Version {
+        version,
+        update,
+        kind: new.kind,
+        outcome: new.outcome,
+        requester: new.requester,
+        started: new.started,
+        ended: new.ended,
+        snapshot: snapshot.clone(),
+        resource_changes: new.resource_changes,
+        skipped_count,
+        skipped,
+        integrity_error,
+        detail: new.detail,
+    };
+    writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
+    if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
+        writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
+    }
+    Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
+}
+
+/// Moves a head and a name to a version.
+pub(crate) fn advance(head: &mut Head, name: &mut Name, next: &StoredVersion) {
+    head.version = next.version;
+    head.running = None;
+    head.last = Some(next.update);
+    name.is_updating = false;
+    name.last_update = Some(next.ended);
+    name.resource_count = Some(next.snapshot.resource_count);
+    head.snapshot = Some(next.snapshot.clone());
+}

@@ -1,0 +1,283 @@
+//! Sealing an update's log and publishing what it holds: how a stack gets its next version.
+//!
+//! Everything here may be done twice, by anybody, after a crash at any line: sealing takes a slot that only one can
+//! take, publishing makes the same bytes again and moves the head on the condition that it has not moved.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::fold;
+use super::fold::Folded;
+use super::next_version::{LeftOut, NewVersion, advance, store_version};
+use super::{checkpoints, log};
+use crate::account;
+use crate::context::Context;
+use crate::domain::ids::UpdateId;
+use crate::domain::saves::last_chain;
+use crate::domain::update::{Command, Outcome, PUBLISHER_HEAD_START, Seal, SealedBy, Status, Update};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored, put};
+use crate::layout::records::{Detail, Head, Snapshot, Summary};
+use crate::layout::slot::{Content, Slot};
+use crate::ports::{Expect, Timestamp};
+use crate::services::store::stack_lookup;
+use crate::services::store::update_record::update_write;
+use crate::services::{Error, RACES_MAX, store, work};
+
+/// So many slots whose bytes lie in blobs are fetched beside each other. What is fetched is held anyway.
+const FETCHES_AT_ONCE: usize = 16;
+
+/// Between two looks at whether another process has published.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads
+/// and decides again. `tail` is the number of the last slot, as far as the caller knows it; where this process appended a
+/// moment ago, it is known without a question.
+///
+/// # Errors
+/// [`Error::NotNow`] when the update cannot be sealed.
+pub(crate) async fn seal(
+    ctx: &Context,
+    id: UpdateId,
+    record: &Stored<Update>,
+    mut tail: Option<u64>,
+    outcome: Outcome,
+    by: SealedBy,
+    command: impl Fn(Seal) -> Command,
+) -> Result<Option<Stored<Update>>, Error> {
+    for _ in 0..RACES_MAX {
+        let tail = match tail.take() {
+            Some(tail) => tail,
+            None => log::tail(ctx, id).await?,
+        };
+        let slot = tail + 1;
+        let at = ctx.now();
+        let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
+        let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
+        let content = Slot { at, content: Content::Seal(seal), made: None };
+        let revision = ctx.ids.revision();
+        let writes = vec![
+            put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
+            put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
+        ];
+        ctx.memory.tails.forget(&id);
+        drop(ctx.memory.texts.take(id));
+        match store::commit(ctx, writes).await? {
+            Ok(()) => return Ok(Some(Stored { value: next, revision })),
+            // An append took the slot: the seal takes the next one.
+            Err(refusal) if refusal.index == 0 => {}
+            Err(_) => return Ok(None),
+        }
+    }
+    Err(Error::Contended("the update's log"))
+}
+
+/// Publishes an update that was sealed when it was read. Whoever comes second waits for the first, in this process or another, and finds it done.
+///
+/// # Errors
+/// [`Error::Broken`] when the log or the base does not read back.
+pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>) -> Result<(), Error> {
+    let turn = {
+        let mut publishing = ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(publishing.entry(id).or_default())
+    };
+    let result = {
+        let mut known = Some(sealed);
+        let _turn = match turn.try_lock() {
+            Ok(turn) => turn,
+            // Somebody else has it, so what was read is old by the time that they are done.
+            Err(_) => {
+                known = None;
+                account::give_turn_away();
+                turn.lock().await
+            }
+        };
+        publish_alone(ctx, id, known).await
+    };
+    if result.is_ok() {
+        ctx.memory.forget_update(id);
+    }
+    // Who waits holds the turn itself; who comes later finds the update ended.
+    ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    result
+}
+
+async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Update>>) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let (record, seal) = loop {
+            let record = match known.take() {
+                Some(record) => record,
+                None => store::read::<Update>(ctx, &ItemKeys::update(id))
+                    .await?
+                    .ok_or_else(|| Error::Broken(format!("the update {id} has no record")))?,
+            };
+            let seal = match &record.value.status {
+                Status::Ended { .. } => return Ok(()),
+                Status::Sealed { seal, .. } => seal.clone(),
+                Status::NotStarted | Status::Running { .. } => {
+                    return Err(Error::NotNow(crate::domain::update::NotNow::NotSealed));
+                }
+            };
+            if seal.publisher == ctx.publisher || ctx.now() > seal.at.plus(PUBLISHER_HEAD_START) {
+                break (record, seal);
+            }
+            account::give_turn_away();
+            ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
+        };
+        if publish_once(ctx, id, &record, &seal, None).await? {
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// One attempt, with the whole log or without its end; false when something changed meanwhile.
+pub(crate) async fn publish_once(
+    ctx: &Context,
+    id: UpdateId,
+    record: &Stored<Update>,
+    seal: &Seal,
+    left_out: Option<LeftOut>,
+) -> Result<bool, Error> {
+    let update = &record.value;
+    let stack = update.stack;
+    let (head_key, summary_key, detail_key) =
+        (ItemKeys::head(stack), ItemKeys::update_summary(id), ItemKeys::update_detail(id));
+    let head_and_base = async {
+        let head = store::read::<Head>(ctx, &head_key).await?;
+        let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
+        let base = match head.value.snapshot.as_ref().filter(|_| head.value.running == Some(id)) {
+            Some(snapshot) => Some(stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
+            None => None,
+        };
+        Ok::<_, Error>((head, base))
+    };
+    let ((head, base), log, summary, detail) = futures::try_join!(
+        head_and_base,
+        read_log(ctx, id, left_out.as_ref().map(|left_out| left_out.from)),
+        store::read::<Summary>(ctx, &summary_key),
+        store::read::<Detail>(ctx, &detail_key),
+    )?;
+    if head.value.running != Some(id) {
+        // It was published since the record was read; the next look at the record says so.
+        return Ok(false);
+    }
+    if left_out.is_none() && log.seal.as_ref() != Some(seal) {
+        return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
+    }
+    let at = seal.at;
+    let bytes = fold::weight(base.as_ref(), &log.parts);
+    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
+    let folded = work::with(bytes, fold::FACTOR, fold).await?;
+
+    let version = NewVersion {
+        update: id,
+        kind: update.kind,
+        outcome: seal.outcome,
+        requester: update.requester.clone(),
+        started: update.started().unwrap_or(seal.at),
+        ended: seal.at,
+        resource_changes: summary.map(|summary| summary.value.resource_changes),
+        detail: detail.map(|detail| detail.value).unwrap_or_default(),
+        left_out,
+    };
+    let (next, name) = futures::try_join!(
+        store_version(ctx, stack, &head.value, version, folded),
+        stack_lookup::read_name(ctx, &head.value.address),
+    )?;
+    let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    advance(&mut new_head, &mut new_name, &next);
+    let ended = update.decide(Command::Publish, seal.at).map_err(Error::NotNow)?;
+    // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
+    let mut writes = next.writes;
+    writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(update_write(ctx, id, record.unchanged(), &ended));
+    writes.push(put(
+        ItemKeys::name(&head.value.address),
+        name.unchanged(),
+        ctx.ids.revision(),
+        new_name.encode(),
+    ));
+    Ok(store::commit(ctx, writes).await?.is_ok())
+}
+
+/// A log as it was read: its contents, and what follows them.
+struct Log {
+    parts: Vec<fold::LogPart>,
+    /// When the last slot was taken.
+    last: Option<Timestamp>,
+    seal: Option<Seal>,
+}
+
+/// The contents of a log up to its seal, to the slot before `end`, or to its last slot by now. Slots must be dense.
+async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, Error> {
+    let (partition, prefix) = ItemKeys::slots(id);
+    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let mut log = Log { parts: Vec::new(), last: None, seal: None };
+    let mut slots = Vec::with_capacity(items.len());
+    for (expected, item) in (1..).zip(&items) {
+        if Some(expected) == end {
+            break;
+        }
+        if log::slot_number(item)? != expected {
+            return Err(Error::Broken(format!("the log of update {id} lacks slot {expected}")));
+        }
+        let (slot, tail) = Slot::decode_with(&item.value)?;
+        log.last = Some(slot.at);
+        if let Content::Seal(seal) = slot.content {
+            log.seal = Some(seal);
+            break;
+        }
+        slots.push((slot, tail));
+    }
+    // Of texts that were saved one over the other, only those are fetched that the last one is made of; of whole
+    // deployments only the one that was made last. A log may hold hundreds, and each may be large.
+    let chain = last_chain(slots.iter().map(|(slot, _)| slot.content.save()));
+    let made = slots.iter().enumerate().filter_map(|(index, (slot, _))| Some((slot.made?, index)));
+    let last_made = made.max().map(|(_, index)| index);
+    let needed = slots.into_iter().enumerate().filter_map(|(index, (slot, tail))| {
+        let (made, content) = (slot.made, slot.content);
+        let is_old_text = content.save().is_some() && !chain.contains(&index);
+        (!is_old_text && (made.is_none() || last_made == Some(index))).then_some((content, tail))
+    });
+    let fetches = needed.map(|(content, tail)| fetch_part(ctx, content, tail));
+    let parts: Vec<_> = stream::iter(fetches).buffered(FETCHES_AT_ONCE).try_collect().await?;
+    log.parts = parts.into_iter().flatten().collect();
+    Ok(log)
+}
+
+/// What one slot gives to a fold, from wherever its bytes lie.
+async fn fetch_part(ctx: &Context, content: Content, tail: Bytes) -> Result<Option<fold::LogPart>, Error> {
+    let Some(payload) = content.payload() else { return Ok(None) };
+    let gzip = store::fetch(ctx, payload, tail).await?;
+    Ok(Some(match content {
+        Content::Checkpoint(_) => fold::LogPart::Checkpoint(gzip),
+        Content::Verbatim(_) => fold::LogPart::Save(checkpoints::Kind::Whole, gzip),
+        Content::Delta(_) => fold::LogPart::Save(checkpoints::Kind::Delta, gzip),
+        Content::Entries(_) | Content::Seal(_) => fold::LogPart::Entries(gzip),
+    }))
+}
+
+/// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
+/// changed it. Nothing is stored.
+pub(crate) async fn progress(
+    ctx: &Context,
+    id: UpdateId,
+    base: Option<&Snapshot>,
+) -> Result<Option<Bytes>, Error> {
+    let log = read_log(ctx, id, None).await?;
+    let Some(at) = log.last.filter(|_| !log.parts.is_empty()) else { return Ok(None) };
+    let base = match base {
+        Some(snapshot) => Some(stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
+        None => None,
+    };
+    let bytes = fold::weight(base.as_ref(), &log.parts);
+    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
+    match work::with(bytes, fold::FACTOR, fold).await? {
+        Folded::Unchanged => Ok(None),
+        Folded::New(new) => Ok(Some(new.gzip)),
+    }
+}

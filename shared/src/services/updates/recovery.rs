@@ -1,0 +1,186 @@
+//! The way out for an update that is over and cannot be published, since its log does not read back: an operator looks
+//! at the slots and chooses the last good one.
+
+use super::log;
+use super::next_version::LeftOut;
+use super::publish::{publish, publish_once};
+use super::takeover::{check_free, finish};
+use crate::context::Context;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::StackAddress;
+use crate::domain::update::{Status, Update};
+use crate::journal;
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, Stored};
+use crate::layout::records::Head;
+use crate::layout::slot::{Content, Slot};
+use crate::ports::{Item, Timestamp};
+use crate::services::caller::Caller;
+use crate::services::store::compression::gunzip;
+use crate::services::store::stack_lookup;
+use crate::services::store::stack_lookup::Located;
+use crate::services::{Error, RACES_MAX, store};
+
+/// A slot of a log as it is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotView {
+    /// Its number.
+    pub number: u64,
+    /// When it was taken, if it reads.
+    pub at: Option<Timestamp>,
+    /// What is in it: `entries`, `checkpoint`, `verbatim`, `delta` or `seal`, if it reads.
+    pub kind: Option<&'static str>,
+    /// Journal entries in it.
+    pub entries: Option<usize>,
+    /// The length of what it holds, inflated.
+    pub bytes: Option<usize>,
+    /// Why it cannot be used.
+    pub problem: Option<String>,
+}
+
+/// The slots of the log of an update of this stack, or of the update that held the stack last. Reads all of the log.
+///
+/// # Errors
+/// [`Error::NoUpdate`], [`Error::NeverUpdated`]. A slot that does not read is none.
+pub async fn slots(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: Option<&str>,
+) -> Result<(UpdateId, Vec<SlotView>), Error> {
+    let id = match update {
+        Some(update) => stack_lookup::update(ctx, caller, address, update).await?.1,
+        None => {
+            let head = stack_lookup::locate(ctx, caller, address).await?.head.value;
+            head.running.or(head.last).ok_or_else(|| Error::NeverUpdated(address.clone()))?
+        }
+    };
+    let (partition, prefix) = ItemKeys::slots(id);
+    let mut views: Vec<SlotView> = Vec::new();
+    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+        let number = log::slot_number(&item)?;
+        let expected = views.last().map_or(1, |view| view.number + 1);
+        if number > expected {
+            let missing = if number - expected == 1 {
+                "it is missing".to_owned()
+            } else {
+                format!("it is missing, with those up to {}", number - 1)
+            };
+            views.push(SlotView { problem: Some(missing), ..unread(expected) });
+        }
+        let mut view = unread(number);
+        match look_at(ctx, &item, &mut view).await {
+            Ok(()) => {}
+            Err(Error::Broken(why)) => view.problem = Some(why),
+            Err(error) => return Err(error),
+        }
+        views.push(view);
+    }
+    Ok((id, views))
+}
+
+fn unread(number: u64) -> SlotView {
+    SlotView { number, at: None, kind: None, entries: None, bytes: None, problem: None }
+}
+
+async fn look_at(ctx: &Context, item: &Item, view: &mut SlotView) -> Result<(), Error> {
+    let (slot, tail) = Slot::decode_with(&item.value)?;
+    view.at = Some(slot.at);
+    view.kind = Some(match &slot.content {
+        Content::Entries(_) => "entries",
+        Content::Checkpoint(_) => "checkpoint",
+        Content::Verbatim(_) => "verbatim",
+        Content::Delta(_) => "delta",
+        Content::Seal(_) => "seal",
+    });
+    let Some(payload) = slot.content.payload() else { return Ok(()) };
+    let text = gunzip(&store::fetch(ctx, payload, tail).await?)?;
+    view.bytes = Some(text.len());
+    if let Content::Entries(_) = slot.content {
+        view.entries = Some(journal::read_batch(&text).len());
+    }
+    Ok(())
+}
+
+/// What came of publishing from a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FromLog {
+    /// The update that was published.
+    pub update: UpdateId,
+    /// The stack's version with it.
+    pub version: u64,
+    /// How many slots were left out; 0 if the whole log could be published after all.
+    pub left_out: u64,
+}
+
+/// Publishes the update that holds a stack, which is over, with the slots of its log up to `last` only. A log that reads
+/// back is published whole: nothing that was acknowledged is left out without need. What is left out is named in the
+/// version, and the client of the update was told that it was kept.
+///
+/// # Errors
+/// [`Error::Held`] while the update runs; [`Error::Invalid`] when nothing holds the stack, or another update does, or
+/// there is no such slot; [`Error::Broken`] when the slots up to `last`, or the base, do not read back either.
+pub async fn from_log(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: Option<&str>,
+    last: u64,
+) -> Result<FromLog, Error> {
+    for _ in 0..RACES_MAX {
+        let Located { id: stack, head } = stack_lookup::locate(ctx, caller, address).await?;
+        let Some(id) = head.value.running else {
+            return Err(Error::Invalid(format!(
+                "no update holds {address}, so there is none to be published"
+            )));
+        };
+        if update.is_some_and(|update| UpdateId::parse(update) != Some(id)) {
+            return Err(Error::Invalid(format!("{address} is held by another update: {id}")));
+        }
+        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+            return Err(Error::Broken(format!("the update {id} that holds {address} has no record")));
+        };
+        let version = head.value.version + 1;
+        let why = match publish_whole(ctx, id, record, &head.value).await {
+            Ok(true) => return Ok(FromLog { update: id, version, left_out: 0 }),
+            // It changed since it was read.
+            Ok(false) => continue,
+            Err(Error::Broken(why)) => why,
+            Err(error) => return Err(error),
+        };
+        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else { continue };
+        let Status::Sealed { seal, .. } = record.value.status.clone() else { continue };
+        let slots = seal.slot.saturating_sub(1);
+        if last > slots {
+            return Err(Error::Invalid(format!(
+                "the log of update {id} has {slots} slots, and no slot {last}"
+            )));
+        }
+        let left_out = LeftOut { from: last + 1, count: slots - last, why };
+        tracing::warn!(update = %id, %stack, from = left_out.from, count = left_out.count, "publishing without the end of a log");
+        match publish_once(ctx, id, &record, &seal, Some(left_out)).await {
+            Ok(true) => return Ok(FromLog { update: id, version, left_out: slots - last }),
+            Ok(false) => {}
+            Err(Error::Broken(why)) => {
+                return Err(Error::Broken(format!("not even with its first {last} slots alone: {why}")));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Contended("the stack"))
+}
+
+/// Publishes an update as it should be. False when it changed meanwhile.
+async fn publish_whole(
+    ctx: &Context,
+    id: UpdateId,
+    record: Stored<Update>,
+    head: &Head,
+) -> Result<bool, Error> {
+    match &record.value.status {
+        Status::Sealed { .. } => publish(ctx, id, record).await.map(|()| true),
+        Status::Running { until, .. } if ctx.now() > *until => finish(ctx, id, record).await,
+        Status::Running { .. } => check_free(ctx, head).await.map(|()| false),
+        Status::NotStarted | Status::Ended { .. } => Ok(false),
+    }
+}

@@ -1,0 +1,150 @@
+//! Whether the user who runs an update may still do so. A lease is renewed by the rights of today, so what was taken away ends with
+//! the lease: a role, a membership, a token, a user, and the stack itself.
+//!
+//! And whether the update token is one that we gave out: somebody else may have a copy of the key that signs. Each carries a secret, whose
+//! hash the update's record has had since the update was started, so that a token which was made elsewhere ends with the lease that it claims.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::context::Context;
+use crate::domain::claims::Claims;
+use crate::domain::names::{Login, StackAddress, TokenName};
+use crate::domain::update::{LEASE, Requester, Update};
+use crate::layout::ItemKeys;
+use crate::layout::record::Stored;
+use crate::layout::records::{Head, Token, TokenEntry, User};
+use crate::ports::Timestamp;
+use crate::services::caller::{CLOCKS_APART, Caller};
+use crate::services::identity::tokens::TOKEN_GRACE;
+use crate::services::store::sha256_hex;
+use crate::services::store::update_record::read_own;
+use crate::services::{Error, store};
+
+/// Random bytes of a secret that update tokens are renewed by.
+const SECRET_BYTES: usize = 16;
+
+/// One more secret that tokens of this update are renewed by, and the record that knows it.
+pub(crate) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
+    let mut random = [0; SECRET_BYTES];
+    ctx.ids.fill(&mut random);
+    let secret = URL_SAFE_NO_PAD.encode(random);
+    (update.renewed_by_one_more(sha256_hex(secret.as_bytes())), secret)
+}
+
+/// Refuses to renew a token that we did not give out. Those of an update that an older program started carry no secret: the key that signs has
+/// to be enough, as long as it does.
+///
+/// # Errors
+/// [`Error::Fenced`].
+pub(crate) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error> {
+    const NOT_OURS: &str = "the update token is not one that this server gave out, or its signing key was replaced, so it \
+                            cannot be renewed; run the command again to start a new update";
+    let is_ours = match &claims.renewal {
+        Some(secret) => update.renewed_by.contains(&sha256_hex(secret.as_bytes())),
+        None => update.renewed_by.is_empty() && !claims.is_of_former_key,
+    };
+    if is_ours { Ok(()) } else { Err(Error::Fenced(NOT_OURS.to_owned())) }
+}
+
+/// Who runs an update and where, as it is stored today.
+pub(crate) struct Standing {
+    login: Login,
+    user: Option<User>,
+    /// The access tokens that it needs, by their names: the one that the update token was given for, and the one that the update
+    /// was created with. `None` for one that is not there any more.
+    tokens: Vec<(TokenName, Option<Token>)>,
+    head: Option<Head>,
+}
+
+/// The record of the update that a token is of, with who runs it and where. Four reads at once, and two more after them where
+/// the update was created with another token, or the update token is one of an older program.
+///
+/// # Errors
+/// [`Error::Fenced`] when the update is gone.
+pub(crate) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
+    let head_key = ItemKeys::head(claims.stack);
+    let bearer = async {
+        let Some(bearer) = &claims.bearer else { return Ok(None) };
+        let (user, token) = find(ctx, &bearer.login, &bearer.token).await?;
+        // One of the same name that was made since is another token.
+        let token = token.filter(|token| token.created == bearer.made);
+        Ok::<_, Error>(Some((user, (bearer.token.clone(), token))))
+    };
+    let (record, head, bearer) =
+        futures::try_join!(read_own(ctx, claims), store::read::<Head>(ctx, &head_key), bearer)?;
+    let Requester { login, token: name } = record.value.requester.clone();
+    let (mut user, mut tokens) = (None, Vec::new());
+    if let Some((found, token)) = bearer {
+        (user, tokens) = (found, vec![token]);
+    }
+    if tokens.iter().all(|(known, _)| *known != name) {
+        let (found, token) = find(ctx, &login, &name).await?;
+        let created = record.value.created.plus(CLOCKS_APART);
+        user = found;
+        tokens.push((name, token.filter(|token| token.created <= created)));
+    }
+    Ok((record, Standing { login, user, tokens, head: head.map(|head| head.value) }))
+}
+
+/// A user, and the access token of this name. Access tokens alone begin updates, and each has an entry in its owner's list.
+async fn find(
+    ctx: &Context,
+    login: &Login,
+    token: &TokenName,
+) -> Result<(Option<User>, Option<Token>), Error> {
+    let (user_key, token_key) = (ItemKeys::user(login), ItemKeys::user_token(login, token));
+    let (user, token) =
+        futures::try_join!(store::read::<User>(ctx, &user_key), store::read::<TokenEntry>(ctx, &token_key))?;
+    Ok((user.map(|user| user.value), token.map(|entry| entry.value.token)))
+}
+
+impl Standing {
+    /// Refuses an update whose stack or whose bearer's rights were taken away. No call, unless the stack was renamed.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`]: the client ends, as it must.
+    pub(crate) async fn check(
+        self,
+        ctx: &Context,
+        address: &StackAddress,
+        update: &Update,
+    ) -> Result<(), Error> {
+        let Self { login, user, tokens, head } = self;
+        let now = ctx.now();
+        let head = head.filter(|head| head.deleted.is_none());
+        let head = head.ok_or_else(|| ended(&format!("the stack {address} was removed")))?;
+        // A preview goes on under the name that it began with, as long as that means its stack.
+        let is_renamed = head.address != *address;
+        if is_renamed && store::get(ctx, &ItemKeys::name(address)).await?.is_some() {
+            return Err(ended(&format!("another stack has the name {address} now")));
+        }
+        let org = &head.address.org;
+        let is_same = |user: &User| update.user_made.is_none_or(|made| user.created == made);
+        let user = user.filter(is_same).ok_or_else(|| ended(&format!("the user {login} was removed")))?;
+        // A token that merely ends may finish what it began, as it may under a lock.
+        let in_time = |expires: Timestamp| {
+            now < expires || (update.created < expires && now < expires.plus(TOKEN_GRACE))
+        };
+        for (name, token) in tokens {
+            let gone = || ended(&format!("the token {:?} of {login} was revoked", name.as_str()));
+            let token = token.ok_or_else(gone)?;
+            if !token.expires.is_none_or(in_time) {
+                return Err(ended(&format!("the token {:?} of {login} has expired", name.as_str())));
+            }
+            let caller = Caller::new(user.clone(), token).asking_for(update.needs());
+            caller.check_org(org).map_err(|refused| match refused {
+                Error::NoOrg(org) => ended(&format!("{login} is not a member of {org} any more")),
+                refused => ended(&refused.to_string()),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn ended(why: &str) -> Error {
+    Error::Fenced(format!(
+        "{why}, so this update cannot go on. It ends within {} min, and what it saved until then is kept",
+        LEASE.as_secs() / 60
+    ))
+}

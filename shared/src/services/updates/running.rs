@@ -1,0 +1,96 @@
+//! Updates that run, found by what is due: each leaves an item there for the end of its lease.
+
+use std::collections::BTreeMap;
+
+use crate::context::Context;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::role::Role;
+use crate::domain::update::{LEASE, Status, Update};
+use crate::layout::ItemKeys;
+use crate::layout::keys::DUE_SHARDS;
+use crate::layout::record::Record;
+use crate::layout::records::{Due, Head};
+use crate::ports::{Item, Order, Query};
+use crate::services::{Error, store};
+
+/// Due items that one query asks for.
+const PAGE: usize = 1_000;
+
+/// The updates that run, previews too; of each shard of due items these pages at most. A read for each item that is due before
+/// a lease can end.
+pub(crate) async fn find(ctx: &Context, pages_max: usize) -> Result<BTreeMap<UpdateId, Update>, Error> {
+    // Whatever runs is due when its lease is over; what is due later has ended.
+    let latest = ctx.now().plus(LEASE);
+    let is_soon = |item: &&Item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| at <= latest);
+    let mut running = BTreeMap::new();
+    for shard in 0..DUE_SHARDS {
+        let mut after = None;
+        for _ in 0..pages_max {
+            let (partition, order) = (ItemKeys::due_partition(shard), Order::Ascending);
+            let query = Query { partition, prefix: String::new(), after, order, limit: PAGE };
+            let page = store::query(ctx, &query).await?;
+            let soon: Vec<&Item> = page.items.iter().take_while(is_soon).collect();
+            for item in &soon {
+                let Due::Update(id) = Due::decode(&item.value)? else { continue };
+                let update = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
+                let runs = |update: &Update| matches!(update.status, Status::Running { .. });
+                running.extend(update.map(|it| it.value).filter(runs).map(|update| (id, update)));
+            }
+            after = soon.last().map(|item| item.key.sort.clone());
+            if !page.more || soon.len() < page.items.len() {
+                break;
+            }
+        }
+    }
+    Ok(running)
+}
+
+/// Whose updates are meant.
+#[derive(Debug, Clone)]
+pub struct Begun<'a> {
+    /// By this user.
+    pub login: &'a Login,
+    /// With this access token; `None` for each.
+    pub token: Option<&'a TokenName>,
+    /// In this organization; `None` for each.
+    pub org: Option<&'a OrgName>,
+    /// Those that need more than this role; `None` for all.
+    pub above: Option<Role>,
+}
+
+/// An update that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its stack.
+    pub address: StackAddress,
+    /// Its id.
+    pub id: UpdateId,
+    /// Its record.
+    pub update: Update,
+}
+
+/// The updates that these began and that still run, by their stacks, for the operator.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn begun(ctx: &Context, begun: &Begun<'_>) -> Result<Vec<Running>, Error> {
+    let mut found = Vec::new();
+    for (id, update) in find(ctx, usize::MAX).await? {
+        let by = &update.requester;
+        let is_meant = by.login == *begun.login
+            && begun.token.is_none_or(|token| *token == by.token)
+            && begun.above.is_none_or(|role| update.needs() > role)
+            && matches!(update.status, Status::Running { until, .. } if ctx.now() <= until);
+        if !is_meant {
+            continue;
+        }
+        let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(update.stack)).await? else { continue };
+        let address = head.value.address;
+        if begun.org.is_none_or(|org| *org == address.org) {
+            found.push(Running { address, id, update });
+        }
+    }
+    found.sort_by_key(|one| (one.address.to_string(), one.id));
+    Ok(found)
+}

@@ -1,0 +1,275 @@
+//! Update tokens: signed, not stored. A token names its update and when it ends, so that before its end a request
+//! needs no read to know whom it serves; the log's seal is what fences a client out.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+
+use crate::context::{Context, REMEMBERED_FOR};
+use crate::domain::claims::{Bearer, Claims};
+use crate::domain::ids::UpdateId;
+use crate::domain::names::StackAddress;
+use crate::domain::update::{LEASE, Update};
+use crate::layout::ItemKeys;
+use crate::layout::record::{Record, put};
+use crate::layout::records::{Signer, VerifyingKeyRecord};
+use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write, WriteAction};
+use crate::services::store;
+use crate::services::store::sha256_hex;
+use crate::services::{Error, RACES_MAX};
+
+const VERSION: &str = "swu1";
+
+/// How long after a rotation of keys a process may sign with the key before: as long as it remembers that.
+const OLD_SIGNS_FOR: Duration = REMEMBERED_FOR;
+
+/// How long after a rotation the key before opens anything: until the last token that it signed ends.
+const OLD_VERIFIES_FOR: Duration = OLD_SIGNS_FOR.saturating_add(LEASE);
+const NOT_VALID: &str =
+    "the update token is not valid for this update; run the command again to start a new update";
+
+/// A token for one update, for who gets it, with the secret that it is renewed by.
+///
+/// # Errors
+/// Those of the ports; the signing key is read once and remembered.
+pub async fn issue(
+    ctx: &Context,
+    id: UpdateId,
+    update: &Update,
+    address: &StackAddress,
+    expires: Timestamp,
+    bearer: Option<Bearer>,
+    renewal: Option<String>,
+) -> Result<String, Error> {
+    let (key, seed) = signer(ctx).await?;
+    let claims = Claims {
+        update: id,
+        stack: update.stack,
+        address: sha256_hex(address.to_string().as_bytes()),
+        dry_run: update.dry_run,
+        journals: update.journal_version > 0,
+        expires,
+        bearer,
+        renewal,
+        is_of_former_key: false,
+    };
+    let claims = serde_json::to_vec(&claims).expect("claims hold only what JSON can express");
+    let signed = format!("{VERSION}.{key}.{}", URL_SAFE_NO_PAD.encode(claims));
+    let signature = SigningKey::from_bytes(&seed.0).sign(signed.as_bytes());
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
+}
+
+/// What the token says, if it is one of ours; [`check`] says whether it is for the update that is meant.
+///
+/// # Errors
+/// [`Error::Fenced`] for any other token: the client is told to stop, and tries no more.
+pub async fn verify(ctx: &Context, token: &str, update: &str) -> Result<Claims, Error> {
+    let refused = || Error::Fenced(NOT_VALID.to_owned());
+    // Checking a signature is a good part of an append.
+    let id = UpdateId::parse(update).ok_or_else(refused)?;
+    if let Some((shown, claims)) = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR)
+        && shown == token
+    {
+        return Ok(claims);
+    }
+    let claims = read(ctx, token).await?.ok_or_else(refused)?;
+    if claims.update == id {
+        ctx.memory.claims.put(id, ctx.now(), (token.to_owned(), claims.clone()));
+    }
+    Ok(claims)
+}
+
+/// Refuses a token that is not for exactly this update of this stack.
+///
+/// # Errors
+/// [`Error::Fenced`].
+pub fn check(claims: &Claims, address: &StackAddress, update: &str) -> Result<(), Error> {
+    let is_it =
+        claims.update.to_string() == update && claims.address == sha256_hex(address.to_string().as_bytes());
+    if is_it { Ok(()) } else { Err(Error::Fenced(NOT_VALID.to_owned())) }
+}
+
+/// What the token says, if it was signed by one of our keys.
+async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
+    let Some(parts) = Parts::of(token) else { return Ok(None) };
+    let Some((public, replaced)) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
+    let Some(mut claims) = parts.claims(&public) else { return Ok(None) };
+    let Some(replaced) = replaced else { return Ok(Some(claims)) };
+    claims.is_of_former_key = true;
+    // Whoever has a copy of that key may sign too: for what ran when it was replaced, and for nothing that began later.
+    let began = store::read::<Update>(ctx, &ItemKeys::update(claims.update)).await?;
+    let ran = began.is_some_and(|update| update.value.created <= replaced.plus(OLD_SIGNS_FOR));
+    Ok((ran && ctx.now() <= replaced.plus(OLD_VERIFIES_FOR)).then_some(claims))
+}
+
+/// A token, taken apart and not yet believed.
+struct Parts<'a> {
+    key: &'a str,
+    claims: &'a str,
+    /// What the signature is of.
+    signed: &'a str,
+    signature: Signature,
+}
+
+impl<'a> Parts<'a> {
+    fn of(token: &'a str) -> Option<Self> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (version, rest) = signed.split_once('.')?;
+        let (key, claims) = rest.split_once('.')?;
+        let key_is_one = key.len() == 16 && key.bytes().all(|b| b.is_ascii_hexdigit());
+        let signature = Signature::from_slice(&URL_SAFE_NO_PAD.decode(signature).ok()?).ok()?;
+        (version == VERSION && key_is_one).then_some(Self { key, claims, signed, signature })
+    }
+
+    fn claims(&self, public: &[u8; 32]) -> Option<Claims> {
+        let public = VerifyingKey::from_bytes(public).ok()?;
+        public.verify_strict(self.signed.as_bytes(), &self.signature).ok()?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(self.claims).ok()?).ok()
+    }
+}
+
+/// Makes the signing key unless there is one, and remembers it: what a server does before its first request.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when the key does not open under this master key.
+pub async fn prepare(ctx: &Context) -> Result<(), Error> {
+    signer(ctx).await.map(drop)
+}
+
+/// Opens the signing key as it is stored, whatever is remembered of it. A read and an unwrap, neither repeated.
+///
+/// # Errors
+/// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
+pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
+    let missing = || Error::Broken("the signing key is missing".to_owned());
+    let item = ctx.ledger.get(&ItemKeys::signer()).await?.ok_or_else(missing)?;
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    Ok(())
+}
+
+async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
+    let now = ctx.now();
+    let remembered = ctx.memory.signer.get(&(), now, Duration::MAX);
+    if ctx.memory.signer.get(&(), now, REMEMBERED_FOR).is_some()
+        && let Some(signer) = remembered
+    {
+        return Ok(signer);
+    }
+    let signer = loop {
+        if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+            let (record, wrapped) = Signer::decode_with(&item.value)?;
+            if let Some((key, seed)) = &remembered
+                && *key == record.key
+            {
+                break (record.key, seed.clone());
+            }
+            let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+            break (record.key, seed);
+        }
+        let New { key, seed, writes } = new_signer(ctx, Expect::Absent).await?;
+        // Refused: another process was first. The loop reads its key.
+        if store::commit(ctx, writes).await?.is_ok() {
+            break (key, seed);
+        }
+    };
+    ctx.memory.signer.put((), now, signer.clone());
+    Ok(signer)
+}
+
+/// A signing key that is not stored yet.
+struct New {
+    key: String,
+    seed: DataKey,
+    writes: Vec<Write>,
+}
+
+async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
+    let created = ctx.now();
+    let mut id = [0; 8];
+    ctx.ids.fill(&mut id);
+    let key = hex::encode(id);
+    let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
+    let public = SigningKey::from_bytes(&seed.0).verifying_key();
+    let signer = Signer { key: key.clone(), created }.encode_with(&wrapped.0);
+    let verifying = VerifyingKeyRecord { created, replaced: None }.encode_with(public.as_bytes());
+    let writes = vec![
+        put(ItemKeys::signer(), expect, ctx.ids.revision(), signer),
+        put(ItemKeys::verifying_key(&key), Expect::Absent, ctx.ids.revision(), verifying),
+    ];
+    Ok(New { key, seed, writes })
+}
+
+/// Makes a new signing key. The one before verifies the tokens of the updates that run now until they are over, and goes with
+/// the first rotation after that. A process that runs learns of it within a minute.
+///
+/// # Errors
+/// Those of the ports.
+pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
+    for _ in 0..RACES_MAX {
+        let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else { return prepare(ctx).await };
+        let current = ItemKeys::verifying_key(&Signer::decode(&item.value)?.key);
+        let New { mut writes, .. } = new_signer(ctx, Expect::Revision(item.revision)).await?;
+        if let Some(item) = store::get(ctx, &current).await? {
+            let (record, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+            let record = VerifyingKeyRecord { replaced: Some(ctx.now()), ..record }.encode_with(&public);
+            writes.push(put(current, Expect::Revision(item.revision), ctx.ids.revision(), record));
+        }
+        let (partition, prefix) = ItemKeys::verifying_keys();
+        for item in store::query_all(ctx, partition, prefix, OLD_KEYS_MAX).await? {
+            let replaced = VerifyingKeyRecord::decode(&item.value)?.replaced;
+            if replaced.is_some_and(|at| at.plus(OLD_VERIFIES_FOR) < ctx.now()) {
+                let expect = Expect::Revision(item.revision);
+                writes.push(Write { key: item.key, expect, action: WriteAction::Delete });
+            }
+        }
+        if store::commit(ctx, writes).await?.is_ok() {
+            ctx.memory.signer.forget(&());
+            return Ok(());
+        }
+    }
+    Err(Error::Contended("the signing key"))
+}
+
+/// Old keys that one rotation looks at: as many as a commit may remove.
+const OLD_KEYS_MAX: usize = 50;
+
+/// Whether the signing key opens, and its public half is there and belongs to it.
+pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
+    let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else {
+        return Err(Error::Broken("there is none".to_owned()));
+    };
+    let (record, wrapped) = Signer::decode_with(&item.value)?;
+    let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(&record.key)).await? else {
+        return Err(Error::Broken("its public half is missing".to_owned()));
+    };
+    let (_, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+    if SigningKey::from_bytes(&seed.0).verifying_key().as_bytes().as_slice() != public.as_ref() {
+        return Err(Error::Broken("its public half belongs to another key".to_owned()));
+    }
+    Ok(())
+}
+
+/// What a signing key is for.
+pub(crate) fn context(key: &str) -> KeyContext {
+    KeyContext { name: "signer", value: key.to_owned() }
+}
+
+async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<([u8; 32], Option<Timestamp>)>, Error> {
+    let now = ctx.now();
+    if let Some(known) = ctx.memory.verifying_keys.get(key, now, REMEMBERED_FOR) {
+        return Ok(Some(known));
+    }
+    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
+    let (record, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
+    let public: [u8; 32] = tail
+        .as_ref()
+        .try_into()
+        .map_err(|_| Error::Broken(format!("the verifying key {key} is not 32 bytes")))?;
+    ctx.memory.verifying_keys.put(key.to_owned(), now, (public, record.replaced));
+    Ok(Some((public, record.replaced)))
+}
