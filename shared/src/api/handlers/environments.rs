@@ -10,8 +10,9 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::read::{Parameters, user_named};
+use super::Parameters;
 use super::secrets::{check_count, in_words};
+use super::user::user_named;
 use super::{Answer, json, json_of, json_text, nothing};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};

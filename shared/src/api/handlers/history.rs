@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use axum::extract::{Query, State};
 
-use super::read::{Parameters, user_named};
+use super::Parameters;
+use super::user::user_named;
 use super::{Answer, json};
 use crate::api::App;
 use crate::api::path::{StackPath, VersionPath};

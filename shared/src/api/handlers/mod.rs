@@ -1,19 +1,25 @@
 //! The handlers, a file for each group. Each reads: who may, what was sent, one service call, what is answered.
 
-pub(super) mod admin;
-pub(super) mod edges;
+pub(super) mod checkpoints;
+pub(super) mod dependencies;
+pub(super) mod empty;
 pub(super) mod environments;
-pub(super) mod head;
+pub(super) mod events;
+pub(super) mod health;
 pub(super) mod history;
 pub(super) mod home;
-pub(super) mod log;
-pub(super) mod nothing;
 pub(super) mod openapi;
-pub(super) mod read;
 pub(super) mod secrets;
+pub(super) mod service;
+pub(super) mod stacks;
 pub(super) mod states;
 pub(super) mod tfstate;
+pub(super) mod updates;
+pub(super) mod user;
 
+use std::collections::HashMap;
+
+use axum::extract::Query;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +29,8 @@ use super::answer::{Pieces, inflating};
 use super::error::Failure;
 use crate::services::store::compression::gunzip_within;
 use crate::services::work::{self, SMALL_BYTES_MAX};
+
+type Parameters = Query<HashMap<String, String>>;
 
 type Answer = Result<Response, Failure>;
 

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::read::Parameters;
+use super::Parameters;
 use super::{Answer, json, json_gzip, json_of, nothing, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};

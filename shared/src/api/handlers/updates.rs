@@ -1,226 +1,34 @@
-//! What moves a stack's head, or an update's life.
+//! The life of an update, and the journal entries that it saves.
 
-use std::collections::HashMap;
-
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
 use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::door::Door;
 use crate::api::host::AskedHost;
-use crate::api::path::{ProjectPath, StackPath, TagPath, UpdateText};
+use crate::api::path::{StackPath, UpdateText};
 use crate::api::trail::Trail;
 use crate::domain::claims::Claims;
-use crate::domain::ids::UpdateId;
-use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::{Outcome, UpdateKind};
-use crate::layout::records::{Detail, StackConfig};
-use crate::services::Error;
+use crate::journal;
+use crate::journal::BatchError;
+use crate::layout::records::Detail;
 use crate::services::caller::Caller;
-use crate::services::stacks::rename as rename_service;
-use crate::services::stacks::rename::NewAddress;
-use crate::services::stacks::{self, NewStack, StackView};
-use crate::services::store::compression::gzip;
-use crate::services::updates::{self, Begun, NewUpdate, Started};
-use crate::wire::environments::Config;
+use crate::services::stacks::StackView;
+use crate::services::store::compression::{gzip, refuse_plaintext};
+use crate::services::store::stack_lookup;
+use crate::services::updates::{Begun, NewUpdate, Started, log};
+use crate::services::work::SMALL_BYTES_MAX;
+use crate::services::{Error, updates, work};
+use crate::wire::Both;
 use crate::wire::pulumi::{
-    AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, Imported,
-    OfStack, RenameStack, Renamed, RenewLease, RenewedLease, StackTag, StartUpdate, StartedUpdate,
-    TransferStack,
+    AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateUpdate, CreatedUpdate, OfStack, RenewLease,
+    RenewedLease, StartUpdate, StartedUpdate, UpdateStatus,
 };
-use crate::wire::{Both, Members};
-
-/// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
-pub(crate) async fn create_stack(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    ProjectPath(org, project): ProjectPath,
-    body: Body,
-) -> Answer {
-    let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
-    refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
-    refuse_unsupported(
-        "an environment that belongs to the stack (--esc-config)",
-        create_managed_environment == Some(true),
-    )?;
-    let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
-    trail.stack(&address);
-    let state =
-        state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
-    let new = NewStack { tags: tags.unwrap_or_default(), state, config: config.map(StackConfig::from) };
-    stacks::create(&app, &caller, &address, new).await?;
-    json(&serde_json::json!({}))
-}
-
-fn is_not_null(value: &serde_json::value::RawValue) -> bool {
-    value.get() != "null"
-}
-
-fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
-    if asked {
-        return Err(Error::Invalid(format!("{what}: not supported by this backend; make the stack without")));
-    }
-    Ok(())
-}
-
-/// Removes a stack.
-pub(crate) async fn delete_stack(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    StackPath(address): StackPath,
-    Query(query): Query<HashMap<String, String>>,
-) -> Answer {
-    // The CLI says the one, the service's provider the other.
-    let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
-    if force {
-        trail.detail("forced");
-    }
-    stacks::remove(&app, &caller, &address, force).await?;
-    nothing()
-}
-
-/// Replaces a stack's tags by the ones sent.
-pub(crate) async fn set_tags(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    JsonBody(tags): JsonBody<Option<Members<String>>>,
-) -> Answer {
-    let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
-    stacks::set_tags(&app, &caller, &address, tags).await?;
-    nothing()
-}
-
-/// Gives a stack one more tag.
-pub(crate) async fn add_tag(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    JsonBody(StackTag { name, value }): JsonBody<StackTag>,
-) -> Answer {
-    stacks::add_tag(&app, &caller, &address, (name, value)).await?;
-    nothing()
-}
-
-/// Gives a tag of a stack another value.
-pub(crate) async fn edit_tag(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    TagPath(tag): TagPath,
-    JsonBody(StackTag { value, .. }): JsonBody<StackTag>,
-) -> Answer {
-    stacks::edit_tag(&app, &caller, &address, (tag, value)).await?;
-    nothing()
-}
-
-/// Takes a tag from a stack.
-pub(crate) async fn remove_tag(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-    TagPath(tag): TagPath,
-) -> Answer {
-    stacks::remove_tag(&app, &caller, &address, tag).await?;
-    nothing()
-}
-
-/// Says in which environment a stack's configuration lies.
-pub(crate) async fn set_config(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    StackPath(address): StackPath,
-    JsonBody(config): JsonBody<Config>,
-) -> Answer {
-    let config = StackConfig::from(config);
-    stacks::config::set(&app, &caller, &address, Some(config.clone())).await?;
-    // It was found, so it is the name of an environment.
-    trail.detail(format!("in {}", config.environment));
-    json(&Config::from(config))
-}
-
-/// Says that a stack's configuration lies with its project again.
-pub(crate) async fn remove_config(
-    State(app): State<App>,
-    caller: Caller,
-    StackPath(address): StackPath,
-) -> Answer {
-    stacks::config::set(&app, &caller, &address, None).await?;
-    nothing()
-}
-
-/// Renames a stack, within its project or into another. Not repeated by the client.
-pub(crate) async fn rename(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    StackPath(address): StackPath,
-    JsonBody(RenameStack { new_name, new_project }): JsonBody<RenameStack>,
-) -> Answer {
-    let new = NewAddress {
-        stack: given(new_name).map(|name| StackName::parse(&name)).transpose()?,
-        project: given(new_project).map(|name| ProjectName::parse(&name)).transpose()?,
-        org: None,
-    };
-    let project = new.project.as_ref().unwrap_or(&address.project);
-    trail.detail(format!("to {project}/{}", new.stack.as_ref().unwrap_or(&address.stack)));
-    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
-}
-
-/// Gives a stack to another organization of the caller's.
-pub(crate) async fn transfer(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    StackPath(address): StackPath,
-    JsonBody(TransferStack { to_org }): JsonBody<TransferStack>,
-) -> Answer {
-    let org = given(to_org).map(|name| OrgName::parse(&name)).transpose()?;
-    if let Some(org) = &org {
-        trail.detail(format!("to {org}"));
-    }
-    let new = NewAddress { org, ..NewAddress::default() };
-    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
-}
-
-/// An empty text means what an absent one does.
-fn given(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
-}
-
-fn renamed(trail: &Trail, update: Option<UpdateId>) -> Answer {
-    if let Some(update) = update {
-        trail.update(update);
-    }
-    json(&Renamed { update_id: update.map(|update| update.to_string()) })
-}
-
-/// Makes a whole deployment the next version. The client then polls the update, and finds it done.
-pub(crate) async fn import(
-    State(app): State<App>,
-    caller: Caller,
-    trail: Trail,
-    StackPath(address): StackPath,
-    (host, door): (AskedHost, Door),
-    body: Body,
-) -> Answer {
-    let sent_bytes = body.as_sent().len() as u64;
-    // What was sent is not held while a version is made of its text.
-    let text = body.into_text();
-    let made = updates::direct::import(&app, &caller, &address, text).await?;
-    trail.update(made.update);
-    let mut answer = json(&Imported { update_id: made.update.to_string() })?;
-    host.compare(&app, made.secrets_url.as_deref(), &mut answer);
-    door.warn(sent_bytes, &mut answer);
-    Ok(answer)
-}
 
 /// Creates an update: the first of the calls of clients that do not begin.
 pub(crate) async fn create_update(
@@ -374,7 +182,7 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
     let (created, started) = (created(begun.started.update.to_string()), started(begun.started));
     let answer = BegunUpdate {
         first: Both { first: created, second: started },
-        second: OfStack { stack: super::read::stack(view) },
+        second: OfStack { stack: super::stacks::stack(view) },
     };
     let answer = serde_json::to_string(&answer).map_err(|error| Error::Broken(error.to_string()))?;
     let open = answer.strip_suffix('}').unwrap_or(&answer);
@@ -440,4 +248,42 @@ pub(crate) async fn complete(
     trail.detail(status);
     updates::complete(&app, &claims, outcome).await?;
     nothing()
+}
+
+/// Where an update stands: polled after an import.
+pub(crate) async fn update_status(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+) -> Answer {
+    let (_, _, record) = stack_lookup::update(&app, &caller, &address, &update).await?;
+    json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
+}
+
+/// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
+/// that comes twice counts once.
+pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let bytes = body.text.len();
+    let judge = move || {
+        if journal::parse_batch(&body.text).map_err(refused_batch)?.is_empty() {
+            return Ok(None);
+        }
+        refuse_plaintext(&body.text)?;
+        Ok(Some(body.into_gzip()))
+    };
+    let judged = if bytes <= SMALL_BYTES_MAX { judge() } else { work::on(bytes, judge).await };
+    match judged? {
+        Some(gzip) => log::append_entries(&app, &claims, gzip).await?,
+        // Even so a client whose update is over is told.
+        None => log::check_open(&app, &claims).await?,
+    }
+    nothing()
+}
+
+fn refused_batch(error: BatchError) -> Error {
+    match error {
+        BatchError::TooManyEntries => Error::TooMany(error.to_string()),
+        BatchError::Malformed(_) | BatchError::Entry { .. } => Error::Invalid(error.to_string()),
+    }
 }

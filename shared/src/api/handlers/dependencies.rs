@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 
-use super::read::Parameters;
+use super::Parameters;
 use super::states::parse_position;
 use super::{Answer, json, nothing};
 use crate::api::App;

@@ -1,0 +1,44 @@
+//! What clients that do not journal save: the whole state, or what changed in it.
+
+use axum::extract::State;
+
+use super::{Answer, nothing};
+use crate::api::App;
+use crate::api::body::Body;
+use crate::domain::claims::Claims;
+use crate::services::updates::log;
+use crate::services::{updates, work};
+use crate::wire::pulumi::Checkpoint;
+
+/// A whole deployment, from clients that do not journal. The same one twice counts once.
+pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let text = work::on(body.text.len(), move || Ok(untyped(&body.parse()?))).await?;
+    log::append_checkpoint(&app, &claims, text).await?;
+    nothing()
+}
+
+/// A whole deployment as text, onto which its client counts the deltas that follow.
+pub(crate) async fn checkpoint_verbatim(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    save(&app, &claims, updates::checkpoints::Kind::Whole, body).await
+}
+
+/// What changed since the text before. Where it does not fit, the client sends the whole text under the same number.
+pub(crate) async fn checkpoint_delta(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    save(&app, &claims, updates::checkpoints::Kind::Delta, body).await
+}
+
+async fn save(app: &App, claims: &Claims, kind: updates::checkpoints::Kind, body: Body) -> Answer {
+    let text = body.text.clone();
+    let gzip = work::on(text.len(), move || Ok(body.into_gzip())).await?;
+    updates::checkpoints::save(app, claims, kind, text, gzip).await?;
+    nothing()
+}
+
+/// The deployment with its version and features, as it is exported.
+fn untyped(checkpoint: &Checkpoint<'_>) -> String {
+    let features = match checkpoint.features.map(|features| features.get()) {
+        None | Some("null") => String::new(),
+        Some(features) => format!("\"features\":{features},"),
+    };
+    format!("{{\"version\":{},{features}\"deployment\":{}}}", checkpoint.version, checkpoint.deployment.get())
+}

@@ -1,0 +1,207 @@
+//! The events of an update: kept as they come, and read page by page.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use axum::extract::{Query, State};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{Answer, json_body, nothing};
+use crate::api::App;
+use crate::api::answer::Pieces;
+use crate::api::body::Body;
+use crate::api::path::{StackPath, UpdateText};
+use crate::domain::claims::Claims;
+use crate::domain::events::without_unchanged;
+use crate::layout::records::Summary;
+use crate::services::caller::Caller;
+use crate::services::store::compression::{gzip, gzip_well};
+use crate::services::updates::events as event_service;
+use crate::services::updates::events::EventsPage;
+use crate::services::work::SMALL_BYTES_MAX;
+use crate::services::{Error, work};
+use crate::wire::pulumi::{EngineEvent, EventBatch, EventPlace, Events, RawEventBatch};
+
+/// Engine events, up to three batches at a time and in any order.
+pub(crate) async fn append_batch(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let bytes = body.text.len();
+    let read = move || {
+        let batch: EventBatch = body.parse()?;
+        let events = batch.events.unwrap_or_default();
+        let sequences = || events.iter().map(|event| event.sequence);
+        Ok(event_service::NewBatch {
+            first: sequences().min().unwrap_or(0),
+            last: sequences().max().unwrap_or(0),
+            count: events.len() as u64,
+            summary: summary(&events),
+            gzip: kept(body),
+        })
+    };
+    let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
+    event_service::append(&app, &claims, batch).await?;
+    nothing()
+}
+
+/// A batch as it is kept: see decision 15.
+fn kept(body: Body) -> Bytes {
+    let shorter = std::str::from_utf8(&body.text).ok().and_then(without_unchanged);
+    shorter.map_or_else(|| body.into_gzip(), |text| gzip_well(text.as_bytes()))
+}
+
+/// One event, from clients of before there were batches.
+pub(crate) async fn append(State(app): State<App>, claims: Claims, body: Body) -> Answer {
+    let bytes = body.text.len();
+    let read = move || {
+        let event: EngineEvent = body.parse()?;
+        let batch = [br#"{"events":["#, body.text.trim_ascii(), b"]}"].concat();
+        Ok(event_service::NewBatch {
+            first: event.sequence,
+            last: event.sequence,
+            count: 1,
+            gzip: gzip(&batch),
+            summary: summary(&[event]),
+        })
+    };
+    let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
+    event_service::append(&app, &claims, batch).await?;
+    nothing()
+}
+
+fn summary(events: &[EngineEvent]) -> Option<Summary> {
+    let summary = events.iter().find_map(|event| event.summary_event.as_ref())?;
+    Some(Summary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
+}
+
+/// The one number for a kind of events that the client sends (pulumi v3.274.1, `pkg/backend/httpstate/client`).
+const POLICY_VIOLATIONS: &str = "9";
+
+/// A page of an update's events, in order: all, or those of one resource, or those of one kind.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    UpdateText(update): UpdateText,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Answer {
+    let mut wanted = Wanted::default();
+    let mut from = String::new();
+    for (name, value) in query {
+        match name.as_str() {
+            "continuationToken" => from = value,
+            "type" if value == POLICY_VIOLATIONS => wanted.policy_violations = true,
+            "type" => {
+                let unknown: String = value.chars().take(20).collect();
+                let why = format!(
+                    "{POLICY_VIOLATIONS} (policy violations) is the only type of events, not {unknown:?}"
+                );
+                return Err(Error::Invalid(why).into());
+            }
+            "urn" => wanted.urns.push(value),
+            _ => {}
+        }
+    }
+    let page = event_service::read(&app, &caller, &address, &update, &from).await?;
+    let bytes = page.bytes();
+    if bytes <= SMALL_BYTES_MAX {
+        return Ok(json_body(events_text(&page, &wanted)?.into_body()));
+    }
+    let pieces = work::on(bytes, move || events_text(&page, &wanted)).await?;
+    Ok(json_body(pieces.into_body()))
+}
+
+fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
+    let mut events = BTreeMap::new();
+    for text in &page.batches {
+        let batch: RawEventBatch<'_> = serde_json::from_slice(text)
+            .map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
+        for event in batch.events.unwrap_or_default() {
+            if !wanted.finds(event.get()) {
+                continue;
+            }
+            let place: EventPlace = serde_json::from_str(event.get())
+                .map_err(|error| Error::Broken(format!("an event: {error}")))?;
+            events.insert(place.sequence, event);
+        }
+    }
+    Pieces::of(&Events { events: events.into_values().collect(), continuation_token: page.next.clone() })
+}
+
+/// Which events are asked for.
+#[derive(Debug, Default)]
+struct Wanted {
+    policy_violations: bool,
+    urns: Vec<String>,
+}
+
+impl Wanted {
+    /// Whether an event is one of them. No more of it is kept in memory than it takes to tell: an event may be as long as a
+    /// batch.
+    fn finds(&self, event: &str) -> bool {
+        if !self.policy_violations && self.urns.is_empty() {
+            return true;
+        }
+        // What is nested too deeply to be read names no resource.
+        let Ok(Found { is_violation, named }) =
+            serde_json::Deserializer::from_str(event).deserialize_map(Look(self))
+        else {
+            return false;
+        };
+        (!self.policy_violations || is_violation) && self.urns.iter().all(|urn| named.contains(urn.as_str()))
+    }
+}
+
+/// What an event says of what is asked for.
+#[derive(Default)]
+struct Found<'a> {
+    is_violation: bool,
+    named: HashSet<&'a str>,
+}
+
+struct Look<'a>(&'a Wanted);
+
+impl<'de, 'a> Visitor<'de> for Look<'a> {
+    type Value = Found<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Found<'a>, M::Error> {
+        let mut found = Found::default();
+        while let Some((name, payload)) = map.next_entry::<String, &RawValue>()? {
+            found.is_violation |= name == "policyEvent" && payload.get() != "null";
+            let Ok(Payload { metadata, urn, resource_urn }) = serde_json::from_str(payload.get()) else {
+                continue;
+            };
+            let metadata = metadata.and_then(|it| serde_json::from_str::<Metadata<'_>>(it.get()).ok());
+            let named = [metadata.and_then(|it| it.urn), urn, resource_urn];
+            let named =
+                named.into_iter().flatten().filter_map(|it| serde_json::from_str::<String>(it.get()).ok());
+            for named in named {
+                found.named.extend(self.0.urns.iter().find(|urn| **urn == named).map(String::as_str));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What an event tells, as far as it names a resource.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    urn: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resource_urn: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    urn: Option<&'a RawValue>,
+}

@@ -1,0 +1,360 @@
+//! Stacks: making, finding, tagging, configuring, renaming, importing and exporting them.
+
+use std::collections::HashMap;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+
+use super::user::user_named;
+use super::{Answer, EMPTY_DEPLOYMENT, Parameters, json, json_gzip, json_text, nothing};
+use crate::api::App;
+use crate::api::body::{Body, JsonBody};
+use crate::api::door::{Door, elsewhere};
+use crate::api::host::AskedHost;
+use crate::api::path::{ProjectPath, StackPath, TagPath, VersionPath};
+use crate::api::trail::Trail;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::layout::records::StackConfig;
+use crate::ports::SignedUrl;
+use crate::services::caller::Caller;
+use crate::services::stacks::rename::NewAddress;
+use crate::services::stacks::{
+    Exported, ListFilter, ListPosition, NewStack, StackView, rename as rename_service,
+};
+use crate::services::{Error, stacks, updates};
+use crate::wire::Members;
+use crate::wire::environments::Config;
+use crate::wire::pulumi::{
+    CreateStack, CurrentOperation, Imported, NotificationSettings, RenameStack, Renamed, Stack,
+    StackMetadata, StackSummary, StackTag, Stacks, TransferStack,
+};
+
+/// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
+pub(crate) async fn create_stack(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    ProjectPath(org, project): ProjectPath,
+    body: Body,
+) -> Answer {
+    let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
+    refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
+    refuse_unsupported(
+        "an environment that belongs to the stack (--esc-config)",
+        create_managed_environment == Some(true),
+    )?;
+    let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
+    trail.stack(&address);
+    let state =
+        state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
+    let new = NewStack { tags: tags.unwrap_or_default(), state, config: config.map(StackConfig::from) };
+    stacks::create(&app, &caller, &address, new).await?;
+    json(&serde_json::json!({}))
+}
+
+fn is_not_null(value: &serde_json::value::RawValue) -> bool {
+    value.get() != "null"
+}
+
+fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
+    if asked {
+        return Err(Error::Invalid(format!("{what}: not supported by this backend; make the stack without")));
+    }
+    Ok(())
+}
+
+/// Removes a stack.
+pub(crate) async fn delete_stack(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    Query(query): Query<HashMap<String, String>>,
+) -> Answer {
+    // The CLI says the one, the service's provider the other.
+    let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
+    if force {
+        trail.detail("forced");
+    }
+    stacks::remove(&app, &caller, &address, force).await?;
+    nothing()
+}
+
+/// Replaces a stack's tags by the ones sent.
+pub(crate) async fn set_tags(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(tags): JsonBody<Option<Members<String>>>,
+) -> Answer {
+    let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
+    stacks::set_tags(&app, &caller, &address, tags).await?;
+    nothing()
+}
+
+/// Gives a stack one more tag.
+pub(crate) async fn add_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    JsonBody(StackTag { name, value }): JsonBody<StackTag>,
+) -> Answer {
+    stacks::add_tag(&app, &caller, &address, (name, value)).await?;
+    nothing()
+}
+
+/// Gives a tag of a stack another value.
+pub(crate) async fn edit_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    TagPath(tag): TagPath,
+    JsonBody(StackTag { value, .. }): JsonBody<StackTag>,
+) -> Answer {
+    stacks::edit_tag(&app, &caller, &address, (tag, value)).await?;
+    nothing()
+}
+
+/// Takes a tag from a stack.
+pub(crate) async fn remove_tag(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    TagPath(tag): TagPath,
+) -> Answer {
+    stacks::remove_tag(&app, &caller, &address, tag).await?;
+    nothing()
+}
+
+/// Says in which environment a stack's configuration lies.
+pub(crate) async fn set_config(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    JsonBody(config): JsonBody<Config>,
+) -> Answer {
+    let config = StackConfig::from(config);
+    stacks::config::set(&app, &caller, &address, Some(config.clone())).await?;
+    // It was found, so it is the name of an environment.
+    trail.detail(format!("in {}", config.environment));
+    json(&Config::from(config))
+}
+
+/// Says that a stack's configuration lies with its project again.
+pub(crate) async fn remove_config(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    stacks::config::set(&app, &caller, &address, None).await?;
+    nothing()
+}
+
+/// Renames a stack, within its project or into another. Not repeated by the client.
+pub(crate) async fn rename(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    JsonBody(RenameStack { new_name, new_project }): JsonBody<RenameStack>,
+) -> Answer {
+    let new = NewAddress {
+        stack: given(new_name).map(|name| StackName::parse(&name)).transpose()?,
+        project: given(new_project).map(|name| ProjectName::parse(&name)).transpose()?,
+        org: None,
+    };
+    let project = new.project.as_ref().unwrap_or(&address.project);
+    trail.detail(format!("to {project}/{}", new.stack.as_ref().unwrap_or(&address.stack)));
+    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
+}
+
+/// Gives a stack to another organization of the caller's.
+pub(crate) async fn transfer(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    JsonBody(TransferStack { to_org }): JsonBody<TransferStack>,
+) -> Answer {
+    let org = given(to_org).map(|name| OrgName::parse(&name)).transpose()?;
+    if let Some(org) = &org {
+        trail.detail(format!("to {org}"));
+    }
+    let new = NewAddress { org, ..NewAddress::default() };
+    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
+}
+
+/// An empty text means what an absent one does.
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn renamed(trail: &Trail, update: Option<UpdateId>) -> Answer {
+    if let Some(update) = update {
+        trail.update(update);
+    }
+    json(&Renamed { update_id: update.map(|update| update.to_string()) })
+}
+
+/// Makes a whole deployment the next version. The client then polls the update, and finds it done.
+pub(crate) async fn import(
+    State(app): State<App>,
+    caller: Caller,
+    trail: Trail,
+    StackPath(address): StackPath,
+    (host, door): (AskedHost, Door),
+    body: Body,
+) -> Answer {
+    let sent_bytes = body.as_sent().len() as u64;
+    // What was sent is not held while a version is made of its text.
+    let text = body.into_text();
+    let made = updates::direct::import(&app, &caller, &address, text).await?;
+    trail.update(made.update);
+    let mut answer = json(&Imported { update_id: made.update.to_string() })?;
+    host.compare(&app, made.secrets_url.as_deref(), &mut answer);
+    door.warn(sent_bytes, &mut answer);
+    Ok(answer)
+}
+
+/// A page of the stacks that the caller may see.
+pub(crate) async fn list_stacks(
+    State(app): State<App>,
+    caller: Caller,
+    Query(mut query): Parameters,
+) -> Answer {
+    let from = match query.remove("continuationToken").filter(|token| !token.is_empty()) {
+        Some(token) => Some(parse_position(&token)?),
+        None => None,
+    };
+    let filter = ListFilter {
+        org: query.remove("organization").filter(|org| !org.is_empty()),
+        project: query.remove("project"),
+        tag_name: query.remove("tagName"),
+        tag_value: query.remove("tagValue"),
+    };
+    let (listed, next) = stacks::list(&app, &caller, &filter, from).await?;
+    let summary = |listed: stacks::Listed| StackSummary {
+        id: listed.name.id.to_string(),
+        org_name: listed.address.org.into(),
+        project_name: listed.address.project.into(),
+        stack_name: listed.address.stack.into(),
+        // The client says "in progress" where this is 0 (pulumi v3.274.1, `pkg/cmd/pulumi/stack/stack_list.go`).
+        last_update: if listed.name.is_updating {
+            Some(0)
+        } else {
+            listed.name.last_update.map(|at| at.seconds())
+        },
+        resource_count: listed.name.resource_count,
+    };
+    json(&Stacks {
+        stacks: listed.into_iter().map(summary).collect(),
+        continuation_token: next.map(|next| write_position(&next)).transpose()?,
+    })
+}
+
+/// A token has to be safe in a URL without being escaped.
+fn write_position(position: &ListPosition) -> Result<String, Error> {
+    let text = serde_json::to_vec(position).map_err(|error| Error::Broken(error.to_string()))?;
+    Ok(URL_SAFE_NO_PAD.encode(text))
+}
+
+fn parse_position(token: &str) -> Result<ListPosition, Error> {
+    let text = URL_SAFE_NO_PAD.decode(token).ok();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(|| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })
+}
+
+/// Whether a project exists; asked by `pulumi new`.
+pub(crate) async fn project_exists(
+    State(app): State<App>,
+    caller: Caller,
+    ProjectPath(org, project): ProjectPath,
+) -> Answer {
+    if stacks::project_exists(&app, &caller, &org, &project).await? {
+        Ok(StatusCode::OK.into_response())
+    } else {
+        Err(Error::NoProject(format!("{org}/{project}")).into())
+    }
+}
+
+/// A stack.
+pub(crate) async fn get_stack(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    json(&stack(stacks::get(&app, &caller, &address).await?))
+}
+
+pub(super) fn stack(view: StackView) -> Stack {
+    let current_operation = view.running.as_ref().map(|update| CurrentOperation {
+        kind: update.kind.as_str(),
+        author: update.requester.login.to_string(),
+        started: update.started().unwrap_or(update.created).seconds(),
+    });
+    let address = view.head.address;
+    Stack {
+        id: view.id.to_string(),
+        org_name: address.org.into(),
+        project_name: address.project.into(),
+        stack_name: address.stack.into(),
+        current_operation,
+        active_update: view.head.last.map(|update| update.to_string()).unwrap_or_default(),
+        tags: view.tags,
+        version: view.head.version,
+        config: view.head.config.map(Config::from),
+    }
+}
+
+/// Where a stack's configuration lies, if the service holds it.
+pub(crate) async fn config(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    let config = stacks::config::get(&app, &caller, &address).await?;
+    json(&Config::from(config.ok_or(Error::NoStackConfig(address))?))
+}
+
+/// Who a stack belongs to. Nobody is notified of anything.
+pub(crate) async fn metadata(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    let StackView { id, head, .. } = stacks::get(&app, &caller, &address).await?;
+    json(&StackMetadata {
+        id: id.to_string(),
+        org_name: address.org.into(),
+        project_name: address.project.into(),
+        stack_name: address.stack.into(),
+        owned_by: head.created_by.as_ref().map(user_named),
+        notification_settings: NotificationSettings::default(),
+    })
+}
+
+/// A deployment as it was published: that of a version, or the current one.
+pub(crate) async fn export(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    VersionPath(version): VersionPath,
+    headers: HeaderMap,
+    door: Door,
+) -> Answer {
+    match (stacks::export_within(&app, &caller, &address, version, door.stored_bytes_max()).await?, version) {
+        (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
+        (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
+        (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
+        (None, Some(version)) => Err(Error::NoVersion { address, version }.into()),
+    }
+}
+
+/// The current outputs, for stack references and `pulumi stack output`: no more of the state than they need.
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    let outputs = stacks::outputs(&app, &caller, &address).await?;
+    Ok(json_text(outputs.unwrap_or_else(|| Bytes::from_static(b"{}"))))
+}

@@ -1,0 +1,58 @@
+//! Who is logged in, and the members of an organization.
+
+use axum::extract::State;
+
+use super::{Answer, json};
+use crate::api::App;
+use crate::api::path::OrgPath;
+use crate::domain::names::Login;
+use crate::domain::role::Role;
+use crate::services::caller::Caller;
+use crate::services::identity::bootstrap;
+use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, RequestedBy, User};
+
+/// Who is logged in: the one call of `pulumi login`.
+pub(crate) async fn user(caller: Caller) -> Answer {
+    let login = caller.user.login.to_string();
+    let organization = |org: &crate::domain::names::OrgName| Organization {
+        github_login: org.to_string(),
+        name: org.to_string(),
+        avatar_url: String::new(),
+    };
+    json(&User {
+        id: login.clone(),
+        github_login: login.clone(),
+        name: login,
+        email: String::new(),
+        avatar_url: String::new(),
+        organizations: caller.user.orgs.iter().map(organization).collect(),
+        identities: Vec::new(),
+        has_mfa: false,
+        is_org_managed: false,
+        is_managed_by_multi_org: false,
+    })
+}
+
+/// The owner of stacks that are named without one.
+pub(crate) async fn default_organization(caller: Caller) -> Answer {
+    let org = caller.user.orgs.first().map(ToString::to_string).unwrap_or_default();
+    json(&DefaultOrganization { github_login: org, messages: Vec::new() })
+}
+
+/// The members of an organization.
+pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    let members = bootstrap::members(&app, &caller, &org).await?;
+    let member = |(login, role): (Login, Role)| Member {
+        role: role.max(Role::Member),
+        user: user_named(&login),
+        known_to_pulumi: true,
+        virtual_admin: false,
+        fga_role: NamedRole { id: role, name: role },
+    };
+    json(&Members { members: members.into_iter().map(member).collect() })
+}
+
+pub(super) fn user_named(login: &Login) -> RequestedBy {
+    let login = login.to_string();
+    RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() }
+}
