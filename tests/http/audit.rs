@@ -13,8 +13,8 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
+use crate::routes::{EDGE, STATE, path};
 use crate::states::text;
-use crate::table::{EDGE, STATE, path};
 use crate::world::{Run, Stack, begin_body, deployment, new_project, program, raw};
 
 /// The other organization of those who act here.

@@ -16,8 +16,8 @@ use statewright_shared::services::identity::{orgs, passwords, tokens, users};
 use statewright_shared::services::updates;
 use statewright_tests::app::{Answer, ORG, TestApp};
 
+use crate::routes::{STATE, path};
 use crate::states::text;
-use crate::table::{STATE, path};
 use crate::world::{Run, Stack, begin_body, delta_body, deployment, program};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -673,7 +673,7 @@ async fn a_second_person_of_the_role_does_nothing_with_it() {
                 false => app.post(&format!("{environments}/{}/dev/open", stack.project), &Value::Null),
             };
             let opened = open.token(&first).send().await.expect(200);
-            here = here.replace(crate::table::EDGE, opened["id"].as_str().unwrap());
+            here = here.replace(crate::routes::EDGE, opened["id"].as_str().unwrap());
             app.get(&here).token(&first).send().await.expect(200);
         }
         let is_of_state = theirs.is_none() && !route.path.contains("{session}");

@@ -22,9 +22,9 @@ use statewright_shared::services::identity::{passwords, tokens, users};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 use tower::ServiceExt as _;
 
-use crate::calls::{counted, in_words};
+use crate::call_counts::{counted, in_words};
+use crate::routes::path;
 use crate::states::text;
-use crate::table::path;
 use crate::world::hex_bytes;
 
 /// A state that is there.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use statewright_shared::services::maintenance::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
-use crate::calls::{counted, in_words};
+use crate::call_counts::{counted, in_words};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

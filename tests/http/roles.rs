@@ -18,9 +18,9 @@ use statewright_tests::app::{Answer, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::calls::counted;
+use crate::call_counts::counted;
+use crate::routes::{STATE, path};
 use crate::states::text;
-use crate::table::{STATE, path};
 use crate::world::{Stack, program};
 
 /// What all refusals for a role say.

@@ -20,8 +20,8 @@ use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::calls::counted;
-use crate::table::STATE;
+use crate::call_counts::counted;
+use crate::routes::STATE;
 use crate::world::{new_project, raw, refusal};
 
 const DAY: Duration = Duration::from_secs(86_400);

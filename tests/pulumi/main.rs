@@ -6,23 +6,23 @@ use statewright_tests::app::Backend;
 
 mod aws;
 mod backends;
-mod beyond;
 mod both;
 mod conflicts;
 mod crashes;
 mod environments;
 mod failures;
-#[cfg(target_os = "linux")]
-mod heavy;
 mod history;
+mod inspection;
 mod interruptions;
 mod keeping;
 #[cfg(feature = "extended")]
 mod large;
 mod login;
-mod looks;
 mod main_job;
+#[cfg(target_os = "linux")]
+mod memory;
 mod moving;
+mod observability;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;
@@ -37,9 +37,9 @@ mod stacks;
 mod state_edits;
 mod support;
 mod targets;
+mod unsupported;
 mod updates;
 mod values;
-mod watch;
 
 /// What the journeys of this target run on.
 const BACKEND: Backend = Backend::Embedded;

@@ -11,18 +11,17 @@
 use statewright_tests::app::Backend;
 
 mod backends;
-mod beyond;
 mod both;
 mod conflicts;
 mod crashes;
 mod environments;
 mod failures;
 mod history;
+mod inspection;
 mod interruptions;
 #[cfg(feature = "extended")]
 mod large;
 mod login;
-mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
@@ -36,6 +35,7 @@ mod stacks;
 mod state_edits;
 mod support;
 mod targets;
+mod unsupported;
 mod updates;
 mod values;
 

@@ -8,8 +8,6 @@ use statewright_tests::app::Backend;
 #[cfg(feature = "extended")]
 mod backends;
 #[cfg(feature = "extended")]
-mod beyond;
-#[cfg(feature = "extended")]
 mod both;
 #[cfg(feature = "extended")]
 mod conflicts;
@@ -20,11 +18,11 @@ mod environments;
 mod failures;
 #[cfg(feature = "extended")]
 mod history;
+#[cfg(feature = "extended")]
+mod inspection;
 mod interruptions;
 #[cfg(feature = "extended")]
 mod login;
-#[cfg(feature = "extended")]
-mod looks;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
@@ -45,6 +43,8 @@ mod state_edits;
 mod support;
 #[cfg(feature = "extended")]
 mod targets;
+#[cfg(feature = "extended")]
+mod unsupported;
 #[cfg(feature = "extended")]
 mod updates;
 #[cfg(feature = "extended")]

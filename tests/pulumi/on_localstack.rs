@@ -8,16 +8,15 @@
 use statewright_tests::app::Backend;
 
 mod backends;
-mod beyond;
 mod both;
 mod conflicts;
 mod crashes;
 mod environments;
 mod failures;
 mod history;
+mod inspection;
 mod interruptions;
 mod login;
-mod looks;
 mod main_job;
 mod options;
 mod protocol;
@@ -29,6 +28,7 @@ mod stacks;
 mod state_edits;
 mod support;
 mod targets;
+mod unsupported;
 mod updates;
 mod values;
 

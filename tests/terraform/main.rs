@@ -21,7 +21,7 @@ mod dependencies;
 mod edits;
 mod functions;
 mod labels;
-mod life;
+mod lifecycle;
 mod locks;
 mod roles;
 mod runs;

@@ -19,7 +19,7 @@ use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::states::dependencies::{EDGES_MAX, MOCK_BYTES_MAX};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 
-use crate::calls::{counted, in_words};
+use crate::call_counts::{counted, in_words};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

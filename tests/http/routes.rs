@@ -11,7 +11,7 @@ use statewright_shared::layout::record::Stored;
 use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
-use crate::calls::counted;
+use crate::call_counts::counted;
 use crate::world::{Run, Stack, new_project, raw, refusal};
 
 /// The path of a row, for an update of a stack.

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::table::path;
+use crate::routes::path;
 use crate::world::{Stack, deployment, raw, refusal};
 
 fn id(answer: &Answer) -> String {
