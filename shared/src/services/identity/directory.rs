@@ -88,20 +88,20 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
 }
 
 /// The write that lists a user.
-pub(crate) fn user_write(ctx: &Context, login: &Login, created: Timestamp) -> Write {
+pub(super) fn user_write(ctx: &Context, login: &Login, created: Timestamp) -> Write {
     let entry = DirectoryEntry { created }.encode();
     put(ItemKeys::listed_user(login), Expect::Any, ctx.ids.revision(), entry)
 }
 
 /// The write that lists an organization.
-pub(crate) fn org_write(ctx: &Context, org: &OrgName, created: Timestamp) -> Write {
+pub(super) fn org_write(ctx: &Context, org: &OrgName, created: Timestamp) -> Write {
     let entry = DirectoryEntry { created }.encode();
     put(ItemKeys::listed_org(org), Expect::Any, ctx.ids.revision(), entry)
 }
 
 /// Lists a user of a store from before there was a directory, and whoever can be found from there. One read where the
 /// user is listed.
-pub(crate) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Error> {
+pub(super) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Error> {
     match store::get(ctx, &ItemKeys::listed_user(login)).await? {
         Some(_) => Ok(()),
         None => complete(ctx, vec![login.clone()], Vec::new()).await,

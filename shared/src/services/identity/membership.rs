@@ -20,18 +20,18 @@ pub(crate) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Err
 }
 
 /// The write of a membership that stands with the organization.
-pub(crate) fn member_write(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Write {
+pub(super) fn member_write(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Write {
     let member = Member { role }.encode();
     put(ItemKeys::member(org, login), Expect::Any, ctx.ids.revision(), member)
 }
 
 /// The write of a membership that stands with the user, whether it is new or has another role.
-pub(crate) fn user_write(ctx: &Context, org: &OrgName, user: &Stored<User>, role: Role) -> Write {
+pub(super) fn user_write(ctx: &Context, org: &OrgName, user: &Stored<User>, role: Role) -> Write {
     let next = user.value.clone().as_member(org, role);
     put(ItemKeys::user(&next.login), user.unchanged(), ctx.ids.revision(), next.encode())
 }
 
-pub(crate) async fn read_members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
+pub(super) async fn read_members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     let (partition, prefix) = ItemKeys::members(org);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     let member = |item: &Item| {

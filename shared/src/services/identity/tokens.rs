@@ -210,7 +210,7 @@ pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>
 }
 
 /// Ends all access tokens of a user, whether that is there or not, and says how many there were.
-pub(crate) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
+pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
     let (partition, prefix) = ItemKeys::user_tokens(login);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     // Two writes for each, within the bounds of a commit.
@@ -254,7 +254,7 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
     Err(Error::Contended("the token"))
 }
 
-pub(crate) fn new_token(
+pub(super) fn new_token(
     ctx: &Context,
     login: &Login,
     name: &TokenName,
@@ -276,7 +276,7 @@ pub(crate) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
     TokenEntry { hash: shown.hash(), certificate, token: token.clone() }
 }
 
-pub(crate) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
+pub(super) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
     let token = &entry.token;
     vec![
         put(ItemKeys::token(&entry.hash), Expect::Absent, ctx.ids.revision(), token.encode()),

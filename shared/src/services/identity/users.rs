@@ -53,7 +53,7 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
 }
 
 /// Refuses the name under which the history knows the operator.
-pub(crate) fn check_name(login: &Login) -> Result<(), Error> {
+pub(super) fn check_name(login: &Login) -> Result<(), Error> {
     if login.as_str() == OPERATOR {
         return Err(Error::Invalid(format!(
             "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"

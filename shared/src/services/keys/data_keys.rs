@@ -231,7 +231,7 @@ pub async fn renew_key(ctx: &Context, stack: StackId) -> Result<u32, Error> {
 }
 
 /// The same for any owner that has a data key; `None` for one that has none, as when it is erased meanwhile.
-pub(crate) async fn renew_newest_key(
+pub(super) async fn renew_newest_key(
     ctx: &Context,
     owner: impl Into<KeyOwner>,
 ) -> Result<Option<u32>, Error> {

@@ -63,7 +63,7 @@ pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
     state_to(ctx, id, Depth::Blobs).await
 }
 
-pub(crate) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
+pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     const LOOKS_MAX: usize = 3;
     let key = ItemKeys::state_head(id);
     let mut looks = 0;
@@ -185,7 +185,7 @@ async fn look_at_versions(
 ///
 /// # Errors
 /// Those of the ports.
-pub(crate) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
     let sort = &item.key.sort;
     if *item.key.sort == *ItemKeys::label_policy(org).sort {
         return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));

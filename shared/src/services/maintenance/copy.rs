@@ -36,7 +36,7 @@ const WRITES_BYTES_MAX: usize = 3_000_000;
 pub(crate) const BLOBS_AT_ONCE: usize = 64;
 
 /// Bytes of blobs that are in memory at once, each as a whole. One that is longer has all of this for itself.
-pub(crate) const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
+pub(super) const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
 
 /// Passes that compare everything, before a source that always moves is given up on.
 const PASSES_MAX: usize = 5;

@@ -114,7 +114,7 @@ pub(crate) fn weight(kept: &KeptState) -> usize {
 }
 
 /// The gzip of a text as it was kept.
-pub(crate) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
+pub(super) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
     let sealed = store::fetch_blob(ctx, &kept.blob, &kept.blob_sha256).await?;
     data_keys::open(ctx, state.into(), Vec::from(sealed)).await.map(Bytes::from)
 }
@@ -134,7 +134,7 @@ pub(crate) async fn fetch(ctx: &Context, state: StateId, kept: &KeptState) -> Re
 }
 
 /// Seals an index, and stores it where it is too long for an item. `None` for a text that has none.
-pub(crate) async fn keep_index(
+pub(super) async fn keep_index(
     ctx: &Context,
     state: StateId,
     document: &Document,
@@ -147,7 +147,7 @@ pub(crate) async fn keep_index(
 }
 
 /// The outputs of a text that becomes this version, each marked by whether its value is that of the version before.
-pub(crate) async fn mark_outputs(
+pub(super) async fn mark_outputs(
     ctx: &Context,
     state: StateId,
     sent: &SentText,
@@ -181,7 +181,7 @@ pub(crate) async fn fetch_index(
 }
 
 /// Removes what was stored for a write that was not needed after all, and that no item names.
-pub(crate) async fn discard(ctx: &Context, keys: impl IntoIterator<Item = &str>) {
+pub(super) async fn discard(ctx: &Context, keys: impl IntoIterator<Item = &str>) {
     for key in keys.into_iter().filter_map(BlobKey::parse) {
         if let Err(error) = store::delete_blob(ctx, &key).await {
             // It is rubbish, which an operator's check lists; the request is answered all the same.

@@ -427,7 +427,7 @@ fn moved(ctx: &Context, org: &OrgName, stored: Option<&Stored<StateGraph>>, remo
 
 /// Removes all edges of a state that was removed for good: none can be added any more. `None` when they are gone; else what is
 /// to be done about the rest.
-pub(crate) async fn erase_of(
+pub(super) async fn erase_of(
     ctx: &Context,
     org: &OrgName,
     state: StateId,

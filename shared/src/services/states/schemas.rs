@@ -71,7 +71,7 @@ pub async fn outputs(ctx: &Context, found: &WithLock) -> Result<Vec<Output>, Err
 }
 
 /// How the outputs of the current version stand to their schemas; nothing where there are none. One read.
-pub(crate) async fn current_outputs(
+pub(super) async fn current_outputs(
     ctx: &Context,
     id: StateId,
     head: &StateHead,

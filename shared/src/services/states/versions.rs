@@ -280,7 +280,7 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Op
 }
 
 /// The current outputs of a state that was found.
-pub(crate) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
+pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
     let Located { id, head } = found;
     let StateHead { version, current: Some(kept), .. } = &head.value else {
         let nothing = Outputs { version: 0, outputs: Some(Vec::new()), judged: Vec::new(), document: None };

@@ -110,7 +110,7 @@ pub(crate) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
 }
 
 /// Judges a whole deployment that a person imports.
-pub(crate) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Error> {
+pub(super) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Error> {
     refuse_plaintext(text)?;
     if let Some(gzip) = base
         && deployment::same_state(&gunzip(&gzip)?, text).map_err(invalid)?
@@ -122,7 +122,7 @@ pub(crate) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Er
 }
 
 /// Makes the deployment of the stack `from` that of the stack `to`.
-pub(crate) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
+pub(super) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
     let base = gunzip(base)?;
     match deployment::rename(&base, from, to).map_err(broken)? {
         Cow::Borrowed(_) => Ok(Folded::Unchanged),
@@ -132,7 +132,7 @@ pub(crate) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) 
 
 /// Makes a deployment whose secrets are opened at the address `from` one whose secrets are opened at `to`; `None` if they
 /// are opened elsewhere.
-pub(crate) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Result<Option<Folded>, Error> {
+pub(super) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Result<Option<Folded>, Error> {
     let base = gunzip(base)?;
     match deployment::readdress(&base, from, to).map_err(broken)? {
         Cow::Borrowed(_) => Ok(None),
@@ -141,7 +141,7 @@ pub(crate) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Res
 }
 
 /// Makes an old deployment of a stack that of the stack as it is called now.
-pub(crate) fn fold_restore(old: &Bytes, now: &StackAddress) -> Result<Folded, Error> {
+pub(super) fn fold_restore(old: &Bytes, now: &StackAddress) -> Result<Folded, Error> {
     let old = gunzip(old)?;
     fold_stored(&as_named(&old, now)?)
 }

@@ -114,7 +114,7 @@ pub(crate) enum Way {
 }
 
 /// Refuses what can be refused before the log is asked.
-pub(crate) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
+pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
     if claims.dry_run {
         return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
     }
@@ -137,7 +137,7 @@ pub(crate) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -
     check_lease(ctx, claims).await
 }
 
-pub(crate) fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
+pub(super) fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
     match &slot.content {
         Content::Seal(seal) => {
             Err(fenced(NotNow::Over { outcome: seal.outcome, by: seal.by.clone(), at: seal.at }))
@@ -186,7 +186,7 @@ pub(crate) struct LastSlot {
 }
 
 /// The last slot; `None` for an empty log.
-pub(crate) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<LastSlot>, Error> {
+pub(super) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<LastSlot>, Error> {
     last_item(ctx, id)
         .await?
         .map(|item| Ok(LastSlot { number: slot_number(&item)?, slot: Slot::decode(&item.value)? }))
@@ -199,7 +199,7 @@ async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
     Ok(store::query(ctx, &query).await?.items.pop())
 }
 
-pub(crate) fn slot_number(item: &Item) -> Result<u64, Error> {
+pub(super) fn slot_number(item: &Item) -> Result<u64, Error> {
     ItemKeys::parse_slot_sort(&item.key.sort)
         .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a log slot", item.key.sort)))
 }

@@ -49,7 +49,7 @@ pub(crate) struct StoredVersion {
 }
 
 /// Stores the blobs of a version, and prepares the writes of its history entry and outputs.
-pub(crate) async fn store_version(
+pub(super) async fn store_version(
     ctx: &Context,
     stack: StackId,
     head: &Head,

@@ -23,7 +23,7 @@ const PREVIEWS_MAX: usize = 1_000;
 pub const PAGE_MAX: u64 = 100;
 
 /// Where the entry of a preview lies. It goes when the preview's record does.
-pub(crate) fn entry_key(id: UpdateId, update: &Update) -> ItemKey {
+pub(super) fn entry_key(id: UpdateId, update: &Update) -> ItemKey {
     ItemKeys::preview(update.stack, update.base_version, update.created, id)
 }
 

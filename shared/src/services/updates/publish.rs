@@ -135,7 +135,7 @@ async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Upd
 }
 
 /// One attempt, with the whole log or without its end; false when something changed meanwhile.
-pub(crate) async fn publish_once(
+pub(super) async fn publish_once(
     ctx: &Context,
     id: UpdateId,
     record: &Stored<Update>,

@@ -37,7 +37,7 @@ pub(crate) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
 ///
 /// # Errors
 /// [`Error::Fenced`].
-pub(crate) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error> {
+pub(super) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error> {
     const NOT_OURS: &str = "the update token is not one that this server gave out, or its signing key was replaced, so it \
                             cannot be renewed; run the command again to start a new update";
     let is_ours = match &claims.renewal {
