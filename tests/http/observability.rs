@@ -276,8 +276,8 @@ async fn a_server_is_ready_while_its_ledger_its_key_and_its_blobs_work() {
 
 /// The manual and what is served have the same metrics and actions.
 #[tokio::test]
-async fn the_readme_names_every_metric_and_every_action() {
-    const README: &str = include_str!("../../README.md");
+async fn the_page_names_every_metric_and_every_action() {
+    const PAGE: &str = include_str!("../../shared/docs/monitoring.md");
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     stack.begin().await;
@@ -290,12 +290,12 @@ async fn the_readme_names_every_metric_and_every_action() {
     });
     let served: std::collections::BTreeSet<&str> = served.collect();
     let told =
-        README.split('`').filter(|word| word.starts_with("statewright_") || word.starts_with("process_"));
+        PAGE.split('`').filter(|word| word.starts_with("statewright_") || word.starts_with("process_"));
     assert_eq!(told.collect::<std::collections::BTreeSet<_>>(), served);
-    let actions = README.split("The actions are").nth(1).unwrap().split("`command`").next().unwrap();
+    let actions = PAGE.split("The actions are").nth(1).unwrap().split("`command`").next().unwrap();
     for action in ROUTES.iter().filter_map(|route| route.action) {
         let (noun, verb) = action.split_once('.').unwrap();
-        let of_noun = actions.split(';').find(|words| words.contains(&format!("`{noun}.")));
+        let of_noun = actions.split("\n- ").find(|words| words.contains(&format!("`{noun}.")));
         assert!(of_noun.is_some_and(|words| words.contains(&format!(".{verb}`"))), "{action} is not told");
     }
 }

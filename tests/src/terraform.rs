@@ -18,9 +18,9 @@ use crate::tools;
 /// How long a command may take before the harness gives it up.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-const README: &str = include_str!("../../README.md");
+const PAGE: &str = include_str!("../../shared/docs/terraform.md");
 
-/// The address in the README's example.
+/// The address in the page's example.
 const SHOWN: &str = "http://127.0.0.1:8080/tfstate/main/network";
 
 /// Which of the two.
@@ -165,10 +165,10 @@ impl TerraformCli {
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
     }
 
-    /// Configures the backend as the README shows it, for the state at this place: `acme/net`.
+    /// Configures the backend as the page for Terraform shows it, for the state at this place: `acme/net`.
     ///
     /// # Panics
-    /// If the README shows none.
+    /// If the page shows none.
     pub fn backend(&self, app: &TestApp, place: &str) {
         self.backend_at(&app.url, place);
     }
@@ -178,8 +178,8 @@ impl TerraformCli {
     /// # Panics
     /// As [`TerraformCli::backend`].
     pub fn backend_at(&self, url: &str, place: &str) {
-        let block = README.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
-        let block = block.expect("the README shows a backend");
+        let block = PAGE.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
+        let block = block.expect("the page shows a backend");
         assert_eq!(block.matches(SHOWN).count(), 3, "three addresses: {block}");
         self.write("backend.tf", &block.replace(SHOWN, &format!("{url}/tfstate/{place}")));
     }

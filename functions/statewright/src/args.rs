@@ -14,11 +14,11 @@ use statewright_shared::domain::server_url::ServerUrl;
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
-    /// The folder with all data, which `serve` makes when there is none [default: this platform's data folder].
+    /// The data folder. `serve` creates it if it does not exist [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
-    /// Where the data lie: in a folder of this machine, which one server has to itself, or on AWS, where any number of servers
-    /// share them.
+    /// Where the data is stored: in a folder of this machine, for one server, or on AWS, for any number of
+    /// servers.
     #[arg(long, value_enum, env = "STATEWRIGHT_STORE", default_value = "folder", global = true)]
     pub(crate) store: Store,
     #[command(flatten)]
@@ -44,11 +44,11 @@ pub(crate) struct AwsStore {
     /// The KMS key of the store on AWS: an alias (alias/NAME), an identifier or an ARN.
     #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KMS_KEY", global = true)]
     pub(crate) kms_key: Option<String>,
-    /// Put the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
+    /// Put the bucket's name into the path of S3 URLs, as stand-ins for AWS need it.
     #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
     pub(crate) s3_path_style: bool,
-    /// How long one attempt at a call of AWS may take before it is given up and, where that is safe, made again. Storing a
-    /// blob gets more by its size.
+    /// How long one attempt of an AWS call may take before it is retried, where that is safe. Storing a
+    /// blob gets more time, by its size.
     #[arg(
         long = "aws-attempt-timeout",
         value_name = "DURATION",

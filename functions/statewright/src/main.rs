@@ -11,6 +11,8 @@ mod given;
 mod hcl;
 mod managed;
 mod output;
+#[cfg(test)]
+mod pages;
 mod recorded;
 mod serve;
 

@@ -35,14 +35,14 @@ pub(crate) struct Serve {
     /// by itself.
     #[arg(long)]
     pub(crate) first_user: bool,
-    /// The user that the first start makes.
+    /// The user that the first start creates.
     #[arg(long, value_name = "NAME", default_value = "admin", value_parser = login)]
     pub(crate) user: Login,
-    /// The organization that the first start makes; it owns stacks that are named without one.
+    /// The organization that the first start creates. It owns stacks that are named without one.
     #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
     pub(crate) organization: OrgName,
-    /// Offer clients without a journal to send deltas between states of at least so many bytes [1 MiB if no number is
-    /// given; default: no offer]. They send less then, and leave pending operations out of what they save.
+    /// Let clients that do not journal send only what changed, for states of at least this many bytes [1
+    /// MiB if no number is given; default: off]. Such clients do not save pending operations.
     #[arg(
         long,
         value_name = "BYTES",
@@ -54,22 +54,23 @@ pub(crate) struct Serve {
     pub(crate) offer_delta_checkpoints: Option<u64>,
     #[command(flatten)]
     pub(crate) keep: Keep,
-    /// What is logged: a level (`error`, `warn`, `info`, `debug`, `trace` or `off`), and others for targets, as in
-    /// `info,access=off`.
+    /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), with other levels for single
+    /// targets: `info,access=off`.
     #[arg(long, value_name = "FILTER", env = "STATEWRIGHT_LOG", default_value = "info")]
     pub(crate) log: Targets,
-    /// How log lines are written, to stderr.
+    /// The format of log lines on stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Serve metrics for Prometheus on this address, at /metrics, to whoever asks [default: not served].
+    /// Serve metrics for Prometheus on this address, at /metrics, without authentication [default: not
+    /// served].
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
-    /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request, with its calls of the store
-    /// [default: none are made].
+    /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request and for each of
+    /// its storage calls [default: no traces].
     #[cfg(feature = "otlp")]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp_endpoint: Option<String>,
-    /// Requests of one access token, or of one update, that may be under way at once.
+    /// Concurrent requests of one access token or of one update; more get 429, and clients retry.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -86,8 +87,8 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::MEMORY_BYTES_MAX >> 20,
     )]
     pub(crate) body_memory: usize,
-    /// Connections of one address that have not shown a valid token; more are closed at once. 0 for any number: behind a proxy, all
-    /// clients have its address.
+    /// Connections of one address without a valid token; more are closed. 0 means no limit: set it behind a
+    /// proxy, where all clients have the proxy's address.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -95,8 +96,8 @@ pub(crate) struct Serve {
         default_value_t = CONNECTIONS_PER_ADDRESS,
     )]
     pub(crate) connections_per_address: usize,
-    /// The longest Terraform state that is taken, in MiB, up to 512. A longer one is refused after its client has changed the
-    /// infrastructure, so keep this high.
+    /// The longest Terraform state, in MiB, up to 512. A longer state is refused after its client has
+    /// changed the infrastructure, so keep this high.
     #[arg(
         long,
         value_name = "MIB",
@@ -116,10 +117,10 @@ impl Serve {
 /// What is kept, and for how long. A server judges by these when something is due, so they may be changed at any start.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Keep {
-    /// The newest versions of each stack that are kept [default: all].
+    /// How many of the newest versions of each stack to keep [default: all].
     #[arg(long = "keep-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_VERSIONS")]
     versions: Option<NonZeroU64>,
-    /// How long after its end an update's events are kept, at least an hour.
+    /// How long to keep an update's events after its end; at least an hour.
     #[arg(
         long = "keep-events",
         value_name = "DURATION",
@@ -128,7 +129,7 @@ pub(crate) struct Keep {
         value_parser = duration
     )]
     events: Duration,
-    /// How long after its end an update's log is kept, at least an hour: what its client saved, step by step.
+    /// How long to keep an update's log (each step that its client saved) after its end; at least an hour.
     #[arg(
         long = "keep-logs",
         value_name = "DURATION",
@@ -137,7 +138,7 @@ pub(crate) struct Keep {
         value_parser = duration
     )]
     logs: Duration,
-    /// How long a removed stack can be brought back, before all of it is erased.
+    /// How long a deleted stack, state or environment can be undeleted before it is erased.
     #[arg(
         long = "keep-removed-stacks",
         value_name = "DURATION",
@@ -146,10 +147,10 @@ pub(crate) struct Keep {
         value_parser = duration
     )]
     removed_stacks: Duration,
-    /// The newest versions of each Terraform state that are kept [default: all].
+    /// How many of the newest versions of each Terraform state to keep [default: all].
     #[arg(long = "keep-state-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_STATE_VERSIONS")]
     state_versions: Option<NonZeroU64>,
-    /// How long a write of a Terraform state that was refused is kept, so that it can be looked at and made a version.
+    /// How long to keep a refused write of a Terraform state. It can be inspected and restored meanwhile.
     #[arg(
         long = "keep-rejected-states",
         value_name = "DURATION",

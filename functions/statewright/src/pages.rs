@@ -1,0 +1,249 @@
+//! The pages for users: what they link to exists, what they tell a shell to run is a command line of this program, and the
+//! reference of options is what the program itself says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::commands::Args;
+
+/// Columns of a line of prose.
+const COLUMNS_MAX: usize = 110;
+
+/// The README is read in one sitting.
+const README_LINES_MAX: usize = 250;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn search(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with('.') || name.starts_with("target") || name == "node_modules" {
+            continue;
+        }
+        if path.is_dir() {
+            search(&path, end, found);
+        } else if name.ends_with(end) {
+            found.push(path);
+        }
+    }
+}
+
+/// All pages of the tree.
+fn pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    search(&root(), ".md", &mut found);
+    assert!(found.len() > 30, "the pages are not found any more: {found:?}");
+    found
+}
+
+/// The pages that users read.
+fn user_pages() -> Vec<PathBuf> {
+    let mut found = vec![root().join("README.md"), root().join("infra/README.md")];
+    search(&root().join("shared/docs"), ".md", &mut found);
+    found
+}
+
+/// A page's lines outside of its blocks of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    })
+}
+
+/// The lines of the blocks for a shell.
+fn shell(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let line = line.trim_start();
+        if line.starts_with("```") {
+            inside = line == "```sh";
+            return false;
+        }
+        inside
+    })
+}
+
+/// The anchor that a heading has.
+fn anchor(heading: &str) -> String {
+    heading
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            '-' | '_' => Some(c),
+            c if c.is_alphanumeric() => Some(c.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = read(&page);
+        let text: String = prose(&text).collect::<Vec<_>>().join("\n");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            let (file, fragment) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let is_there = target.exists()
+                && (fragment.is_empty()
+                    || prose(&read(&target)).any(|line| {
+                        line.starts_with('#') && anchor(line.trim_start_matches('#').trim()) == fragment
+                    }));
+            if !is_there {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_readme_names_every_page_and_stays_short() {
+    let readme = read(&root().join("README.md"));
+    let lines = readme.lines().count();
+    assert!(lines <= README_LINES_MAX, "the README has {lines} lines");
+    for page in user_pages() {
+        let path = page.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        assert!(
+            path == "README.md" || readme.contains(&format!("({path})")),
+            "the README does not link to {path}"
+        );
+    }
+}
+
+#[test]
+fn lines_of_user_pages_are_short() {
+    for page in user_pages() {
+        let text = read(&page);
+        let long: Vec<&str> = prose(&text)
+            .filter(|line| line.chars().count() > COLUMNS_MAX && !line.starts_with('|'))
+            .collect();
+        assert!(long.is_empty(), "{}:\n{}", page.display(), long.join("\n"));
+    }
+}
+
+/// The words of a line of a shell, as far as pages need it: quotes, and a comment at the end.
+fn words(line: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.get_or_insert_default().push(c),
+            (None, '\'' | '"') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => found.extend(word.take()),
+            (None, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    found.extend(word);
+    found
+}
+
+#[test]
+fn pages_show_command_lines_that_the_program_takes() {
+    let mut checked = 0;
+    for page in pages() {
+        for line in shell(&read(&page)) {
+            let mut words = words(line.trim());
+            while words.first().is_some_and(|word| word.contains('=')) {
+                words.remove(0);
+            }
+            if words.first().is_none_or(|word| word != "statewright") {
+                continue;
+            }
+            words.truncate(words.iter().position(|word| word == "|" || word == ">").unwrap_or(words.len()));
+            checked += 1;
+            if let Err(error) = Args::try_parse_from(&words) {
+                assert!(!error.use_stderr(), "{}: `{line}`: {error}", page.display());
+            }
+        }
+    }
+    assert!(checked > 30, "only {checked} command lines were found");
+}
+
+#[test]
+fn the_page_of_guarantees_names_tests_that_exist() {
+    let page = read(&root().join("shared/docs/behaviour.md"));
+    let mut files = Vec::new();
+    search(&root().join("tests"), ".rs", &mut files);
+    search(&root().join("shared/src"), ".rs", &mut files);
+    let sources: String = files.iter().map(|file| read(file)).collect();
+    let named: BTreeSet<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.ends_with("` |"))
+        .filter_map(|line| line.rsplit('`').nth(1))
+        .collect();
+    assert!(named.len() > 20, "the tests of the page are not found any more: {named:?}");
+    for test in named {
+        assert!(sources.contains(&format!("fn {test}(")), "there is no test {test}");
+    }
+}
+
+/// The reference of the options of `serve`, from the program's own help.
+fn reference() -> String {
+    let mut command = Args::command();
+    command.build();
+    let serve = command.find_subcommand("serve").expect("the program serves");
+    let mut table = String::from("| option | variable | default | meaning |\n|---|---|---|---|\n");
+    for argument in serve.get_arguments().filter(|argument| argument.get_long().is_some()) {
+        let long = argument.get_long().unwrap_or_default();
+        if long == "help" || argument.is_hide_set() {
+            continue;
+        }
+        let values: Vec<&str> =
+            argument.get_value_names().unwrap_or_default().iter().map(clap::builder::Str::as_str).collect();
+        let takes_value = argument.get_action().takes_values();
+        let value = if takes_value { format!(" {}", values.join(" ")) } else { String::new() };
+        let variable = argument.get_env().and_then(|name| name.to_str());
+        let variable = variable.map_or(String::new(), |name| format!("`{name}`"));
+        let defaults: Vec<&str> =
+            argument.get_default_values().iter().filter_map(|value| value.to_str()).collect();
+        let default = if takes_value && !defaults.is_empty() {
+            format!("`{}`", defaults.join(" "))
+        } else {
+            String::new()
+        };
+        let help =
+            argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        table += &format!("| `--{long}{value}` | {variable} | {default} | {help} |\n");
+    }
+    table
+}
+
+/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --bin statewright the_reference_of_options`.
+#[test]
+fn the_reference_of_options_is_the_programs_help() {
+    let path = root().join("shared/docs/configuration.md");
+    let page = read(&path);
+    let (start, end) = ("<!-- generated -->\n", "<!-- end -->");
+    let (before, rest) = page.split_once(start).expect("the page has a generated part");
+    let (_, after) = rest.split_once(end).expect("the generated part has an end");
+    let wanted = format!("{before}{start}{}{end}{after}", reference());
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        fs::write(&path, &wanted).unwrap();
+    }
+    assert_eq!(read(&path), wanted, "{} is not what the program says", path.display());
+}
