@@ -409,7 +409,7 @@ async fn a_check_tells_what_is_known_beside_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_definition_can_name_who_opens_it_and_for_which_organization() {
+async fn a_definition_can_name_who_opens_it_and_where() {
     let app = TestApp::memory().await;
     let text = "values:\n  who: ${context.pulumi.user.id} ${context.pulumi.user.login}\n  \
                 for: ${context.pulumi.organization.id} ${context.pulumi.organization.login}\n";

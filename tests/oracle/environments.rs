@@ -140,7 +140,7 @@ fn outline(expr: &Value, is_base: bool) -> Value {
 }
 
 /// Cases in which expressions are told in another way: an index below zero is the name of nothing here, what overrides something that is
-/// not known has no place there, and a state that a rotator does not have stands nowhere there.
+/// not known has another place there, and the missing state of a rotator has none.
 const TOLD_APART: [&str; 3] = ["invalid-access", "merge-unknown", "rotate-state"];
 
 #[test]
