@@ -117,13 +117,17 @@ async fn the_features_of_a_state_of_version_4_survive_an_update() {
 }
 
 #[tokio::test]
-async fn starting_an_update_twice_gives_the_same_answer() {
+async fn starting_an_update_twice_keeps_its_lease_and_both_tokens() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.created().await;
     let first = run.start(Some(2)).await.expect(200);
     app.advance(Duration::from_secs(5));
-    assert_eq!(run.start(Some(2)).await.expect(200), first);
+    let second = run.start(Some(2)).await.expect(200);
+    assert_eq!(second["tokenExpiration"], first["tokenExpiration"]);
+    for answer in [first, second] {
+        run.with_token(answer["token"].as_str().unwrap()).renew(300).await.expect(200);
+    }
 }
 
 #[tokio::test]
