@@ -68,7 +68,9 @@ async fn i9_a_state_of_50_mb_comes_and_goes_on_aws_without_being_held_several_ti
     let names = StandIn::fresh_names();
     set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
     let mut command = Command::new(tools::statewright());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--aws-attempt-timeout", "60s"]).env_clear();
+    command
+        .args(["serve", "--first-user", "--listen", "127.0.0.1:0", "--aws-attempt-timeout", "60s"])
+        .env_clear();
     command.envs(stand_in.environment(&names)).stderr(Stdio::null());
     let server = Server::start_command(command, true).await;
     let (client, token) = (reqwest::Client::new(), format!("token {}", server.token.clone().unwrap()));

@@ -226,7 +226,7 @@ async fn clients_of_backup(
         attempt_timeout: aws.attempt_timeout,
         ..Options::default()
     };
-    Ok(Clients::connect(&options).await?)
+    Ok(Clients::connect(&options).await?.with_credentials().await?)
 }
 
 /// A backup as a store that is copied from. Its data keys are opened with the key that was named, or else that which the

@@ -56,8 +56,9 @@ impl NoCredentials {
 }
 
 /// The same configuration with credentials that were had once.
-pub(super) async fn had(config: SdkConfig) -> Result<SdkConfig, NoCredentials> {
-    let profile = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
+pub(super) async fn had(config: SdkConfig, profile: Option<&str>) -> Result<SdkConfig, NoCredentials> {
+    let by_environment = || std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
+    let profile = profile.map(str::to_owned).or_else(by_environment);
     let Some(provider) = config.credentials_provider() else {
         return Err(NoCredentials::because(profile.as_deref(), &NoProvider));
     };

@@ -138,7 +138,7 @@ impl Clients {
     /// # Errors
     /// When nothing gives credentials.
     pub async fn with_credentials(self) -> Result<Self, NoCredentials> {
-        let config = credentials::had(self.config).await?;
+        let config = credentials::had(self.config, self.options.profile.as_deref()).await?;
         Ok(Self { config, ..self })
     }
 
