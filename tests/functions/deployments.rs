@@ -250,6 +250,27 @@ async fn dev_and_prod_in_one_account_do_not_meet() {
     assert_eq!(foreign.status(), 401, "a token of one is none of the other");
 }
 
+/// Metrics are made by the lines of a sweep, and cost more than all else that is there when nobody asks.
+#[tokio::test]
+async fn without_alarms_there_are_no_metrics_either() {
+    let bare = Deployment::create("team-bare", &[("Alarms", "false")]).await.unwrap();
+    let alarms = ["SweepMissing", "PublishFailures", "OldestUnpublished", "ServerErrors", "Throttles"];
+    let made: Vec<&str> = alarms.into_iter().filter(|name| bare.resources.contains_key(*name)).collect();
+    assert_eq!(made, [""; 0]);
+    let functions = Functions::start_as(bare.setting().await).await;
+    functions.sweep().await.unwrap();
+    let lines = functions.lines();
+    assert!(
+        !lines.is_empty() && lines.iter().all(|(_, line)| !line.contains("CloudWatchMetrics")),
+        "{lines:?}"
+    );
+
+    // With the alarms again, it tells them.
+    let watched = bare.update(&[]).await;
+    assert!(alarms.iter().all(|name| watched.resources.contains_key(*name)), "{:?}", watched.resources);
+    assert_eq!(watched.environments().await["sweep"]["STATEWRIGHT_METRICS"], "true");
+}
+
 /// The recipe of README: restore, `aws setup`, deploy with what there is.
 #[tokio::test]
 async fn a_restored_table_is_served_by_functions() {

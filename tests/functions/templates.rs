@@ -1,6 +1,6 @@
 //! What is deployed, beside the one route table, and on the stand-in for AWS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -159,7 +159,7 @@ fn lint(program: &str, arguments: &[&str], template: &str) {
 
 #[test]
 fn linters_find_nothing_in_the_templates() {
-    for template in ["sam/template.yaml", "pulumi/store.yaml", "pulumi/front.yaml"] {
+    for template in ["sam/template.yaml", "pulumi/store.yaml", "pulumi/front.yaml", "pulumi/alarms.yaml"] {
         lint("cfn-lint", &["-t"], template);
     }
     lint("sam", &["validate", "--lint", "-t"], "sam/template.yaml");
@@ -183,7 +183,7 @@ async fn preview(app: &TestApp, stack: &str, (from, to): (&str, &str), config: &
         fs::write(package.join("bootstrap"), "").unwrap();
     }
     fs::create_dir_all(cli.project_dir().join("infra/pulumi")).unwrap();
-    for name in ["Pulumi.yaml", "store.yaml", "front.yaml"] {
+    for name in ["Pulumi.yaml", "store.yaml", "front.yaml", "alarms.yaml"] {
         let text = fs::read_to_string(file("pulumi").join(name)).unwrap();
         let changed = text.replacen(from, to, 1);
         assert!(name != "Pulumi.yaml" || from == to || changed != text, "there is no {from:?}");
@@ -211,6 +211,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         "provisionedConcurrency=2".to_owned(),
         "sweepMemory=4096".to_owned(),
         "logClass=STANDARD".to_owned(),
+        "alarms=false".to_owned(),
     ];
     let config = config.each_ref().map(String::as_str);
     for (stack, config) in [("defaults", &[][..]), ("choices", &config)] {
@@ -226,8 +227,9 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         };
         let is_chosen = stack == "choices";
         assert_eq!(inputs("sweep")["memorySize"], if is_chosen { 4096 } else { 3008 });
-        let topics = inputs("throttles")["alarmActions"].as_array().map_or(0, Vec::len);
-        assert_eq!(topics, usize::from(is_chosen));
+        let told = &inputs("watch")["parameters"];
+        assert_eq!(told["AlarmTopicArns"], if is_chosen { "arn:aws:alarmTopicArns[0]" } else { "" });
+        assert_eq!(told["Alarms"], if is_chosen { "false" } else { "true" });
         assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
         assert_eq!(
             inputs("logLog")["logGroupClass"],
@@ -282,21 +284,6 @@ async fn the_init_script_makes_the_store_and_may_run_again() {
         done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
     assert_eq!(made, [""; 0]);
 }
-
-/// What alarms and saved queries are made of, in the program and in the template.
-const ALARM: &[(&str, &str)] = &[
-    ("alarmDescription", "AlarmDescription"),
-    ("namespace", "Namespace"),
-    ("metricName", "MetricName"),
-    ("statistic", "Statistic"),
-    ("period", "Period"),
-    ("evaluationPeriods", "EvaluationPeriods"),
-    ("datapointsToAlarm", "DatapointsToAlarm"),
-    ("comparisonOperator", "ComparisonOperator"),
-    ("threshold", "Threshold"),
-    ("treatMissingData", "TreatMissingData"),
-];
-const QUERY: &[(&str, &str)] = &[("name", "Name"), ("queryString", "QueryString")];
 
 /// Hashes of passwords lie in a partition of their own, so that one role reads them.
 #[test]
@@ -393,23 +380,40 @@ fn the_pulumi_program_is_as_the_sam_template() {
     let variables = pulumi["variables"]["environment"].as_object().unwrap();
     let there = sam["Resources"]["Read"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
     assert!(variables.keys().eq(there.keys()), "{variables:?}");
+    let variables = resource("sweep")["environment"]["variables"].as_object().unwrap();
+    let there = sam["Resources"]["Sweep"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
+    assert!(variables.keys().eq(there.keys()), "{variables:?}");
     for (name, there) in sam["Resources"].as_object().unwrap() {
-        let properties: &[(&str, &str)] = match there["Type"].as_str() {
-            Some("AWS::CloudWatch::Alarm") => ALARM,
-            Some("AWS::Logs::QueryDefinition") => QUERY,
-            _ => continue,
-        };
-        for (here, there) in properties.iter().map(|(here, property)| (here, &there["Properties"][property]))
-        {
-            assert_eq!(&resource(&camel(name))[here], there, "{name}: {here}");
-        }
-        if there["Properties"]["Namespace"] == "Statewright" {
-            let dimensions = json!([{ "Name": "Deployment", "Value": { "Ref": "AWS::StackName" } }]);
-            assert_eq!(there["Properties"]["Dimensions"], dimensions, "{name}");
-            let here = json!({ "Deployment": "${pulumi.project}-${pulumi.stack}" });
-            assert_eq!(resource(&camel(name))["dimensions"], here, "{name}");
+        if there["Type"] == "AWS::Logs::QueryDefinition" {
+            for (here, property) in [("name", "Name"), ("queryString", "QueryString")] {
+                assert_eq!(resource(&camel(name))[here], there["Properties"][property], "{name}: {here}");
+            }
         }
     }
+    // But for what each calls the deployment, and that one takes a topic and the other a list of them.
+    let alarms = |template: &Value| -> BTreeMap<String, Value> {
+        let resources = template["Resources"].as_object().unwrap().iter();
+        let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
+        let alarms = alarms.map(|(name, alarm)| {
+            let mut alarm = alarm.clone();
+            let actions = alarm["Properties"]["AlarmActions"].take();
+            assert_eq!(actions["Fn::If"][0], "TellsAlarms", "{name}");
+            let mut dimensions = alarm["Properties"]["Dimensions"].take();
+            if alarm["Properties"]["Namespace"] == "Statewright" {
+                let value = dimensions[0]["Value"]["Ref"].take();
+                assert!(value == "AWS::StackName" || value == "Deployment", "{name}: {value}");
+            }
+            alarm["Properties"]["Dimensions"] = dimensions;
+            (name.clone(), alarm)
+        });
+        alarms.collect()
+    };
+    let there = alarms(&sam);
+    assert_eq!(there.len(), 5);
+    assert_eq!(alarms(&tools::template("cfn", &file("pulumi/alarms.yaml"))), there);
+    let told = resource("watch")["parameters"].clone();
+    assert_eq!(told["Alarms"], "${alarms}");
+    assert_eq!(told["Deployment"], "${pulumi.project}-${pulumi.stack}");
     let mut resources = sam["Resources"].as_object().unwrap().values();
     let api = &resources.find(|it| it["Type"] == "AWS::ApiGatewayV2::Stage").unwrap()["Properties"];
     let stage = resource("stage");

@@ -34,6 +34,8 @@ const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
 /// What deployment the function belongs to, which is a dimension of its metrics.
 const DEPLOYMENT: &str = "STATEWRIGHT_DEPLOYMENT";
+/// Whether a sweep adds to metrics, which cost by the month; so it is unless this is `false`.
+const METRICS: &str = "STATEWRIGHT_METRICS";
 /// As of OpenTelemetry: where a collector of traces listens. Without it nothing is traced.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -41,6 +43,7 @@ const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 pub(crate) struct Environment {
     pub(crate) collector: Option<String>,
     pub(crate) deployment: Option<String>,
+    pub(crate) metrics: bool,
     pub(crate) table: String,
     pub(crate) bucket: String,
     pub(crate) kms_key: String,
@@ -68,6 +71,7 @@ impl Environment {
         Ok(Self {
             collector: said(COLLECTOR),
             deployment: said(DEPLOYMENT),
+            metrics: said(METRICS).is_none_or(|value| value != "false"),
             table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
             bucket: said(BUCKET).unwrap_or_default(),
             kms_key: said(KMS_KEY).unwrap_or_default(),

@@ -146,7 +146,7 @@ impl Function {
     /// # Errors
     /// When the runtime is gone.
     pub async fn sweep(self) -> Result<(), Error> {
-        let deployment = self.environment.deployment.clone();
+        let (deployment, has_metrics) = (self.environment.deployment.clone(), self.environment.metrics);
         let deployment = deployment.as_deref();
         let (log, traces, context) = self.context();
         api::audit::keep_lapses(&context, Arc::new(log.clone()));
@@ -168,7 +168,9 @@ impl Function {
                 Metric::count("SweepFailures", swept.failed),
                 Metric::seconds("Overdue", swept.overdue_seconds),
             ];
-            log.metrics(deployment, &metrics);
+            if has_metrics {
+                log.metrics(deployment, &metrics);
+            }
             Ok::<_, Error>(
                 serde_json::json!({ "ended": swept.ended, "failed": swept.failed, "more": swept.more }),
             )
