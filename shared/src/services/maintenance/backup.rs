@@ -174,7 +174,7 @@ pub async fn last(shelf: &Context) -> Result<Option<Made>, Error> {
     struct Format {
         format: u32,
     }
-    let Some(bytes) = store::get_blob(shelf, &key("backup.json")?).await? else { return Ok(None) };
+    let Some(bytes) = store::get_blob(shelf, &key("backup.json")?, 0).await? else { return Ok(None) };
     let broken = |error: serde_json::Error| Error::Broken(format!("backup.json: {error}"));
     match serde_json::from_slice::<Format>(&bytes).map_err(broken)?.format {
         FORMAT => Ok(Some(serde_json::from_slice(&bytes).map_err(broken)?)),
@@ -512,7 +512,7 @@ async fn tidy(shelf: &Context, there: &BTreeSet<BlobKey>) -> Result<(), Error> {
     let mut young = HashSet::new();
     for run in there {
         let Some(id) = run.as_str().strip_prefix("runs/") else { continue };
-        let Some(bytes) = store::get_blob(shelf, run).await? else { continue };
+        let Some(bytes) = store::get_blob(shelf, run, 0).await? else { continue };
         let begun = serde_json::from_slice::<Run>(&bytes).map_or(Timestamp(0), |run| run.begun);
         if shelf.now().since(begun) < RUNS_FOR {
             young.insert(id);

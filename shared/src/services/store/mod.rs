@@ -311,7 +311,7 @@ pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<Signed
 }
 
 /// The bytes of a blob as they are, if it is there, for work that takes this many times the bytes more: that is reserved with them.
-async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
+pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
     let bytes_reserved = AtomicUsize::new(0);
     let read = || async {
         let Some(blob) = ctx.blobs.get(key).await? else { return Ok(Ok(None)) };
