@@ -201,6 +201,25 @@ fn the_page_of_guarantees_names_tests_that_exist() {
     }
 }
 
+#[test]
+fn the_page_of_functions_has_each_parameter_of_the_template() {
+    let template = read(&root().join("infra/sam/template.yaml"));
+    let page = read(&root().join("infra/README.md"));
+    let parameters = template.split("\nParameters:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut name = "";
+    let mut found = 0;
+    for line in parameters.lines() {
+        if let Some(text) = line.strip_prefix("    Description: ") {
+            found += 1;
+            let row = page.lines().find(|row| row.starts_with(&format!("| `{name}` |")));
+            assert!(row.is_some_and(|row| row.ends_with(&format!("| {text} |"))), "{name}: {text}");
+        } else if let Some(text) = line.strip_prefix("  ").filter(|text| !text.starts_with(' ')) {
+            name = text.trim_end_matches(':');
+        }
+    }
+    assert!(found > 20, "only {found} parameters were found");
+}
+
 /// The reference of the options of `serve`, from the program's own help.
 fn reference() -> String {
     let mut command = Args::command();
