@@ -1,4 +1,4 @@
-//! The handlers, a file for each group. Each reads: who may, what was sent, one service call, what is answered.
+//! The handlers, a file for each resource. Each reads: who may, what was sent, one service call, what is answered.
 
 pub(super) mod checkpoints;
 pub(super) mod dependencies;
