@@ -12,8 +12,8 @@ use statewright_shared::layout::records;
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::stacks;
 use statewright_shared::services::stacks::history;
-use statewright_shared::services::stacks::history::PageOf;
 use statewright_shared::services::stacks::versions as versions_service;
+use statewright_shared::services::store::page::PageOf;
 use statewright_shared::services::store::stack_lookup;
 
 use super::{Named, Who};
