@@ -173,7 +173,9 @@ fn pages_show_command_lines_that_the_program_takes() {
             if words.first().is_none_or(|word| word != "statewright") {
                 continue;
             }
-            words.truncate(words.iter().position(|word| word == "|" || word == ">").unwrap_or(words.len()));
+            words.truncate(
+                words.iter().position(|word| ["|", ">", "&"].contains(&word.as_str())).unwrap_or(words.len()),
+            );
             checked += 1;
             if let Err(error) = Args::try_parse_from(&words) {
                 assert!(!error.use_stderr(), "{}: `{line}`: {error}", page.display());
