@@ -253,7 +253,7 @@ async fn dev_and_prod_in_one_account_do_not_meet() {
 /// Metrics are made by the lines of a sweep, and cost more than all else that is there when nobody asks.
 #[tokio::test]
 async fn without_alarms_there_are_no_metrics_either() {
-    let bare = Deployment::create("team-bare", &[("Alarms", "false")]).await.unwrap();
+    let bare = Deployment::create("team-bare", &[("Alarms", "DISABLED")]).await.unwrap();
     let alarms = ["SweepMissing", "PublishFailures", "OldestUnpublished", "ServerErrors", "Throttles"];
     let made: Vec<&str> = alarms.into_iter().filter(|name| bare.resources.contains_key(*name)).collect();
     assert_eq!(made, [""; 0]);
@@ -268,7 +268,7 @@ async fn without_alarms_there_are_no_metrics_either() {
     // With the alarms again, it tells them.
     let watched = bare.update(&[]).await;
     assert!(alarms.iter().all(|name| watched.resources.contains_key(*name)), "{:?}", watched.resources);
-    assert_eq!(watched.environments().await["sweep"]["STATEWRIGHT_METRICS"], "true");
+    assert_eq!(watched.environments().await["sweep"]["STATEWRIGHT_METRICS"], "ENABLED");
 }
 
 /// The recipe of README: restore, `aws setup`, deploy with what there is.

@@ -211,7 +211,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         "provisionedConcurrency=2".to_owned(),
         "sweepMemory=4096".to_owned(),
         "logClass=STANDARD".to_owned(),
-        "alarms=false".to_owned(),
+        "alarms=DISABLED".to_owned(),
     ];
     let config = config.each_ref().map(String::as_str);
     for (stack, config) in [("defaults", &[][..]), ("choices", &config)] {
@@ -229,7 +229,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         assert_eq!(inputs("sweep")["memorySize"], if is_chosen { 4096 } else { 3008 });
         let told = &inputs("watch")["parameters"];
         assert_eq!(told["AlarmTopicArns"], if is_chosen { "arn:aws:alarmTopicArns[0]" } else { "" });
-        assert_eq!(told["Alarms"], if is_chosen { "false" } else { "true" });
+        assert_eq!(told["Alarms"], if is_chosen { "DISABLED" } else { "ENABLED" });
         assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
         assert_eq!(
             inputs("logLog")["logGroupClass"],

@@ -34,7 +34,7 @@ const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
 /// What deployment the function belongs to, which is a dimension of its metrics.
 const DEPLOYMENT: &str = "STATEWRIGHT_DEPLOYMENT";
-/// Whether a sweep adds to metrics, which cost by the month; so it is unless this is `false`.
+/// Whether a sweep adds to metrics, which cost by the month; it does unless this is `DISABLED`.
 const METRICS: &str = "STATEWRIGHT_METRICS";
 /// As of OpenTelemetry: where a collector of traces listens. Without it nothing is traced.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -71,7 +71,7 @@ impl Environment {
         Ok(Self {
             collector: said(COLLECTOR),
             deployment: said(DEPLOYMENT),
-            metrics: said(METRICS).is_none_or(|value| value != "false"),
+            metrics: said(METRICS).is_none_or(|value| value != "DISABLED"),
             table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
             bucket: said(BUCKET).unwrap_or_default(),
             kms_key: said(KMS_KEY).unwrap_or_default(),
