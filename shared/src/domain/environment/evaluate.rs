@@ -1448,11 +1448,16 @@ mod tests {
     fn what_the_reference_takes_is_taken_with_a_warning_at_most() {
         let case = Case::new(&[("acme/a", "values: {x: 1}\n")]);
         for (text, value, warnings) in [
-            ("values: {x: 1}\nvalues: {x: 2}\n", 2, 1),
-            ("values: {x: 1}\nvaues: {x: 2}\n", 1, 1),
-            ("imports: [{acme/a: {merge: true, other: 1}}]\n", 1, 1),
-            ("values: {x: 1, o: {Fn::x: 1, y: 2}}\n", 1, 0),
-            ("values: {x: {fn::fromJSON: '1 and more'}}\n", 1, 0),
+            ("values: {x: 1}\nvalues: {x: 2}\n", serde_json::json!(2), 1),
+            ("values: {x: 1}\nvaues: {x: 2}\n", serde_json::json!(1), 1),
+            ("imports: [{acme/a: {merge: true, other: 1}}]\n", serde_json::json!(1), 1),
+            ("values: {x: 1, o: {Fn::x: 1, y: 2}}\n", serde_json::json!(1), 0),
+            ("values: {x: {fn::fromJSON: '1 and more'}}\n", serde_json::json!(1), 0),
+            ("values: {x: {fn::fromJSON: '1&a '}}\n", serde_json::json!(1), 0),
+            ("values: {x: {fn::fromJSON: '1.5.2'}}\n", serde_json::json!(1.5), 0),
+            ("values: {x: {fn::fromJSON: ' 012'}}\n", serde_json::json!(0), 0),
+            ("values: {x: {fn::fromJSON: 'truest'}}\n", serde_json::json!(true), 0),
+            ("values: {x: {fn::fromJSON: '\"a\"b'}}\n", serde_json::json!("a"), 0),
         ] {
             assert_eq!(case.values(text)["x"], value, "{text}");
             let told = case.evaluated(text, None).diagnostics;

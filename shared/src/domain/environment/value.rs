@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
 use super::Range;
@@ -608,10 +609,21 @@ pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value,
         return Err(format!("it is longer than {JSON_BYTES_MAX} bytes, too long to be read"));
     }
     let text = whole_characters(text);
-    // What follows the value counts for nothing, as in Go.
-    let mut values = serde_json::Deserializer::from_str(&text).into_iter::<&RawValue>();
-    let raw = values.next().unwrap_or_else(|| serde_json::from_str("")).map_err(|error| error.to_string())?;
+    let mut values = serde_json::Deserializer::from_str(first_number_cut(&text));
+    let raw = <&RawValue>::deserialize(&mut values).map_err(|error| error.to_string())?;
     read(raw, is_secret, from, 0)
+}
+
+/// A JSON text without the digits behind a zero that it begins with: what follows the first value counts for nothing, as in Go.
+fn first_number_cut(text: &str) -> &str {
+    let number = text.trim_start_matches([' ', '\t', '\r', '\n']);
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    match digits.strip_prefix('0') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            text.get(..text.len() - rest.len()).unwrap_or(text)
+        }
+        _ => text,
+    }
 }
 
 /// A JSON text in which each half of a character that has no other half is U+FFFD, as Go reads it.
