@@ -4,6 +4,7 @@
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
 mod environments;
+mod odd_texts;
 mod scripts;
 
 use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};

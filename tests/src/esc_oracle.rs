@@ -88,7 +88,7 @@ pub enum Excuse {
     LetterTakenForBlank,
     /// A character that the reference takes for the end of a line is refused.
     RawBreak,
-    /// What stands between brackets on lines of its own has to be indented.
+    /// What is between brackets or quotes on several lines has to be indented, and with spaces.
     Indentation,
 }
 
@@ -418,7 +418,11 @@ fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&Told]) -> Option<Excuse> 
     if all(&|it| it.starts_with('$') || it.starts_with("the schema, at")) {
         return Some(Excuse::Schema);
     }
-    if all(&|it| it.contains("invalid indentation")) {
+    if all(&|it| {
+        it.contains("invalid indentation")
+            || it.contains("tab cannot be used as indentation")
+            || it.contains("tabs disallowed within this context")
+    }) {
         return Some(Excuse::Indentation);
     }
     if all(&|it| it.contains("clients take it for the end of a line")) {

@@ -22,14 +22,22 @@ pub fn secrets(text: &str) -> Vec<Span> {
 }
 
 fn secret_in_comment(line: &str) -> Option<usize> {
-    let is_begin = |(at, _): &(usize, &str)| {
-        line.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']))
-    };
+    let is_begin = |(at, _): &(usize, &str)| line.get(..*at).is_some_and(ends_a_token);
     let (comment, _) = line.match_indices('#').find(is_begin)?;
     let (at, _) = line.match_indices(SECRET).find(|(at, _)| *at > comment)?;
     let value = line.get(at + SECRET.len()..)?;
     let is_sealed = value.trim_start_matches([':', ' ', '"', '\'', '{']).starts_with("ciphertext");
     (!is_sealed).then_some(at)
+}
+
+/// Whether a comment may begin behind this.
+fn ends_a_token(before: &str) -> bool {
+    let is_block = |text: &str| {
+        text.trim_end_matches(|c: char| matches!(c, '+' | '-' | '1'..='9')).ends_with(['|', '>'])
+    };
+    before.is_empty()
+        || before.ends_with([' ', '\t', '"', '\'', '[', ']', '{', '}', ',', ':'])
+        || is_block(before)
 }
 
 #[cfg(test)]
@@ -45,6 +53,16 @@ mod tests {
         assert_eq!(places, [(2, 11), (4, 6)]);
         for span in found {
             assert_eq!(&text[span.begin.byte..span.end.byte], SECRET);
+        }
+    }
+
+    #[test]
+    fn a_comment_may_begin_right_behind_a_token() {
+        for token in
+            ["a: {}", "a: []", "a: 'x'", "a: \"x\"", "a: [", "a: {b: 1,", "a: {'b':", "a: |", "a: >2-", ""]
+        {
+            let text = format!("{token}#fn::secret: hunter2\n");
+            assert_eq!(secrets(&text).len(), 1, "{text}");
         }
     }
 

@@ -4,6 +4,9 @@
 //! way that Go writes them in. Aliases are refused, as there. What yaml.v3 cannot read, or reads as another text, is refused too:
 //! the client edits what it gets, and has to find what it wrote.
 
+mod characters;
+
+use characters::{Characters, stray_tab, stray_tab_within};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, Tag};
 
 use super::{DEFINITION_BYTES_MAX, Position, Span};
@@ -159,13 +162,21 @@ fn foreign_character(text: &str) -> Option<Unreadable> {
 
 struct Reader<'a> {
     text: &'a str,
-    events: Parser<'a, saphyr_parser::StrInput<'a>>,
+    events: Parser<'a, Characters<'a>>,
     /// The byte at which each character begins, and the end; empty where each is a byte.
     bytes: Vec<usize>,
     nodes: usize,
     depth: usize,
     /// How many brackets and braces are open.
     flows: usize,
+    /// The byte at which the last token ends.
+    behind: usize,
+    /// Where that is a text without quotes or below a `|`: how far in the tabs are, in columns from 0, that it takes in the blank lines
+    /// below it.
+    least: Option<usize>,
+    /// The column of the innermost collection on lines of its own; 0 without one.
+    column: usize,
+    is_tab_told: bool,
     /// What is wrong with single nodes. The text is read to its end all the same, so that all of it is told at once.
     faults: Vec<Unreadable>,
 }
@@ -179,11 +190,15 @@ impl<'a> Reader<'a> {
         };
         Self {
             text,
-            events: Parser::new_from_str(text),
+            events: Parser::new(Characters::new(text)),
             bytes,
             nodes: 0,
             depth: 0,
             flows: 0,
+            behind: 0,
+            least: None,
+            column: 0,
+            is_tab_told: false,
             faults: Vec::new(),
         }
     }
@@ -203,24 +218,75 @@ impl<'a> Reader<'a> {
         span.end.byte >= self.text.len() && !last_line.trim_matches([' ', '\t']).is_empty()
     }
 
+    /// Refuses a tab between the last token and the next where clients take none.
+    fn refuse_tab_before(&mut self, next: usize) {
+        if self.flows > 0 {
+            return;
+        }
+        let gap = self.text.get(self.behind..next).unwrap_or_default();
+        if let Some(tab) = stray_tab(gap, self.behind == 0, self.least) {
+            self.refuse_tab(self.behind + tab);
+        }
+    }
+
+    /// Refuses a tab. The first is enough: where there is one, there may be one on each line.
+    fn refuse_tab(&mut self, byte: usize) {
+        if std::mem::replace(&mut self.is_tab_told, true) {
+            return;
+        }
+        let before = self.text.get(..byte).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let at = Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, byte };
+        let why = "clients cannot read a tab here: indent with spaces".to_owned();
+        self.faults.push(Unreadable { span: Span { begin: at, end: at }, why });
+    }
+
+    /// A token ends here, and the next begins behind it.
+    fn pass(&mut self, end: usize, least: Option<usize>) {
+        (self.behind, self.least) = (end, least);
+    }
+
+    /// A scalar with a text ends here.
+    fn pass_scalar(&mut self, span: Span, style: Style) {
+        let Span { begin, end } = span;
+        match style {
+            Style::Plain => {
+                let text = self.text.get(begin.byte..end.byte).unwrap_or_default();
+                let tab = stray_tab_within(text, self.column).filter(|_| self.flows == 0);
+                if let Some(tab) = tab {
+                    self.refuse_tab(begin.byte + tab);
+                }
+                self.pass(end.byte, Some(self.column));
+            }
+            Style::Block => {
+                // Its blank lines at the end are within it.
+                let whole = self.text.get(..end.byte).unwrap_or_default();
+                let content = whole.trim_end_matches([' ', '\t', '\r', '\n']).len().max(self.behind);
+                self.pass(content, (begin.byte <= content).then_some(begin.column - 1));
+            }
+            Style::Quoted | Style::Flow => self.pass(end.byte, None),
+        }
+    }
+
     /// The `|` or `>` of a block scalar: on the last line before its text that is not empty, with nothing but hints and a comment behind it.
     fn indicator_before(&self, content: Position) -> Position {
         let before =
             self.text.get(..content.byte).unwrap_or_default().trim_end_matches([' ', '\t', '\r', '\n']);
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let start = before.rfind('\n').map_or(0, |at| at + 1).max(self.behind);
         let line = before.get(start..).unwrap_or_default();
         let is_indicator = |at: &usize| {
             let rest = line
                 .get(at + 1..)
                 .unwrap_or_default()
                 .trim_start_matches(|c: char| matches!(c, '+' | '-' | '1'..='9'));
-            rest.is_empty() || (rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#'))
+            rest.is_empty() || rest.trim_start().starts_with('#')
         };
         let places = line.match_indices(['|', '>']).map(|(at, _)| at);
         let Some(at) = places.into_iter().find(is_indicator) else { return content };
         let lines = self.text.get(start..content.byte).unwrap_or_default().matches('\n').count();
-        let column = line.get(..at).unwrap_or_default().chars().count() + 1;
-        Position { line: content.line - lines, column, byte: start + at }
+        let byte = start + at;
+        let line = self.text.get(..byte).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
+        Position { line: content.line - lines, column: line.chars().count() + 1, byte }
     }
 
     /// The dash of the first item of a sequence. Where its dashes are in the column of the key above, the parser begins it behind the first.
@@ -250,7 +316,10 @@ impl<'a> Reader<'a> {
         loop {
             let (event, span) = self.next()?;
             match event {
-                Event::StreamEnd => return Ok(root),
+                Event::StreamEnd => {
+                    self.refuse_tab_before(self.text.len());
+                    return Ok(root);
+                }
                 Event::DocumentStart(_) if root.is_some() => {
                     return Err(Unreadable { span, why: "a definition is one document".to_owned() });
                 }
@@ -288,10 +357,14 @@ impl<'a> Reader<'a> {
                     self.faults.push(Unreadable { span, why });
                 }
                 let is_empty = text.is_empty();
+                if !(is_empty && is_plain) {
+                    self.refuse_tab_before(span.begin.byte);
+                }
                 let kind = resolve(text, is_plain, tag.as_deref()).unwrap_or_else(|why| {
                     self.faults.push(Unreadable { span, why });
                     Kind::Null
                 });
+                let content = span;
                 let span = match style {
                     Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
                     // What is left out stands behind the colon or the dash.
@@ -308,6 +381,9 @@ impl<'a> Reader<'a> {
                     }
                     _ => span,
                 };
+                if !(is_empty && is_plain) {
+                    self.pass_scalar(content, style);
+                }
                 Ok(Node { span, kind, style })
             }
             Event::SequenceStart(..) => {
@@ -315,24 +391,20 @@ impl<'a> Reader<'a> {
                 let is_flow = span.end.byte > span.begin.byte;
                 let begin = if is_flow { span.begin } else { self.dash_before(span.begin) };
                 let span = if is_flow { span } else { Span { begin, end: begin } };
-                self.depth += 1;
-                self.flows += usize::from(is_flow);
+                let outer = self.open(span, is_flow);
                 let end = loop {
                     match self.next()? {
                         (Event::SequenceEnd, end) => break end,
                         (event, span) => items.push(self.node(event, span)?),
                     }
                 };
-                self.depth -= 1;
-                self.flows -= usize::from(is_flow);
                 let last = items.last().map(|item| item.span.end);
-                Ok(whole(span, end, last, Kind::Array(items)))
+                Ok(self.close(outer, span, end, last, Kind::Array(items)))
             }
             Event::MappingStart(..) => {
                 let mut members: Vec<(Key, Node)> = Vec::new();
                 let is_flow = span.end.byte > span.begin.byte;
-                self.depth += 1;
-                self.flows += usize::from(is_flow);
+                let outer = self.open(span, is_flow);
                 let end = loop {
                     let key = match self.next()? {
                         (Event::MappingEnd, end) => break end,
@@ -352,28 +424,46 @@ impl<'a> Reader<'a> {
                     let (event, span) = self.next()?;
                     members.push((Key { text, span: key.span, style: key.style }, self.node(event, span)?));
                 };
-                self.depth -= 1;
-                self.flows -= usize::from(is_flow);
                 let last = members.last().map(|(_, value)| value.span.end);
-                Ok(whole(span, end, last, Kind::Object(members)))
+                Ok(self.close(outer, span, end, last, Kind::Object(members)))
             }
             Event::Alias(_) => {
+                self.refuse_tab_before(span.begin.byte);
+                self.pass(span.end.byte, None);
                 self.faults.push(Unreadable { span, why: "aliases are not supported".to_owned() });
                 Ok(Node { span, kind: Kind::Null, style: Style::Plain })
             }
             event => refuse(format!("{event:?} is out of place")),
         }
     }
-}
 
-/// A collection: in brackets up to the closing one, or on lines of its own up to the end of its last part.
-fn whole(start: Span, end: Span, last: Option<Position>, kind: Kind) -> Node {
-    let is_flow = start.end.byte > start.begin.byte;
-    // The parser counts what follows a closing brace as a part of it.
-    let closed = Position { column: end.begin.column + 1, byte: end.begin.byte + 1, ..end.begin };
-    let stop = if is_flow { closed } else { last.unwrap_or(start.end) };
-    let style = if is_flow { Style::Flow } else { Style::Plain };
-    Node { span: Span { begin: start.begin, end: stop }, kind, style }
+    /// Begins a collection; the column of the one around it.
+    fn open(&mut self, start: Span, is_flow: bool) -> usize {
+        self.depth += 1;
+        let outer = self.column;
+        if is_flow {
+            self.refuse_tab_before(start.begin.byte);
+            self.flows += 1;
+        } else {
+            self.column = start.begin.column;
+        }
+        outer
+    }
+
+    /// Ends a collection: in brackets at the closing one, or on lines of its own with its last part.
+    fn close(&mut self, outer: usize, start: Span, end: Span, last: Option<Position>, kind: Kind) -> Node {
+        self.depth -= 1;
+        if start.end.byte == start.begin.byte {
+            self.column = outer;
+            let end = last.unwrap_or(start.end);
+            return Node { span: Span { begin: start.begin, end }, kind, style: Style::Plain };
+        }
+        self.flows -= 1;
+        // The parser counts what follows a closing brace as a part of it.
+        let end = Position { column: end.begin.column + 1, byte: end.begin.byte + 1, ..end.begin };
+        self.pass(end.byte, None);
+        Node { span: Span { begin: start.begin, end }, kind, style: Style::Flow }
+    }
 }
 
 /// What a scalar stands for, as yaml.v3 resolves it.
@@ -637,6 +727,60 @@ mod tests {
         assert_eq!(members[0].1.span.begin, Position { line: 2, column: 1, byte: 3 });
         assert_eq!(at(inner[1].1.span), "'y'");
         assert_eq!(root.span.end.line, 5);
+    }
+
+    #[test]
+    fn a_comment_may_begin_right_behind_a_quote_or_a_bracket() {
+        for (text, value) in [
+            ("k: {}#\n", "{}"),
+            ("k: [a]# é\n", "[a]"),
+            ("k: 'x'#y\n", "'x'#y"),
+            ("k: \"x\"# y\nl: 1\n", "\"x\"# y"),
+            ("k: [#x\n  a,#y\n  b#z\n  ]#\n", "[#x\n  a,#y\n  b#z\n  ]"),
+            ("k#k: |-#x\n  y\n", "|-#x\n  y\n"),
+        ] {
+            let root = parse(text).unwrap().unwrap();
+            let Kind::Object(members) = &root.kind else { panic!("{root:?}") };
+            let span = members[0].1.span;
+            assert_eq!(&text[span.begin.byte..span.end.byte], value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_colon_without_a_blank_is_a_part_of_a_text() {
+        let root = parse("k: {a:,b:c: 1,d:}\n").unwrap().unwrap();
+        let Kind::Object(members) = &root.kind else { panic!("{root:?}") };
+        let Kind::Object(inner) = &members[0].1.kind else { panic!("{root:?}") };
+        let keys: Vec<_> = inner.iter().map(|(key, value)| (key.text.as_str(), &value.kind)).collect();
+        let one = Kind::Number("1".to_owned());
+        assert_eq!(keys, [("a:", &Kind::Null), ("b:c", &one), ("d:", &Kind::Null)]);
+        for text in ["k: {a:[b]}\n", "k: {a:{b: 1}}\n"] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tab_is_not_indentation() {
+        for (text, line, column) in [
+            (" \tk: 1\n", 1, 2),
+            ("k:\n \tl: 1\n", 2, 2),
+            ("k: 'x'\n\t\nl: 1\n", 2, 1),
+            ("k:\n-\tl\n", 2, 2),
+            ("k: 1\n# é\n\t", 3, 1),
+            ("k: é\n\t# x", 2, 1),
+            ("k: a\n\t\n  b\n", 2, 1),
+            ("k: |\n  a\n \t\n", 3, 2),
+            ("k:\n\t\n", 2, 1),
+            ("k:\n  l: 1\n  \t\n", 3, 3),
+        ] {
+            let refused = parse(text).unwrap_err();
+            assert!(refused.why.contains("indent with spaces"), "{text:?}: {refused:?}");
+            assert_eq!((refused.span.begin.line, refused.span.begin.column), (line, column), "{text:?}");
+        }
+        for text in ["k:\t1\t# x\n", "k: [\n \ta,\n \tb]\n", "k: 1\n \t\n", "k: |\n  \tx\n", "k: 'a\n \tb'\n"]
+        {
+            assert!(parse(text).is_ok(), "{text:?}: {:?}", parse(text));
+        }
     }
 
     #[test]
