@@ -146,6 +146,10 @@ pub fn replace(text: &str, secrets: &[(Secret, Replacement)]) -> String {
         replaced.push_str(before);
         replaced.push_str(&inner);
         at = secret.place.end;
+        // A comment may begin right behind a quote, but not behind what stands there now.
+        if text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
+            replaced.push(' ');
+        }
     }
     replaced.push_str(text.get(at..).unwrap_or_default());
     replaced
@@ -243,6 +247,19 @@ mod tests {
             }
         }
         yaml::parse(text).unwrap().as_ref().map(show).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_comment_behind_a_quoted_secret_stays() {
+        for (secret, sealed) in [
+            ("'x' # why", "\n    ciphertext: sealed-78 # why"),
+            ("\"x\"#why", "\n    ciphertext: sealed-78 #why"),
+            ("'x'#", "\n    ciphertext: sealed-78 #"),
+        ] {
+            let text = format!("a:\n  fn::secret: {secret}\nb: 1\n");
+            let expected = format!("a:\n  fn::secret:{sealed}\nb: 1\n");
+            assert_eq!(seal(&text), expected);
+        }
     }
 
     #[test]

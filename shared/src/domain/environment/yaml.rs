@@ -289,6 +289,18 @@ impl<'a> Reader<'a> {
         Position { line: content.line - lines, column: line.chars().count() + 1, byte }
     }
 
+    /// Where a text in quotes ends: behind the quote that closes it.
+    fn end_of_quoted(&self, span: Span) -> Position {
+        let whole = self.text.get(span.begin.byte..span.end.byte).unwrap_or_default();
+        let Some(end) = end_of_quoted(whole) else { return span.end };
+        let quoted = whole.get(..end).unwrap_or_default();
+        let column = match quoted.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count() + 1,
+            None => span.begin.column + quoted.chars().count(),
+        };
+        Position { line: span.begin.line + quoted.matches('\n').count(), column, byte: span.begin.byte + end }
+    }
+
     /// The dash of the first item of a sequence. Where its dashes are in the column of the key above, the parser begins it behind the first.
     fn dash_before(&self, begin: Position) -> Position {
         let before = self.text.get(..begin.byte).unwrap_or_default();
@@ -367,6 +379,8 @@ impl<'a> Reader<'a> {
                 let content = span;
                 let span = match style {
                     Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
+                    // The parser counts a comment on its line as a part of it.
+                    Style::Quoted => Span { end: self.end_of_quoted(span), ..span },
                     // What is left out stands behind the colon or the dash.
                     Style::Plain
                         if is_empty
@@ -464,6 +478,22 @@ impl<'a> Reader<'a> {
         self.pass(end.byte, None);
         Node { span: Span { begin: start.begin, end }, kind, style: Style::Flow }
     }
+}
+
+/// How long the text in quotes is with which this begins. A quote is escaped by another one, or by a backslash in double quotes.
+fn end_of_quoted(text: &str) -> Option<usize> {
+    let quote = text.chars().next()?;
+    let mut rest = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = rest.next() {
+        let is_next_quote = rest.peek().is_some_and(|(_, next)| *next == quote);
+        match c {
+            '\\' if quote == '"' => _ = rest.next(),
+            '\'' if quote == c && is_next_quote => _ = rest.next(),
+            _ if c == quote => return Some(at + c.len_utf8()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What a scalar stands for, as yaml.v3 resolves it.
@@ -734,8 +764,11 @@ mod tests {
         for (text, value) in [
             ("k: {}#\n", "{}"),
             ("k: [a]# é\n", "[a]"),
-            ("k: 'x'#y\n", "'x'#y"),
-            ("k: \"x\"# y\nl: 1\n", "\"x\"# y"),
+            ("k: 'x'#y\n", "'x'"),
+            ("k: \"x\"# y\nl: 1\n", "\"x\""),
+            ("k: 'it''s \\' # 'y'\n", "'it''s \\'"),
+            ("k: \"é\\\\\\\"\n  y\" # \"z\"\n", "\"é\\\\\\\"\n  y\""),
+            ("k: ['', \"\"]\n", "['', \"\"]"),
             ("k: [#x\n  a,#y\n  b#z\n  ]#\n", "[#x\n  a,#y\n  b#z\n  ]"),
             ("k#k: |-#x\n  y\n", "|-#x\n  y\n"),
         ] {
