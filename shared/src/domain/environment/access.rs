@@ -70,6 +70,9 @@ pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelt>) {
 /// # Errors
 /// What is wrong with it.
 pub fn path(text: &str) -> Result<Vec<Step>, &'static str> {
+    if text.is_empty() {
+        return Err("the path leads nowhere: write the name of a value in it");
+    }
     let braced = format!("{text}}}");
     let mut reader = Reader { node: None, text: &braced, at: 0, misspelt: Vec::new() };
     let accessors = reader.access();
@@ -152,7 +155,7 @@ impl Reader<'_> {
             }
         }
         if accessors.is_empty() {
-            self.wrong(start, "the reference leads nowhere: write the name of a value in it");
+            // A value may have an empty name.
             accessors.push(Accessor { step: Step::Key(String::new()), span: self.since(start) });
         }
         accessors
@@ -259,6 +262,7 @@ mod tests {
             ("plain", "plain"),
             ("a$b $$ $${x}", "a$b $ ${x}"),
             ("${a}", "[<a>]"),
+            ("x${}y", "x[<>]y"),
             ("x ${a.b[0].c} y", "x [<a><b><#0><c>] y"),
             ("'${a[\"b c\"]}é'", "[<a><b c>]é"),
             ("'${[\"a\\\"b\"].c}'", "[<a\"b><c>]"),
@@ -282,7 +286,6 @@ mod tests {
         for (text, what, column) in [
             ("${a", UNCLOSED, 7),
             ("x ${a b}", UNCLOSED, 9),
-            ("${}", "leads nowhere", 6),
             ("${a..b}", "a name is missing", 7),
             ("${a[0}", "closing bracket", 7),
             ("${[0]}", "not with an index", 6),

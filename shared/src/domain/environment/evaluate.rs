@@ -1452,6 +1452,7 @@ mod tests {
             ("values: {x: 1}\nvaues: {x: 2}\n", serde_json::json!(1), 1),
             ("imports: [{acme/a: {merge: true, other: 1}}]\n", serde_json::json!(1), 1),
             ("values: {x: 1, o: {Fn::x: 1, y: 2}}\n", serde_json::json!(1), 0),
+            ("values: {x: '${}', '': 1}\n", serde_json::json!(1), 0),
             ("values: {x: {fn::fromJSON: '1 and more'}}\n", serde_json::json!(1), 0),
             ("values: {x: {fn::fromJSON: '1&a '}}\n", serde_json::json!(1), 0),
             ("values: {x: {fn::fromJSON: '1.5.2'}}\n", serde_json::json!(1.5), 0),
