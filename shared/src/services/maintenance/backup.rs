@@ -72,7 +72,7 @@ impl Made {
     /// # Errors
     /// [`Error::Broken`] for what is not an item.
     pub fn looked_up(&self) -> Result<Vec<Item>, Error> {
-        self.signing_keys.iter().map(|line| Ok(line.item()?)).collect()
+        self.signing_keys.iter().map(Line::item).collect()
     }
 }
 
