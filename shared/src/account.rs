@@ -204,6 +204,11 @@ impl Reservation {
         self.0.held.load(Ordering::Relaxed)
     }
 
+    /// Who the bytes count for.
+    pub(crate) fn owner(&self) -> u64 {
+        self.0.request.owner
+    }
+
     /// Whether the request has the turn, so that others wait for its end.
     pub fn has_turn(&self) -> bool {
         self.0.request.shared.books().has_turn(self.0.request.id)

@@ -1,10 +1,11 @@
 //! Work for processors alone, away from the threads that serve.
 
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 
 use super::Error;
 use crate::account;
@@ -13,19 +14,89 @@ use crate::account;
 pub(crate) const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// Turns for long work: one for each processor but one, which is left to those who serve.
-static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+static TURNS: LazyLock<Turns> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, NonZero::get);
-    Arc::new(Semaphore::new(processors.saturating_sub(1).max(1)))
+    Turns::new(processors.saturating_sub(1).max(1))
 });
 
-/// A turn for long work; none is needed for work on few bytes.
-pub(super) struct Turn(#[expect(dead_code, reason = "held to be dropped")] Option<OwnedSemaphorePermit>);
+/// Turns that go around among owners: however much work one of them has in the line, another waits for one piece of it at most.
+#[derive(Clone)]
+struct Turns(Arc<Mutex<Line>>);
+
+struct Line {
+    free: usize,
+    waiting: VecDeque<(u64, oneshot::Sender<Turn>)>,
+    /// The number of the last turn of each owner, since somebody waits.
+    last: HashMap<u64, u64>,
+    count: u64,
+}
+
+impl Line {
+    /// The first in the line of the owner whose last turn is the longest ago.
+    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        self.waiting.retain(|(_, granted)| !granted.is_closed());
+        let turn_of = |owner: &u64| self.last.get(owner).copied().unwrap_or_default();
+        let places = self.waiting.iter().enumerate();
+        let (index, _) = places.min_by_key(|(_, (owner, _))| turn_of(owner))?;
+        let (owner, granted) = self.waiting.remove(index)?;
+        self.count += 1;
+        self.last.insert(owner, self.count);
+        if self.waiting.is_empty() {
+            self.last.clear();
+        }
+        Some(granted)
+    }
+}
+
+impl Turns {
+    fn new(free: usize) -> Self {
+        let (waiting, last) = (VecDeque::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(Line { free, waiting, last, count: 0 })))
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn take(&self, owner: u64) -> Turn {
+        let (sender, granted) = oneshot::channel();
+        self.line().waiting.push_back((owner, sender));
+        self.pass();
+        // What is in the line is granted, and never dropped there.
+        granted.await.unwrap_or(Turn(None))
+    }
+
+    fn pass(&self) {
+        let mut line = self.line();
+        while line.free > 0 {
+            let Some(granted) = line.next() else { return };
+            line.free -= 1;
+            if let Err(mut refused) = granted.send(Turn(Some(self.clone()))) {
+                // The request is gone, and its turn is nobody's.
+                refused.0 = None;
+                line.free += 1;
+            }
+        }
+    }
+}
+
+/// A turn for long work, until it is dropped; none is needed for work on few bytes.
+pub(super) struct Turn(Option<Turns>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(turns) = self.0.take() {
+            turns.line().free += 1;
+            turns.pass();
+        }
+    }
+}
 
 /// Waits for the turn of work on this many bytes.
 pub(super) async fn turn(bytes: usize) -> Turn {
     match bytes > SMALL_BYTES_MAX {
-        // Nobody closes it.
-        true => Turn(Arc::clone(&TURNS).acquire_owned().await.ok()),
+        // Answers on their way are made by pieces, and have one owner.
+        true => TURNS.take(account::current().map_or(0, |reservation| reservation.owner())).await,
         false => Turn(None),
     }
 }
@@ -70,4 +141,35 @@ pub(super) async fn in_background<T: Send + 'static>(
     })
     .await
     .map_err(|error| Error::Broken(format!("work was interrupted: {error}")))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One owner with many in the line does not keep another waiting for all of them.
+    #[tokio::test]
+    async fn turns_go_around_among_owners() {
+        let turns = Turns::new(1);
+        let first = turns.take(1).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = Vec::new();
+        for (owner, name) in [(1, "a"), (1, "b"), (1, "c"), (2, "x"), (2, "y"), (3, "z")] {
+            let (turns, order) = (turns.clone(), Arc::clone(&order));
+            waiting.push(tokio::spawn(async move {
+                let _turn = turns.take(owner).await;
+                order.lock().unwrap().push(name);
+            }));
+            tokio::task::yield_now().await;
+        }
+        // One that no longer waits leaves its turn to the others.
+        waiting.remove(1).abort();
+        tokio::task::yield_now().await;
+        drop(first);
+        for one in waiting {
+            one.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), ["a", "x", "z", "c", "y"]);
+        assert_eq!(turns.line().free, 1);
+    }
 }
