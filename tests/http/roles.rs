@@ -402,6 +402,10 @@ async fn labels_are_for_who_applies_and_names_and_policies_for_members() {
         let words = edit(&apply, body.clone()).await.refused(403);
         assert!(words.contains("another name or policy of a state needs the role member"), "{words}");
     }
+    let new = json!({ "project": "new", "policy": { "deleteAllowed": true } });
+    let create = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).token(&apply);
+    let words = create.send().await.refused(403);
+    assert!(words.contains("a policy for a new state needs the role member"), "{words}");
     let shown = app.get(&format!("/api/tfstates/{STATE}")).send().await.expect(200);
     assert_eq!((&shown["labels"], &shown["state"]), (&json!({ "env": "dev" }), &json!("default")));
     edit(&app.scoped_token(Role::Member).await, json!({ "state": "other" })).await.expect(200);

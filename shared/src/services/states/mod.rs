@@ -287,6 +287,9 @@ pub async fn create(
     beginning: &Beginning,
 ) -> Result<Located, Error> {
     caller.check_org(&address.org)?;
+    if beginning.policy != Policy::default() {
+        caller.check_more(&address.org, Role::Member, "a policy for a new state")?;
+    }
     let labels =
         merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
     label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
