@@ -20,6 +20,12 @@ pub struct InvalidName {
     pub rule: &'static str,
 }
 
+/// Whether a text has the form of an access token, which belongs into no log: a client that sends one as a name is mistaken.
+fn is_access_token(text: &str) -> bool {
+    text.strip_prefix("swt_")
+        .is_some_and(|rest| rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $valid:expr) => {
         $(#[$doc])*
@@ -34,7 +40,10 @@ macro_rules! name {
             /// [`InvalidName`] with the rule that the text breaks.
             pub fn parse(text: &str) -> Result<Self, InvalidName> {
                 let valid: fn(&str) -> bool = $valid;
-                if valid(text) {
+                if is_access_token(text) {
+                    let rule = "this is an access token, which is sent as one";
+                    Err(InvalidName { what: $what, found: "swt_…".to_owned(), rule })
+                } else if valid(text) {
                     Ok(Self(text.to_owned()))
                 } else {
                     let found = text.chars().take(60).collect();
@@ -312,6 +321,14 @@ impl fmt::Display for StackAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_access_token_is_not_a_name() {
+        let token = format!("swt_{}", "0a".repeat(32));
+        let error = ProjectName::parse(&token).unwrap_err();
+        assert_eq!(error.found, "swt_…");
+        assert!(ProjectName::parse("swt_project").is_ok());
+    }
 
     #[test]
     fn names_that_would_leave_their_path_or_key_are_refused() {
