@@ -12,6 +12,8 @@ use statewright_shared::api::audit::{AuditLog, Record, Result as Outcome};
 use statewright_shared::ports::Clock as _;
 use statewright_shared::services::Error;
 
+use crate::output::in_json;
+
 /// A file that records are appended to.
 #[derive(Debug)]
 pub(crate) struct AuditFile {
@@ -76,10 +78,11 @@ pub(crate) fn of_command(words: impl Iterator<Item = String>, result: &anyhow::R
 
 impl AuditLog for AuditFile {
     fn keep(&self, record: &Record) {
-        let written = serde_json::to_vec(record).map_err(std::io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
+        let written = serde_json::to_string(record).map_err(std::io::Error::from).and_then(|line| {
+            // Lines are read on terminals too.
+            let line = in_json(&line).into_owned() + "\n";
             // In one write, so that lines of several writers do not mix.
-            self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)
+            self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
         });
         if let Err(error) = written {
             let request_id = record.request_id.as_deref();
@@ -115,6 +118,19 @@ mod tests {
             from: None,
             request_id: None,
         }
+    }
+
+    #[test]
+    fn invisible_characters_of_others_are_escaped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let detail = "a\u{202e}b\u{2028}c\u{e0041}".to_owned();
+        AuditFile::open(&path)
+            .unwrap()
+            .keep(&Record { detail: Some(detail.clone()), ..record("state.lock") });
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(r#""detail":"a\u202eb\u2028c\udb40\udc41""#), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["detail"], detail);
     }
 
     #[test]

@@ -245,7 +245,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// JSON with the same characters as escapes of its own. They are within texts alone.
-fn in_json(text: &str) -> Cow<'_, str> {
+pub(crate) fn in_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| is_for_no_terminal(c) && !c.is_ascii_whitespace();
     if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
