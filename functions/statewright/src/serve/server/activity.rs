@@ -115,9 +115,9 @@ impl Activity {
         self.is_unanswered.store(false, Ordering::SeqCst);
     }
 
-    /// Whether a request was read to its end and has no answer yet.
-    pub(super) fn is_answer_due(&self) -> bool {
-        self.under_way.load(Ordering::SeqCst) > 0 && !self.is_body_left()
+    /// Whether a request has no answer yet.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way.load(Ordering::SeqCst) > 0
     }
 
     /// Whether something of the last request was not read.

@@ -22,6 +22,9 @@ const LINGER_MAX: Duration = Duration::from_secs(5);
 /// this.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
+/// The end of a body may have come and not been read yet. Where it has not come, the request fails after this.
+const BODY_END_WITHIN: Duration = Duration::from_secs(1);
+
 /// What every connection of HTTP/2 begins with (RFC 9113, section 3.4).
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -115,8 +118,13 @@ pub(super) struct Heard<S> {
 /// Whether more comes.
 enum End {
     No,
-    /// The client has said that no more comes, and is taken to have gone when this is over.
-    Said(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// The client has said that no more comes.
+    Said {
+        /// When it is taken to have gone.
+        gone: Pin<Box<dyn Future<Output = ()> + Send>>,
+        /// When a body whose end was not read is taken to have none; `None` from then on.
+        broken_off: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    },
     Gone,
 }
 
@@ -224,13 +232,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lent<S> {
             if !is_end {
                 return polled;
             }
-            heard.end = End::Said(heard.activity.after(GONE_AFTER));
+            heard.end = End::Said {
+                gone: heard.activity.after(GONE_AFTER),
+                broken_off: Some(heard.activity.after(BODY_END_WITHIN)),
+            };
         }
         // HTTP ends what is under way when it learns of the end.
-        if let End::Said(gone) = &mut heard.end
-            && heard.activity.is_answer_due()
+        if let End::Said { gone, broken_off } = &mut heard.end
+            && heard.activity.is_under_way()
         {
-            std::task::ready!(gone.as_mut().poll(cx));
+            if broken_off.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
+                *broken_off = None;
+            }
+            if broken_off.is_some() || !heard.activity.is_body_left() {
+                std::task::ready!(gone.as_mut().poll(cx));
+            }
             heard.end = End::Gone;
         }
         Poll::Ready(Ok(()))
