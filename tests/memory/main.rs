@@ -1,6 +1,8 @@
 //! A request reserves at least what it allocates. Here all allocations of the process are counted, and those of bodies that have memory
 //! of their own are added.
 
+#![expect(clippy::print_stdout, reason = "figures are shown with --nocapture")]
+
 use axum::body::{Body, HttpBody as _};
 use axum::http::{Method, Request};
 use peak_alloc::PeakAlloc;

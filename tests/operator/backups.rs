@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::Names;
+use statewright_shared::ports::Clock as _;
 use statewright_shared::services::maintenance::sweep::sweep;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::StandIn;
@@ -88,7 +90,7 @@ async fn work(app: &TestApp, project: &str, stop: &AtomicBool, acknowledged: &Mu
         run.complete().await.expect(204);
         acknowledged.lock().unwrap().insert(project.to_owned(), updates);
         // So that there are not more versions than the test may read.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        SystemClock.sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -122,7 +124,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
         })
         .collect();
     while acknowledged.lock().unwrap().values().filter(|updates| **updates >= 2).count() < 4 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        SystemClock.sleep(Duration::from_millis(20)).await;
     }
     let first = told(&names, REGION, &["backup", "--to", &place]).await;
     assert_eq!(first["blobs"], first["blobsCopied"], "{first}");
