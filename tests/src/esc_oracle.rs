@@ -90,6 +90,8 @@ pub enum Excuse {
     RawBreak,
     /// What is between brackets or quotes on several lines has to be indented, and with spaces.
     Indentation,
+    /// A tag that goes on with a comma or a bracket is read as a tag there.
+    OddTag,
 }
 
 /// How many questions ended how.
@@ -424,6 +426,9 @@ fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&Told]) -> Option<Excuse> 
             || it.contains("tabs disallowed within this context")
     }) {
         return Some(Excuse::Indentation);
+    }
+    if all(&|it| it.contains("while scanning a tag")) {
+        return Some(Excuse::OddTag);
     }
     if all(&|it| it.contains("clients take it for the end of a line")) {
         return Some(Excuse::RawBreak);
