@@ -19,7 +19,7 @@ use rustls_pki_types::pem::PemObject as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use statewright_shared::api::{ClientCertificate, Door, Peer, RequestId};
+use statewright_shared::api::{ClientCertificate, Gateway, Peer, RequestId};
 
 /// What a URL may have at most, in bytes. Source: the crate `http`, which counts them in 16 bits, less what goes before.
 const URL_BYTES_MAX: usize = u16::MAX as usize - 256;
@@ -142,21 +142,21 @@ pub(crate) fn refusal() -> Value {
 pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
     let Apart { headers, body } = mem::take(apart);
     let request_id = event.lambda_context_ref().map(|context| RequestId(context.request_id.clone()));
-    let (door, peer, certificate, stage) = match event.request_context_ref() {
+    let (gateway, peer, certificate, stage) = match event.request_context_ref() {
         // A balancer tells of certificates by headers, which anybody can send who reaches the function by another way.
-        Some(RequestContext::Alb(_)) => (Door::BALANCER, forwarded_for(event.headers()), None, None),
+        Some(RequestContext::Alb(_)) => (Gateway::BALANCER, forwarded_for(event.headers()), None, None),
         Some(RequestContext::ApiGatewayV2(context)) => {
             let peer = address(context.http.source_ip.as_deref());
-            (Door::FUNCTION, peer, client_certificate(context), context.stage.clone())
+            (Gateway::FUNCTION, peer, client_certificate(context), context.stage.clone())
         }
-        Some(_) | None => (Door::FUNCTION, None, None, None),
+        Some(_) | None => (Gateway::FUNCTION, None, None, None),
     };
     let (mut parts, _) = event.into_parts();
     parts.headers.extend(headers);
     if let Some(uri) = stage.and_then(|stage| without_stage(&parts.uri, &stage)) {
         parts.uri = uri;
     }
-    parts.extensions.insert(door);
+    parts.extensions.insert(gateway);
     request_id.map(|id| parts.extensions.insert(id));
     certificate.map(|certificate| parts.extensions.insert(certificate));
     peer.map(|address| parts.extensions.insert(Peer(SocketAddr::new(address, 0))));

@@ -1,4 +1,4 @@
-//! What is told of each request when it is over: one line in the log, its numbers, and a record where it is an action.
+//! The access log: for each request that ends one log line, its metrics, and an audit record if it is an action.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use axum::response::Response;
 use super::audit::{self, Record, Result as Outcome};
 use super::error::{CountedAs, OperatorNote};
 use super::metrics::Seen;
-use super::trail::{Story, Trail};
-use super::{App, Peer, RequestId, spelling};
+use super::request_context::{RequestContext, RequestFacts};
+use super::{App, Peer, RequestId, tfstate_methods};
 use crate::ports::Timestamp;
 
-/// Gives a request its ID and its trail, has it in the words of the table that it is passed on to, and tells what became of it.
+/// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports its result.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(app, &mut request);
-    let mut response = match spelling::spell(request) {
+    let mut response = match tfstate_methods::normalize(request) {
         Ok(request) => next.run(request).await,
         Err(refused) => *refused,
     };
@@ -34,7 +34,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
 /// A request under way. Dropped without an end, its client went before the answer was there, and that is told too.
 struct Watched {
     app: App,
-    trail: Trail,
+    context: RequestContext,
     method: Method,
     version: Version,
     since: Timestamp,
@@ -55,10 +55,10 @@ struct Answered {
 
 impl Answered {
     /// Whether it was refused for its credentials, or for what they may do: in an organization of others all is as if it did not exist.
-    fn was_not_let_in(&self, story: &Story) -> bool {
+    fn was_not_let_in(&self, facts: &RequestFacts) -> bool {
         match self.status {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => true,
-            Some(status) => story.is_foreign() && status.is_client_error(),
+            Some(status) => facts.is_foreign() && status.is_client_error(),
             None => false,
         }
     }
@@ -71,10 +71,10 @@ impl Watched {
             Some(RequestId(id)) => id.clone(),
             None => trace(request.headers()).unwrap_or_else(|| app.ids.uuid().simple().to_string()),
         };
-        let trail = Trail::default();
-        request.extensions_mut().insert(trail.clone());
+        let context = RequestContext::default();
+        request.extensions_mut().insert(context.clone());
         Self {
-            trail,
+            context,
             method: request.method().clone(),
             version: request.version(),
             since: app.now(),
@@ -100,41 +100,41 @@ impl Watched {
         self.is_over = true;
         let now = self.app.now();
         let duration = now.since(self.since);
-        let story = std::mem::take(&mut *self.trail.story());
+        let facts = std::mem::take(&mut *self.context.facts());
         self.app.metrics().end(&Seen {
-            route: story.route,
+            route: facts.route,
             status: answered.status.map(|status| status.as_u16()),
             duration,
             request_bytes: self.request_bytes,
             answer_bytes: answered.bytes,
             refused_for: answered.counted_as.map(|CountedAs(reason)| reason),
         });
-        self.log(&story, duration, answered);
-        if let Some((audit, route)) = self.app.audit().zip(story.route)
+        self.log(&facts, duration, answered);
+        if let Some((audit, route)) = self.app.audit().zip(facts.route)
             && let Some(action) =
-                route.action.or_else(|| answered.was_not_let_in(&story).then_some(audit::REFUSED))
+                route.action.or_else(|| answered.was_not_let_in(&facts).then_some(audit::REFUSED))
         {
-            audit.keep(&self.record(story, action, now, answered.status));
+            audit.keep(&self.record(facts, action, now, answered.status));
         }
     }
 
     /// A failure of ours is an error with its whole story; anything else is a line of the access log.
-    fn log(&self, story: &Story, duration: Duration, answered: &Answered) {
+    fn log(&self, facts: &RequestFacts, duration: Duration, answered: &Answered) {
         let request_id = self.request_id.as_str();
         let method = self.method.as_str();
         let http = tracing::field::debug(self.version);
-        let route = story.route.map_or("-", |route| route.path);
+        let route = facts.route.map_or("-", |route| route.path);
         let status = answered.status.map(|status| status.as_u16());
         let duration_ms = duration.as_secs_f64() * 1000.0;
         let (request_bytes, answer_bytes) = (self.request_bytes, answered.bytes);
-        let user = story.user.as_ref().map(tracing::field::display);
-        let stack = match (&story.org, &story.project, &story.stack) {
+        let user = facts.user.as_ref().map(tracing::field::display);
+        let stack = match (&facts.org, &facts.project, &facts.stack) {
             (Some(org), Some(project), Some(stack)) => Some(format!("{org}/{project}/{stack}")),
             _ => None,
         };
-        let update = story.update.as_ref().map(tracing::field::display);
-        let state = story.state.as_ref().map(tracing::field::display);
-        let environment = match (&story.org, &story.project, &story.environment) {
+        let update = facts.update.as_ref().map(tracing::field::display);
+        let state = facts.state.as_ref().map(tracing::field::display);
+        let environment = match (&facts.org, &facts.project, &facts.environment) {
             (Some(org), Some(project), Some(name)) => Some(format!("{org}/{project}/{name}")),
             _ => None,
         };
@@ -155,7 +155,7 @@ impl Watched {
 
     fn record(
         &self,
-        story: Story,
+        facts: RequestFacts,
         action: &'static str,
         time: Timestamp,
         status: Option<StatusCode>,
@@ -165,22 +165,22 @@ impl Watched {
             Some(status) if status.is_client_error() => Outcome::Refused,
             Some(_) | None => Outcome::Unknown,
         };
-        let organization = story.organization().cloned().map(Into::into);
+        let organization = facts.organization().cloned().map(Into::into);
         Record {
             time,
             action,
             result,
             status: status.map(|status| status.as_u16()),
-            user: story.user.map(Into::into),
-            tried: story.tried.map(Into::into),
-            token: story.token.map(Into::into),
+            user: facts.user.map(Into::into),
+            tried: facts.tried.map(Into::into),
+            token: facts.token.map(Into::into),
             organization,
-            project: story.project.map(Into::into),
-            stack: story.stack.map(Into::into),
-            state: story.state.map(|state| state.to_string()),
-            environment: story.environment.map(Into::into),
-            update: story.update.map(|update| update.to_string()),
-            detail: story.detail,
+            project: facts.project.map(Into::into),
+            stack: facts.stack.map(Into::into),
+            state: facts.state.map(|state| state.to_string()),
+            environment: facts.environment.map(Into::into),
+            update: facts.update.map(|update| update.to_string()),
+            detail: facts.detail,
             from: self.peer.map(|Peer(address)| address.to_string()),
             request_id: Some(self.request_id.clone()),
         }

@@ -13,15 +13,15 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::answer::accounted;
 use super::body::BodyLimit;
+use super::concurrency::{Holder, Permit};
 use super::costs;
-use super::door::Door;
 use super::error::Failure;
-use super::gate::{Pass, Who};
+use super::extract::{FromHead, from_head};
+use super::gateway::Gateway;
 use super::handlers::takes_gzip;
-use super::head::{OfHead, taken_from_the_head};
 use super::path::UpdatePath;
+use super::request_context::RequestContext;
 use super::routes::{Auth, Route};
-use super::trail::Trail;
 use super::{App, ClientCertificate, ShowedToken};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
@@ -55,17 +55,17 @@ pub(super) async fn guard(
 
 async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
-    trail.enter(&app, route, &mut parts).await;
-    let pass = match admit(&app, route, &mut parts, &trail).await {
-        Ok(pass) => pass,
+    let context = parts.extensions.get::<RequestContext>().cloned().unwrap_or_default();
+    context.enter(&app, route, &mut parts).await;
+    let permit = match admit(&app, route, &mut parts, &context).await {
+        Ok(permit) => permit,
         Err(failure) => return failure.into_response(),
     };
     parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: costs::of_body(route) });
-    let (door, takes_gzip) = (Door::of(&parts), takes_gzip(&parts.headers));
+    let (gateway, takes_gzip) = (Gateway::of(&parts), takes_gzip(&parts.headers));
     let showed = parts.extensions.remove::<ShowedToken>();
-    let Some(pass) = pass else {
-        return door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
+    let Some(permit) = permit else {
+        return gateway.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
     };
     if let Some(ShowedToken(tell)) = &showed {
         tell();
@@ -73,10 +73,10 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     // What updates hold is their user's: each preview that one token began would have a share of its own else.
     let bearer = parts.extensions.get::<Claims>().and_then(|claims| claims.bearer.as_ref());
     let reservation = match bearer {
-        Some(bearer) => app.account().open(&Who::Person(bearer.requester())),
-        None => app.account().open(pass.who()),
+        Some(bearer) => app.account().open(&Holder::Person(bearer.requester())),
+        None => app.account().open(permit.holder()),
     };
-    let work = async { door.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
+    let work = async { gateway.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
     let response = reservation.during(work).await;
     accounted(response, reservation)
 }
@@ -97,7 +97,12 @@ fn for_state_clients(mut response: Response) -> Response {
     response
 }
 
-async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Result<Option<Pass>, Failure> {
+async fn admit(
+    app: &App,
+    route: &Route,
+    parts: &mut Parts,
+    context: &RequestContext,
+) -> Result<Option<Permit>, Failure> {
     Ok(match route.auth {
         Auth::Nobody => None,
         Auth::Token => {
@@ -106,10 +111,10 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             ))?;
             let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
-            trail.asked_by(requester.clone());
-            let caller = asking(route, caller, trail, None)?;
+            context.asked_by(requester.clone());
+            let caller = asking(route, caller, context, None)?;
             parts.extensions.insert(caller);
-            Some(app.gate().enter(Who::Person(requester))?)
+            Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
         Auth::State | Auth::Run => {
             let shown = state_credentials(parts)?;
@@ -122,18 +127,18 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
                     tokens::authenticate_run(app, Shown::Certificate(der), grace).await?
                 }
                 StateCredentials::Password { login, password } => {
-                    trail.tries(login);
+                    context.tries(login);
                     (passwords::authenticate(app, login, password).await?, None)
                 }
             };
             let requester = caller.requester();
-            trail.asked_by(requester.clone());
-            let caller = asking(route, caller, trail, ended)?;
+            context.asked_by(requester.clone());
+            let caller = asking(route, caller, context, ended)?;
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
             }
-            Some(app.gate().enter(Who::Person(requester))?)
+            Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
         Auth::UpdateToken => {
             let token = credentials(parts, "update-token")
@@ -143,24 +148,29 @@ async fn admit(app: &App, route: &Route, parts: &mut Parts, trail: &Trail) -> Re
             let address = stack_lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
             let claims = updates::tokens::verify(app, &token, &path.update).await?;
             if let Some(bearer) = &claims.bearer {
-                trail.asked_by(bearer.requester());
+                context.asked_by(bearer.requester());
             }
             updates::tokens::check(&claims, &address, &path.update)?;
-            let pass = app.gate().enter(Who::Update(claims.update))?;
+            let permit = app.concurrency().acquire(Holder::Update(claims.update))?;
             parts.extensions.insert(claims);
-            Some(pass)
+            Some(permit)
         }
     })
 }
 
 /// A caller who asks for what this row does; refused now, where it is known already that they may not. A token that has
 /// ended proves first that it may be shown at all.
-fn asking(route: &Route, caller: Caller, trail: &Trail, ended: Option<Timestamp>) -> Result<Caller, Error> {
-    trail.follow(&caller);
+fn asking(
+    route: &Route,
+    caller: Caller,
+    context: &RequestContext,
+    ended: Option<Timestamp>,
+) -> Result<Caller, Error> {
+    context.follow(&caller);
     let Some(needs) = route.needs else { return Ok(caller) };
     let caller = caller.asking_for(needs);
     if ended.is_none() {
-        caller.check_early(trail.org().as_ref())?;
+        caller.check_early(context.org().as_ref())?;
     }
     Ok(caller)
 }
@@ -237,21 +247,21 @@ impl RunCaller {
     }
 }
 
-impl OfHead for RunCaller {
+impl FromHead for RunCaller {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("run"))
     }
 }
 
-impl OfHead for Caller {
+impl FromHead for Caller {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("token"))
     }
 }
 
-impl OfHead for Claims {
+impl FromHead for Claims {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("update token"))
@@ -262,4 +272,4 @@ fn wrong_row(what: &str) -> Failure {
     Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")).into()
 }
 
-taken_from_the_head!(RunCaller, Caller, Claims);
+from_head!(RunCaller, Caller, Claims);

@@ -18,8 +18,8 @@ use self::buffer::Buffer;
 use self::pace::Pace;
 use super::App;
 use super::answer::FRAME_BYTES;
-use super::door::Door;
 use super::error::Failure;
+use super::gateway::Gateway;
 use crate::account::{self, Full};
 use crate::services::Error;
 use crate::services::store::compression::{gzip, length_said};
@@ -90,12 +90,12 @@ impl FromRequest<App> for Body {
             .get()
             .copied()
             .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
-        let door = request.extensions().get().copied().unwrap_or(Door::OPEN);
+        let gateway = request.extensions().get().copied().unwrap_or(Gateway::OPEN);
         let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
-        let sent_bytes_max = bytes_max.min(door.bytes_max);
+        let sent_bytes_max = bytes_max.min(gateway.bytes_max);
         let sent = match receive(app, request.into_body(), sent_bytes_max).await {
-            Err(Failure::Refused(Error::TooLarge { .. })) if door.bytes_max < bytes_max => {
-                return Err(Failure::DoorTooNarrow(door.bytes_max));
+            Err(Failure::Refused(Error::TooLarge { .. })) if gateway.bytes_max < bytes_max => {
+                return Err(Failure::RequestTooLargeForGateway(gateway.bytes_max));
             }
             received => received?,
         };

@@ -1,4 +1,4 @@
-//! How many requests one caller may have under way at once.
+//! The limit on concurrent requests of one caller.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,58 +7,58 @@ use super::error::Failure;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Requester;
 
-/// Whose requests are counted together: those that show the same token.
+/// Requests that carry the same token are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Who {
+pub(super) enum Holder {
     Person(Requester),
     Update(UpdateId),
 }
 
 /// Counts the requests that are under way for each token.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct ConcurrencyLimit {
     per_token_max: usize,
-    inside: Mutex<HashMap<Who, usize>>,
+    under_way: Mutex<HashMap<Holder, usize>>,
 }
 
-impl Gate {
+impl ConcurrencyLimit {
     pub(super) fn new(per_token_max: usize) -> Self {
-        Self { per_token_max, inside: Mutex::default() }
+        Self { per_token_max, under_way: Mutex::default() }
     }
 
-    /// Lets a request in until the pass is dropped.
-    pub(super) fn enter(self: &Arc<Self>, who: Who) -> Result<Pass, Failure> {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = inside.entry(who.clone()).or_insert(0);
+    /// Admits a request until the permit is dropped.
+    pub(super) fn acquire(self: &Arc<Self>, who: Holder) -> Result<Permit, Failure> {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = under_way.entry(holder.clone()).or_insert(0);
         if *count >= self.per_token_max {
             return Err(Failure::TooManyRequests(self.per_token_max));
         }
         *count += 1;
-        Ok(Pass { gate: Arc::clone(self), who })
+        Ok(Permit { limit: Arc::clone(self), holder })
     }
 }
 
-/// A request that is inside.
+/// An admitted request.
 #[derive(Debug)]
-pub(super) struct Pass {
-    gate: Arc<Gate>,
-    who: Who,
+pub(super) struct Permit {
+    limit: Arc<ConcurrencyLimit>,
+    holder: Holder,
 }
 
-impl Pass {
-    /// Whose request it is.
-    pub(super) fn who(&self) -> &Who {
-        &self.who
+impl Permit {
+    /// The caller that it counts for.
+    pub(super) fn holder(&self) -> &Holder {
+        &self.holder
     }
 }
 
-impl Drop for Pass {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut inside = self.gate.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = inside.get_mut(&self.who) {
+        let mut under_way = self.limit.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = under_way.get_mut(&self.holder) {
             *count -= 1;
             if *count == 0 {
-                inside.remove(&self.who);
+                under_way.remove(&self.holder);
             }
         }
     }

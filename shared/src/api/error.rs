@@ -19,9 +19,9 @@ pub enum Failure {
     TooManyRequests(usize),
     /// The body did not come.
     Stalled,
-    /// What was sent is longer, in bytes, than what is taken through the door that it came through.
-    DoorTooNarrow(usize),
-    /// The answer is longer, in bytes, than what the request's door lets out.
+    /// The request is longer than the gateway that it came through lets pass, in bytes.
+    RequestTooLargeForGateway(usize),
+    /// The answer is longer than the gateway of the request lets pass, in bytes.
     AnswerTooLong(usize),
     /// What the server cannot do without does not work: which part.
     NotReady(&'static str),
@@ -57,7 +57,7 @@ impl IntoResponse for Failure {
                 "Request Timeout: the request's body did not come to its end in time".to_owned(),
             ),
             // The CLI halves a batch of journal entries when it reads this status.
-            Self::DoorTooNarrow(max) => (
+            Self::RequestTooLargeForGateway(max) => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!(
                     "Request Too Large: this server's gateway lets through {max} bytes. An update fits where the CLI keeps a \
@@ -130,7 +130,7 @@ impl Failure {
             Self::Refused(_) | Self::NotReady(_) => None,
             Self::TooManyRequests(_) => Some("requests"),
             Self::Stalled => Some("stalled"),
-            Self::DoorTooNarrow(_) | Self::AnswerTooLong(_) => Some("gateway"),
+            Self::RequestTooLargeForGateway(_) | Self::AnswerTooLong(_) => Some("gateway"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What handlers take from a request's head. It is there when a handler is asked, so nothing is waited for: reading it is a plain call,
-//! and not a part of each handler's own machine of states, which would be twice as long.
+//! Values that handlers take from a request's head. The head is complete when a handler runs, so reading it is a plain call.
+//! As an async extractor it would be part of each handler's state machine, which would double that in size.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -8,14 +8,14 @@ use futures::FutureExt as _;
 use super::error::Failure;
 use crate::services::Error;
 
-/// What can be read from a request's head.
-pub(super) trait OfHead: Sized {
+/// A value that is read from a request's head.
+pub(super) trait FromHead: Sized {
     /// Reads it.
     fn read(parts: &mut Parts) -> Result<Self, Failure>;
 }
 
-/// Lets handlers take what is read from a head.
-macro_rules! taken_from_the_head {
+/// Makes these types extractors of axum.
+macro_rules! from_head {
     ($($type:ty),* $(,)?) => {$(
         impl axum::extract::FromRequestParts<$crate::api::App> for $type {
             type Rejection = $crate::api::error::Failure;
@@ -23,12 +23,12 @@ macro_rules! taken_from_the_head {
                 parts: &mut axum::http::request::Parts,
                 _: &$crate::api::App,
             ) -> impl Future<Output = Result<Self, Self::Rejection>> + Send {
-                std::future::ready($crate::api::head::OfHead::read(parts))
+                std::future::ready($crate::api::extract::FromHead::read(parts))
             }
         }
     )*};
 }
-pub(super) use taken_from_the_head;
+pub(super) use from_head;
 
 /// What an extractor of the router's finds there already.
 #[inline(never)]

@@ -1,4 +1,4 @@
-//! The door that a request came through, where it lets through less than we take: the events of functions have a size.
+//! The gateway in front of a function, which limits the size of requests and answers below what the server itself takes.
 
 use std::convert::Infallible;
 
@@ -16,15 +16,15 @@ use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use crate::services::Error;
 use crate::services::store::compression::gzip;
 
-/// How much a door lets through. Put into a request's extensions by whoever hands requests over; a request without one
-/// came through a socket, where nothing is in the way.
+/// The limits of the gateway that handed a request over. The server's front end puts it into the request's extensions.
+/// A request without one came through a socket, which has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Door {
+pub struct Gateway {
     /// Bytes of a body in either direction, as sent.
     pub bytes_max: usize,
 }
 
-impl Door {
+impl Gateway {
     /// An event of an HTTP API or of a function URL.
     pub const FUNCTION: Self = Self { bytes_max: FUNCTION_BYTES_MAX };
 
@@ -33,12 +33,12 @@ impl Door {
 
     pub(super) const OPEN: Self = Self { bytes_max: usize::MAX };
 
-    /// How long a stored gzip may be to be sent through.
+    /// The longest stored gzip that fits into an answer, in bytes.
     pub(super) fn stored_bytes_max(self) -> u64 {
         u64::try_from(self.bytes_max).unwrap_or(u64::MAX)
     }
 
-    /// How long a Terraform state may be that comes through here: a client sends it as it is.
+    /// The limits of Terraform states behind this gateway: a client sends a state uncompressed.
     pub(super) fn states(self, chosen: StateLimits) -> StateLimits {
         if self == Self::OPEN { chosen } else { chosen.behind_gateway(self.bytes_max) }
     }
@@ -111,7 +111,7 @@ impl Door {
 /// Shorter texts are sent as they are.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
 
-/// A longer text than a door's times this is not looked at: it would not fit when it is compressed.
+/// A text longer than this times the gateway's limit is refused unread: it would not fit when it is compressed.
 const COMPRESSED_AT_LEAST: usize = 8;
 
 async fn compressed(response: Response) -> Response {
@@ -134,14 +134,14 @@ pub(super) fn elsewhere(url: &str) -> Result<Response, Failure> {
     Ok((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }
 
-impl FromRequestParts<App> for Door {
+impl FromRequestParts<App> for Gateway {
     type Rejection = Infallible;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
         Ok(Self::of(parts))
     }
 }
 
-impl Door {
+impl Gateway {
     pub(super) fn of(parts: &Parts) -> Self {
         parts.extensions.get().copied().unwrap_or(Self::OPEN)
     }

@@ -1,38 +1,38 @@
 //! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
 
+mod access_log;
 mod answer;
 mod answered;
 pub mod audit;
 mod auth;
 mod body;
+mod concurrency;
 mod costs;
-mod door;
 mod error;
-mod gate;
+mod extract;
+mod gateway;
 mod handlers;
-mod head;
 mod host;
 pub mod metrics;
 mod operations;
 mod path;
 mod ready;
+mod request_context;
 pub mod routes;
-mod spelling;
-mod trail;
+mod tfstate_methods;
 mod unsupported;
-mod watch;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use door::Door;
 pub use error::Failure;
+pub use gateway::Gateway;
 pub use routes::{metrics_router, router};
 
 use self::audit::AuditLog;
-use self::gate::Gate;
+use self::concurrency::ConcurrencyLimit;
 use self::metrics::Metrics;
 use self::ready::Readiness;
 use crate::account::ByteAccount;
@@ -86,7 +86,7 @@ struct Served {
     ctx: Arc<Context>,
     audit: Option<Arc<dyn AuditLog>>,
     metrics: Metrics,
-    gate: Arc<Gate>,
+    concurrency: Arc<ConcurrencyLimit>,
     account: ByteAccount,
     readiness: Readiness,
 }
@@ -103,7 +103,7 @@ impl App {
             ctx,
             audit,
             metrics,
-            gate: Arc::new(Gate::new(limits.requests_per_token_max)),
+            concurrency: Arc::new(ConcurrencyLimit::new(limits.requests_per_token_max)),
             readiness: Readiness::default(),
         }))
     }
@@ -117,8 +117,8 @@ impl App {
         self.0.audit.as_deref()
     }
 
-    fn gate(&self) -> &Arc<Gate> {
-        &self.0.gate
+    fn concurrency(&self) -> &Arc<ConcurrencyLimit> {
+        &self.0.concurrency
     }
 
     /// What requests hold in memory.

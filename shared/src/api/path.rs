@@ -6,8 +6,8 @@ use axum::extract::Path;
 use axum::http::request::Parts;
 
 use super::error::Failure;
-use super::head::{OfHead, params, taken_from_the_head, there};
-use super::trail::Trail;
+use super::extract::{FromHead, from_head, params, there};
+use super::request_context::RequestContext;
 use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
 use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
@@ -36,7 +36,7 @@ pub(super) struct UpdatePath {
 
 const UPDATE_KINDS: [&str; 4] = ["update", "preview", "refresh", "destroy"];
 
-impl OfHead for UpdatePath {
+impl FromHead for UpdatePath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let refused = unsupported(&parts.method, parts.uri.path());
@@ -60,7 +60,7 @@ impl OfHead for UpdatePath {
 #[derive(Debug)]
 pub(super) struct StackPath(pub(super) StackAddress);
 
-impl OfHead for StackPath {
+impl FromHead for StackPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let path = UpdatePath::read(parts)?.stack;
@@ -72,7 +72,7 @@ impl OfHead for StackPath {
 #[derive(Debug)]
 pub(super) struct UpdateText(pub(super) String);
 
-impl OfHead for UpdateText {
+impl FromHead for UpdateText {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         Ok(Self(UpdatePath::read(parts)?.update))
@@ -83,7 +83,7 @@ impl OfHead for UpdateText {
 #[derive(Debug)]
 pub(super) struct VersionPath(pub(super) Option<u64>);
 
-impl OfHead for VersionPath {
+impl FromHead for VersionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let Some(text) = UpdatePath::read(parts)?.version else {
@@ -100,7 +100,7 @@ impl OfHead for VersionPath {
 #[derive(Debug)]
 pub(super) struct StatePath(pub(super) Place);
 
-impl OfHead for StatePath {
+impl FromHead for StatePath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let Path(path) = there::<Path<HashMap<String, String>>>(parts)?;
@@ -116,8 +116,8 @@ impl OfHead for StatePath {
             }
             (None, ..) => return Err(Error::Broken("a route of states names none".to_owned()).into()),
         };
-        if let Some(trail) = parts.extensions.get::<Trail>() {
-            trail.state(&place);
+        if let Some(context) = parts.extensions.get::<RequestContext>() {
+            context.state(&place);
         }
         Ok(Self(place))
     }
@@ -140,14 +140,14 @@ fn which(parts: &mut Parts, name: &str) -> Result<Which, Failure> {
     })?)
 }
 
-impl OfHead for WhichPath {
+impl FromHead for WhichPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         which(parts, "version").map(Self)
     }
 }
 
-impl OfHead for OtherPath {
+impl FromHead for OtherPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         which(parts, "other").map(Self)
@@ -158,7 +158,7 @@ impl OfHead for OtherPath {
 #[derive(Debug)]
 pub(super) struct EdgeText(pub(super) String);
 
-impl OfHead for EdgeText {
+impl FromHead for EdgeText {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
@@ -171,7 +171,7 @@ impl OfHead for EdgeText {
 #[derive(Debug)]
 pub(super) struct EnvironmentPath(pub(super) EnvironmentAddress);
 
-impl OfHead for EnvironmentPath {
+impl FromHead for EnvironmentPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
@@ -185,7 +185,7 @@ impl OfHead for EnvironmentPath {
 #[derive(Debug)]
 pub(super) struct RevisionPath(pub(super) WhichRevision);
 
-impl OfHead for RevisionPath {
+impl FromHead for RevisionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
@@ -198,7 +198,7 @@ impl OfHead for RevisionPath {
 #[derive(Debug)]
 pub(super) struct TagPath(pub(super) String);
 
-impl OfHead for TagPath {
+impl FromHead for TagPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
@@ -217,7 +217,7 @@ pub(super) struct SessionPath {
     pub(super) session: String,
 }
 
-impl OfHead for SessionPath {
+impl FromHead for SessionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
@@ -236,7 +236,7 @@ impl OfHead for SessionPath {
 #[derive(Debug)]
 pub(super) struct ProjectPath(pub(super) OrgName, pub(super) ProjectName);
 
-impl OfHead for ProjectPath {
+impl FromHead for ProjectPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let path = UpdatePath::read(parts)?.stack;
@@ -248,7 +248,7 @@ impl OfHead for ProjectPath {
 #[derive(Debug)]
 pub(super) struct OrgPath(pub(super) OrgName);
 
-impl OfHead for OrgPath {
+impl FromHead for OrgPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let path = UpdatePath::read(parts)?.stack;
@@ -256,7 +256,7 @@ impl OfHead for OrgPath {
     }
 }
 
-taken_from_the_head!(
+from_head!(
     UpdatePath,
     StackPath,
     UpdateText,

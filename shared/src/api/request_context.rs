@@ -1,5 +1,4 @@
-//! What a request is about, noted on its way by whoever learns it, for the log and the audit record that are written when
-//! it is over.
+//! The facts about a request that are collected while it is handled, for the log line and the audit record at its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +7,7 @@ use axum::http::request::Parts;
 
 use super::App;
 use super::error::Failure;
-use super::head::{OfHead, taken_from_the_head};
+use super::extract::{FromHead, from_head};
 use super::routes::Route;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{
@@ -21,9 +20,9 @@ use crate::services::caller::{Asked, Caller};
 use crate::services::identity::tokens::TOKEN_PREFIX;
 use crate::services::states::Place;
 
-/// What is known so far. Names are here once they are valid names, so all of it is short and printable.
+/// The facts known so far. Only valid names are stored, so all of it is short and printable.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct RequestFacts {
     pub(super) route: Option<&'static Route>,
     pub(super) user: Option<Login>,
     pub(super) token: Option<TokenName>,
@@ -42,7 +41,7 @@ pub(super) struct Story {
     asked: Option<Arc<Asked>>,
 }
 
-impl Story {
+impl RequestFacts {
     /// The organization: as the path or the handler names it, or as it was found.
     pub(super) fn organization(&self) -> Option<&OrgName> {
         self.org.as_ref().or_else(|| self.asked.as_ref()?.org())
@@ -54,12 +53,12 @@ impl Story {
     }
 }
 
-/// The way to a request's story.
+/// The shared context of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trail(Arc<Mutex<Story>>);
+pub(crate) struct RequestContext(Arc<Mutex<RequestFacts>>);
 
-impl Trail {
-    pub(super) fn story(&self) -> MutexGuard<'_, Story> {
+impl RequestContext {
+    pub(super) fn facts(&self) -> MutexGuard<'_, RequestFacts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,90 +68,89 @@ impl Trail {
             true => RawPathParams::from_request_parts(parts, app).await.ok(),
             false => None,
         };
-        let mut story = self.story();
-        story.route = Some(route);
+        let mut facts = self.facts();
+        facts.route = Some(route);
         for (name, value) in parameters.iter().flatten() {
             match name {
-                "org" => story.org = OrgName::parse(value).ok(),
-                "project" => story.project = ProjectName::parse(value).ok(),
-                "stack" => story.stack = StackName::parse(value).ok(),
-                "update" => story.update = UpdateId::parse(value),
-                "environment" => story.environment = EnvironmentName::parse(value).ok(),
+                "org" => facts.org = OrgName::parse(value).ok(),
+                "project" => facts.project = ProjectName::parse(value).ok(),
+                "stack" => facts.stack = StackName::parse(value).ok(),
+                "update" => facts.update = UpdateId::parse(value),
+                "environment" => facts.environment = EnvironmentName::parse(value).ok(),
                 _ => {}
             }
         }
     }
 
     pub(super) fn asked_by(&self, requester: Requester) {
-        let mut story = self.story();
-        (story.user, story.token) = (Some(requester.login), Some(requester.token));
-        story.tried = None;
+        let mut facts = self.facts();
+        (facts.user, facts.token) = (Some(requester.login), Some(requester.token));
+        facts.tried = None;
     }
 
-    /// What the caller is found to ask about is a part of the story.
+    /// Also reports the organization that the caller's request turns out to be about.
     pub(super) fn follow(&self, caller: &Caller) {
-        self.story().asked = Some(Arc::clone(caller.asked()));
+        self.facts().asked = Some(Arc::clone(caller.asked()));
     }
 
     /// A password was shown for this login. What looks like a token is none that may be repeated.
     pub(super) fn tries(&self, login: &str) {
         if !login.starts_with(TOKEN_PREFIX) {
-            self.story().tried = Login::parse(login).ok();
+            self.facts().tried = Login::parse(login).ok();
         }
     }
 
     /// The organization, as far as the path names it.
     pub(super) fn org(&self) -> Option<OrgName> {
-        self.story().org.clone()
+        self.facts().org.clone()
     }
 
     /// The stack, where the path alone does not name it.
     pub(crate) fn stack(&self, address: &StackAddress) {
         let StackAddress { org, project, stack } = address.clone();
-        let mut story = self.story();
-        (story.org, story.project, story.stack) = (Some(org), Some(project), Some(stack));
+        let mut facts = self.facts();
+        (facts.org, facts.project, facts.stack) = (Some(org), Some(project), Some(stack));
     }
 
     /// The environment, where the path alone does not name it.
     pub(crate) fn environment(&self, address: &EnvironmentAddress) {
         let EnvironmentAddress { org, project, name } = address.clone();
-        let mut story = self.story();
-        (story.org, story.project, story.environment) = (Some(org), Some(project), Some(name));
+        let mut facts = self.facts();
+        (facts.org, facts.project, facts.environment) = (Some(org), Some(project), Some(name));
     }
 
     /// The update, where the path does not name it.
     pub(crate) fn update(&self, update: UpdateId) {
-        self.story().update = Some(update);
+        self.facts().update = Some(update);
     }
 
     /// The Terraform state, as the path names it.
     pub(crate) fn state(&self, place: &Place) {
         match place {
             Place::Name(address) => self.state_named(address),
-            Place::Id(_) => self.story().state = Some(place.clone()),
+            Place::Id(_) => self.facts().state = Some(place.clone()),
         }
     }
 
     /// The Terraform state, whose name may be known once it was found.
     pub(crate) fn state_named(&self, address: &StateAddress) {
-        let mut story = self.story();
-        (story.org, story.project) = (Some(address.org.clone()), Some(address.project.clone()));
-        story.state = Some(Place::Name(address.clone()));
+        let mut facts = self.facts();
+        (facts.org, facts.project) = (Some(address.org.clone()), Some(address.project.clone()));
+        facts.state = Some(Place::Name(address.clone()));
     }
 
     /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.
     pub(crate) fn detail(&self, words: impl Into<String>) {
-        self.story().detail = Some(words.into());
+        self.facts().detail = Some(words.into());
     }
 }
 
-impl OfHead for Trail {
+impl FromHead for RequestContext {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
-        let broken =
-            || Error::Broken("a handler asks for the trail of a request that nobody watches".to_owned());
+        let broken = || Error::Broken("a handler asks for the context of a request that has none".to_owned());
         parts.extensions.get::<Self>().cloned().ok_or_else(|| broken().into())
     }
 }
 
-taken_from_the_head!(Trail);
+from_head!(RequestContext);

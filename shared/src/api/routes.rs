@@ -18,7 +18,7 @@ use super::handlers::{
     stacks, states, tfstate, updates, user,
 };
 use super::unsupported::unsupported;
-use super::{App, auth, spelling, watch};
+use super::{App, access_log, auth, tfstate_methods};
 use crate::domain::role::Role;
 use crate::limits::{
     BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, ENVIRONMENT_BYTES_MAX,
@@ -72,7 +72,7 @@ impl Group {
     /// table has rows. Gateways have one route for all of it.
     pub fn root(self) -> Option<&'static str> {
         match self {
-            Self::Tfstate => Some(spelling::ROOT),
+            Self::Tfstate => Some(tfstate_methods::ROOT),
             Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin | Self::Environments => None,
         }
     }
@@ -241,7 +241,7 @@ routes![
     /// All routes: method, path, credentials, role, body limit, group, handler, action. What needs more than its row says, by what
     /// is in the body or in the store, is judged where that is known: an update that is no preview, the lock of somebody else.
     ///
-    /// Those below `/tfstate` are told in one way each; [`spelling`] knows how else clients say the same. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
+    /// Those below `/tfstate` have one method each; [`tfstate_methods`] has the others that clients use. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
     GET "/api/capabilities" Nobody Nothing 0, Read service::capabilities;
     GET "/api/cli/version" Nobody Nothing 0, Read service::cli_version;
     GET "/api/user" Token Nothing 0, Read user::user, "user.sign_in";
@@ -412,7 +412,7 @@ pub fn router<S: Serves>(app: impl Into<App>) -> Router {
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
     // Around the table: what it changes is what the table is asked.
-    Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, watch::observe))
+    Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, access_log::observe))
 }
 
 /// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.

@@ -1,6 +1,5 @@
-//! The ways in which clients spell what they do with a Terraform state. The route table has one of them for each: the one
-//! that gateways let through. Others that clients are configured with are changed into it here, so that the table, and what is
-//! made of it, stays short.
+//! The methods and paths that clients of Terraform states can be configured with. The route table has one for each operation:
+//! the one that gateways let through. This module rewrites the others to it, so that the table stays short.
 //!
 //! | path | methods | as in the table |
 //! |---|---|---|
@@ -25,11 +24,11 @@ use super::error::refusal;
 /// Where states are.
 pub(super) const ROOT: &str = "/tfstate/";
 
-/// A request in the table's own words, or why there is none.
-pub(super) fn spell(mut request: Request) -> Result<Request, Box<Response>> {
+/// The request with the method and path of the route table, or the refusal of a method that does not exist there.
+pub(super) fn normalize(mut request: Request) -> Result<Request, Box<Response>> {
     match read(request.method(), request.uri().path()) {
-        Spelled::Otherwise => {}
-        Spelled::As(method, path) => {
+        Normalized::NotAState => {}
+        Normalized::As(method, path) => {
             let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
             let mut parts = request.uri().clone().into_parts();
             // What was a path before is one without its end, too.
@@ -41,7 +40,7 @@ pub(super) fn spell(mut request: Request) -> Result<Request, Box<Response>> {
                 }
             }
         }
-        Spelled::NotAllowed(allowed) => return Err(Box::new(not_allowed(request.method(), allowed))),
+        Normalized::NotAllowed(allowed) => return Err(Box::new(not_allowed(request.method(), allowed))),
     }
     Ok(request)
 }
@@ -63,40 +62,40 @@ pub(super) fn not_allowed_unless(method: &Method, allowed: &'static str, unless:
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Spelled {
-    /// It is not about a state.
-    Otherwise,
-    /// This is meant.
+enum Normalized {
+    /// The path is not that of a state.
+    NotAState,
+    /// The method and path of the table.
     As(Method, String),
-    /// Only these are possible there.
+    /// The methods that the path has.
     NotAllowed(&'static str),
 }
 
-fn read(method: &Method, path: &str) -> Spelled {
+fn read(method: &Method, path: &str) -> Normalized {
     let Some(rest) = path.strip_prefix(ROOT).map(|rest| rest.trim_end_matches('/')) else {
-        return Spelled::Otherwise;
+        return Normalized::NotAState;
     };
     let (state, word) = match rest.rsplit_once('/') {
         Some((state, word @ ("lock" | "unlock" | "outputs"))) => (state, word),
         _ => (rest, ""),
     };
     if !(1..=3).contains(&state.split('/').count()) || state.split('/').any(str::is_empty) {
-        return Spelled::Otherwise;
+        return Normalized::NotAState;
     }
     let locks = || format!("{ROOT}{state}/lock");
     let itself = || format!("{ROOT}{rest}");
     match (word, method.as_str()) {
         ("", "GET" | "HEAD" | "DELETE") | ("outputs", "GET" | "HEAD") => {
-            Spelled::As(method.clone(), itself())
+            Normalized::As(method.clone(), itself())
         }
-        ("", "POST" | "PUT" | "PATCH") => Spelled::As(Method::POST, itself()),
-        ("", "LOCK") | ("lock", "LOCK" | "POST" | "PUT") => Spelled::As(Method::POST, locks()),
-        ("", "UNLOCK") | ("lock", "UNLOCK" | "DELETE") => Spelled::As(Method::DELETE, locks()),
-        ("unlock", "UNLOCK" | "POST" | "PUT" | "DELETE") => Spelled::As(Method::DELETE, locks()),
-        ("", _) => Spelled::NotAllowed(OF_STATES),
-        ("lock", _) => Spelled::NotAllowed("LOCK, POST, PUT, UNLOCK, DELETE"),
-        ("unlock", _) => Spelled::NotAllowed("UNLOCK, POST, PUT, DELETE"),
-        (_, _) => Spelled::NotAllowed("GET, HEAD"),
+        ("", "POST" | "PUT" | "PATCH") => Normalized::As(Method::POST, itself()),
+        ("", "LOCK") | ("lock", "LOCK" | "POST" | "PUT") => Normalized::As(Method::POST, locks()),
+        ("", "UNLOCK") | ("lock", "UNLOCK" | "DELETE") => Normalized::As(Method::DELETE, locks()),
+        ("unlock", "UNLOCK" | "POST" | "PUT" | "DELETE") => Normalized::As(Method::DELETE, locks()),
+        ("", _) => Normalized::NotAllowed(OF_STATES),
+        ("lock", _) => Normalized::NotAllowed("LOCK, POST, PUT, UNLOCK, DELETE"),
+        ("unlock", _) => Normalized::NotAllowed("UNLOCK, POST, PUT, DELETE"),
+        (_, _) => Normalized::NotAllowed("GET, HEAD"),
     }
 }
 
@@ -106,14 +105,14 @@ mod tests {
 
     fn asked(method: &str, path: &str) -> String {
         match read(&Method::from_bytes(method.as_bytes()).unwrap(), path) {
-            Spelled::Otherwise => "-".to_owned(),
-            Spelled::As(method, path) => format!("{method} {path}"),
-            Spelled::NotAllowed(allowed) => format!("not {allowed}"),
+            Normalized::NotAState => "-".to_owned(),
+            Normalized::As(method, path) => format!("{method} {path}"),
+            Normalized::NotAllowed(allowed) => format!("not {allowed}"),
         }
     }
 
     #[test]
-    fn each_spelling_is_read_as_the_one_of_the_table() {
+    fn each_method_is_read_as_the_one_of_the_table() {
         for (method, path, expected) in [
             ("GET", "/tfstate/acme/net/", "GET /tfstate/acme/net"),
             ("HEAD", "/tfstate/acme/net/prod", "HEAD /tfstate/acme/net/prod"),

@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 use super::error::Failure;
-use super::spelling::ROOT;
+use super::tfstate_methods::ROOT;
 use crate::services::Error;
 
 /// The refusal of a request that nothing here answers.

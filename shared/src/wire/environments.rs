@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::few;
+use super::bounded;
 use super::pulumi::{Base64, RequestedBy};
 use crate::domain::environment::{Diagnostic, Range};
 use crate::layout::records::StackConfig;
@@ -179,7 +179,7 @@ pub struct EnvironmentSettings {
 #[derive(Debug, Deserialize)]
 pub struct EncryptSecrets {
     /// The values.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub plaintexts: Option<Vec<Base64>>,
 }
 
@@ -194,7 +194,7 @@ pub struct EncryptedSecrets {
 #[derive(Debug, Deserialize)]
 pub struct DecryptSecrets {
     /// What `encrypt-secrets` of the same environment gave, or what stands in its text.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub ciphertexts: Option<Vec<String>>,
 }
 

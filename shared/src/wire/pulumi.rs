@@ -16,7 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::environments::Config;
-use super::{Both, few};
+use super::{Both, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
 use crate::layout::records::ConfigValue;
@@ -176,10 +176,10 @@ pub struct CreateStack<'a> {
     /// The name.
     pub stack_name: String,
     /// The tags.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// Teams that get access: not supported.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub teams: Option<Vec<String>>,
     /// A first deployment.
     #[serde(borrow, default)]
@@ -278,7 +278,7 @@ pub struct CreateUpdate {
     #[serde(default)]
     pub options: Option<UpdateOptions>,
     /// The stack's configuration.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub config: Option<BTreeMap<String, ConfigValue>>,
     /// What is kept for the history.
     #[serde(default)]
@@ -301,7 +301,7 @@ pub struct UpdateMetadata {
     #[serde(default)]
     pub message: Option<String>,
     /// git, CI, versions, flags.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub environment: Option<BTreeMap<String, String>>,
 }
 
@@ -334,7 +334,7 @@ pub struct AiSettings {
 #[serde(rename_all = "camelCase")]
 pub struct StartUpdate {
     /// The stack's tags from now on; absent or null leaves them.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// The newest journal version that the client speaks; absent for checkpoints.
     #[serde(default)]
@@ -364,7 +364,7 @@ pub struct BeginUpdate {
     /// What would be sent to create it.
     pub program: CreateUpdate,
     /// As for a start.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
     /// As for a start.
     #[serde(default)]
@@ -508,7 +508,7 @@ pub struct Ciphertext {
 #[derive(Debug, Deserialize)]
 pub struct BatchEncrypt {
     /// The secrets.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub plaintexts: Option<Vec<Base64>>,
 }
 
@@ -523,7 +523,7 @@ pub struct BatchEncrypted {
 #[derive(Debug, Deserialize)]
 pub struct BatchDecrypt {
     /// The sealed secrets; the same one may come twice.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub ciphertexts: Option<Vec<String>>,
 }
 
@@ -538,7 +538,7 @@ pub struct BatchDecrypted {
 #[derive(Debug, Deserialize)]
 pub struct EventBatch {
     /// The events.
-    #[serde(default, deserialize_with = "few::items")]
+    #[serde(default, deserialize_with = "bounded::items")]
     pub events: Option<Vec<EngineEvent>>,
 }
 
@@ -558,7 +558,7 @@ pub struct EngineEvent {
 #[serde(rename_all = "camelCase")]
 pub struct SummaryEvent {
     /// Operation to count.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub resource_changes: Option<BTreeMap<String, u64>>,
 }
 

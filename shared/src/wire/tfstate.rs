@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Both, few};
+use super::{Both, bounded};
 use crate::domain::deployment::{Change, How};
 use crate::domain::tfstate::{
     Changes, InstanceChanges, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused,
@@ -363,7 +363,7 @@ pub struct NewState {
     #[serde(default)]
     pub policy: Policy,
     /// Its labels.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub labels: Option<BTreeMap<String, Value>>,
 }
 
@@ -381,7 +381,7 @@ pub struct StateEdit {
     #[serde(default)]
     pub policy: Option<Policy>,
     /// Labels that are set, and with `null`, removed. The others stay.
-    #[serde(default, deserialize_with = "few::members")]
+    #[serde(default, deserialize_with = "bounded::members")]
     pub labels: Option<BTreeMap<String, Value>>,
 }
 
@@ -709,7 +709,7 @@ pub struct Outputs {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchemasEdit {
     /// Schemas that are set, and with `null`, removed. The others stay.
-    #[serde(deserialize_with = "few::members")]
+    #[serde(deserialize_with = "bounded::members")]
     pub outputs: Option<BTreeMap<String, Value>>,
     /// Whether an output that comes without one gets one that fits it.
     pub infer: Option<bool>,

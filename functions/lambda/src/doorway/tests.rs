@@ -90,11 +90,11 @@ async fn every_gateway_hands_over_a_body_that_the_handlers_read() {
 fn a_request_knows_its_door_and_the_address_that_the_gateway_saw() {
     for (_, text) in fixtures!["http-api-gzip", "function-url-gzip"] {
         let request = entered(text);
-        assert_eq!(request.extensions().get(), Some(&Door::FUNCTION));
+        assert_eq!(request.extensions().get(), Some(&Gateway::FUNCTION));
         assert_eq!(request.extensions().get::<Peer>().unwrap().0.ip().to_string(), "203.0.113.7");
     }
     let request = entered(fixtures!["balancer-gzip"][0].1);
-    assert_eq!(request.extensions().get(), Some(&Door::BALANCER));
+    assert_eq!(request.extensions().get(), Some(&Gateway::BALANCER));
     assert_eq!(request.extensions().get::<Peer>().unwrap().0.ip().to_string(), "203.0.113.7");
     assert!(request.extensions().get::<RequestId>().is_none(), "there was no context");
 }

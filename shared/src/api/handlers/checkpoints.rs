@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 
-use super::{Answer, nothing};
+use super::{Answer, no_content};
 use crate::api::App;
 use crate::api::body::Body;
 use crate::domain::claims::Claims;
@@ -14,7 +14,7 @@ use crate::wire::pulumi::Checkpoint;
 pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let text = work::on(body.text.len(), move || Ok(untyped(&body.parse()?))).await?;
     log::append_checkpoint(&app, &claims, text).await?;
-    nothing()
+    no_content()
 }
 
 /// A whole deployment as text, onto which its client counts the deltas that follow.
@@ -31,7 +31,7 @@ async fn save(app: &App, claims: &Claims, kind: updates::checkpoints::Kind, body
     let text = body.text.clone();
     let gzip = work::on(text.len(), move || Ok(body.into_gzip())).await?;
     updates::checkpoints::save(app, claims, kind, text, gzip).await?;
-    nothing()
+    no_content()
 }
 
 /// The deployment with its version and features, as it is exported.

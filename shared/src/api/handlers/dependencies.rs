@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 
 use super::Parameters;
 use super::states::parse_position;
-use super::{Answer, json, nothing};
+use super::{Answer, json, no_content};
 use crate::api::App;
 use crate::api::body::Body;
 use crate::api::path::{EdgeText, OrgPath, StatePath};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, OrgName, OutputName, StateAddress};
 use crate::domain::tfstate::{Direction, Layers};
@@ -107,7 +107,7 @@ pub(crate) async fn add(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    trail: Trail,
+    context: RequestContext,
     body: Body,
 ) -> Answer {
     caller.check_org(&org)?;
@@ -120,7 +120,7 @@ pub(crate) async fn add(
         mock: parse_mock(new.mock)?,
     };
     let named = states::dependencies::add(&app, &caller, &org, &new).await?;
-    trail.detail(in_words(&named));
+    context.detail(in_words(&named));
     json(&shown(named)?)
 }
 
@@ -147,13 +147,13 @@ pub(crate) async fn edit(
     caller: Caller,
     OrgPath(org): OrgPath,
     EdgeText(edge): EdgeText,
-    trail: Trail,
+    context: RequestContext,
     body: Body,
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
     let edit: EdgeEdit = body.parse()?;
     let named = states::dependencies::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
-    trail.detail(in_words(&named));
+    context.detail(in_words(&named));
     json(&shown(named)?)
 }
 
@@ -163,11 +163,11 @@ pub(crate) async fn remove(
     caller: Caller,
     OrgPath(org): OrgPath,
     EdgeText(edge): EdgeText,
-    trail: Trail,
+    context: RequestContext,
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
-    trail.detail(in_words(&states::dependencies::remove(&app, &caller, &org, edge).await?));
-    nothing()
+    context.detail(in_words(&states::dependencies::remove(&app, &caller, &org, edge).await?));
+    no_content()
 }
 
 fn shown_report(report: Report) -> Result<Both<WireEnd, Dependencies>, Error> {

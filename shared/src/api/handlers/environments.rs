@@ -13,11 +13,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::Parameters;
 use super::secrets::{check_count, in_words};
 use super::user::user_named;
-use super::{Answer, json, json_of, json_text, nothing};
+use super::{Answer, json, json_of, json_text, no_content};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::domain::durations;
 use crate::domain::environment::access;
 use crate::domain::names::{
@@ -68,7 +68,7 @@ pub(crate) async fn list_all(State(app): State<App>, caller: Caller, Query(query
     let Some(at) = orgs.iter().position(|org| *org >= start) else {
         return json(&Environments { environments: Vec::new(), next_token: String::new() });
     };
-    let Some(org) = orgs.get(at) else { return nothing() };
+    let Some(org) = orgs.get(at) else { return no_content() };
     if *org != start {
         after = None;
     }
@@ -139,30 +139,30 @@ fn named(
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     OrgPath(org): OrgPath,
     JsonBody(new): JsonBody<NamedEnvironment>,
 ) -> Answer {
     let address = named(&org, new)?;
-    trail.environment(&address);
+    context.environment(&address);
     environments::create(&app, &caller, &address, EMPTY).await?;
-    nothing()
+    no_content()
 }
 
 /// Brings back an environment that was removed.
 pub(crate) async fn restore(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     OrgPath(org): OrgPath,
     JsonBody(removed): JsonBody<RestoreEnvironment>,
 ) -> Answer {
     let RestoreEnvironment { project, name, deletion_timestamp } = removed;
     let address = named(&org, NamedEnvironment { project, name })?;
-    trail.environment(&address);
+    context.environment(&address);
     let at = deletion_timestamp.filter(|at| !at.is_empty());
     environments::restore(&app, &caller, &address, at.as_deref()).await?;
-    nothing()
+    no_content()
 }
 
 /// The text of an environment, or of a revision of it. Its secrets are sealed.
@@ -204,7 +204,7 @@ fn with_revision(mut response: Response, revision: u64, etag: &str) -> Response 
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     EnvironmentPath(address): EnvironmentPath,
     headers: HeaderMap,
     body: Body,
@@ -212,7 +212,7 @@ pub(crate) async fn update(
     let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).filter(|it| *it != "*");
     let changed = environments::update(&app, &caller, &address, body.text()?, expected).await?;
     let Changed { revision, etag, diagnostics } = changed;
-    trail.detail(format!("revision {revision}"));
+    context.detail(format!("revision {revision}"));
     let diagnostics = Diagnostics { diagnostics };
     Ok(with_revision(axum::Json(diagnostics).into_response(), revision, &etag))
 }
@@ -224,21 +224,21 @@ pub(crate) async fn remove(
     EnvironmentPath(address): EnvironmentPath,
 ) -> Answer {
     environments::remove(&app, &caller, &address).await?;
-    nothing()
+    no_content()
 }
 
 /// Makes an environment of another one.
 pub(crate) async fn clone(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     EnvironmentPath(address): EnvironmentPath,
     JsonBody(clone): JsonBody<CloneEnvironment>,
 ) -> Answer {
     let project = clone.project.filter(|project| !project.is_empty());
     let project = project.as_deref().unwrap_or(address.project.as_str());
     let new = EnvironmentAddress::parse(address.org.as_str(), project, &clone.name)?;
-    trail.detail(format!("as {}", new.within_org()));
+    context.detail(format!("as {}", new.within_org()));
     let which = clone.version.filter(|version| *version > 0).map_or(Which::Latest, Which::Number);
     let preserve = Preserve {
         history: clone.preserve_history,
@@ -246,7 +246,7 @@ pub(crate) async fn clone(
         revision_tags: clone.preserve_revision_tags,
     };
     environments::clone(&app, &caller, &address, &which, &new, preserve).await?;
-    nothing()
+    no_content()
 }
 
 /// Whether an environment may be removed.
@@ -267,7 +267,7 @@ pub(crate) async fn set_settings(
     JsonBody(settings): JsonBody<EnvironmentSettings>,
 ) -> Answer {
     environments::protect(&app, &caller, &address, settings.deletion_protected).await?;
-    nothing()
+    no_content()
 }
 
 /// Seals values for an environment.
@@ -288,13 +288,13 @@ pub(crate) async fn encrypt_secrets(
 pub(crate) async fn decrypt_secrets(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     EnvironmentPath(address): EnvironmentPath,
     JsonBody(DecryptSecrets { ciphertexts }): JsonBody<DecryptSecrets>,
 ) -> Answer {
     let ciphertexts = ciphertexts.unwrap_or_default();
     check_count(ciphertexts.len())?;
-    trail.detail(in_words(ciphertexts.len()));
+    context.detail(in_words(ciphertexts.len()));
     let plaintexts = environments::decrypt(&app, &caller, &address, &ciphertexts).await?;
     let bytes = plaintexts.iter().map(Vec::len).sum();
     json_of(bytes, DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() }).await
@@ -426,14 +426,14 @@ fn revision(
 pub(crate) async fn retract(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     EnvironmentPath(address): EnvironmentPath,
     RevisionPath(which): RevisionPath,
     JsonBody(Retract { replacement, reason }): JsonBody<Retract>,
 ) -> Answer {
-    trail.detail(which.to_string());
+    context.detail(which.to_string());
     environments::revisions::retract(&app, &caller, &address, &which, replacement, reason).await?;
-    nothing()
+    no_content()
 }
 
 /// A page of what revisions are called.
@@ -502,7 +502,7 @@ pub(crate) async fn add_revision_tag(
 ) -> Answer {
     let name = EnvironmentTagName::parse(&name)?;
     tags::add_to_revision(&app, &caller, &address, &name, revision).await?;
-    nothing()
+    no_content()
 }
 
 /// Gives a name to another revision.
@@ -515,7 +515,7 @@ pub(crate) async fn move_revision_tag(
 ) -> Answer {
     let name = EnvironmentTagName::parse(&name)?;
     tags::move_to_revision(&app, &caller, &address, &name, revision).await?;
-    nothing()
+    no_content()
 }
 
 /// Takes a name from a revision.
@@ -527,7 +527,7 @@ pub(crate) async fn remove_revision_tag(
 ) -> Answer {
     let name = EnvironmentTagName::parse(&name)?;
     tags::remove_from_revision(&app, &caller, &address, &name).await?;
-    nothing()
+    no_content()
 }
 
 /// A page of the tags of an environment.
@@ -604,5 +604,5 @@ pub(crate) async fn remove_tag(
 ) -> Answer {
     let name = EnvironmentTagName::parse(&name)?;
     tags::remove(&app, &caller, &address, &name).await?;
-    nothing()
+    no_content()
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Answer, json_body, nothing};
+use super::{Answer, json_body, no_content};
 use crate::api::App;
 use crate::api::answer::Pieces;
 use crate::api::body::Body;
@@ -42,7 +42,7 @@ pub(crate) async fn append_batch(State(app): State<App>, claims: Claims, body: B
     };
     let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
     event_service::append(&app, &claims, batch).await?;
-    nothing()
+    no_content()
 }
 
 /// A batch as it is kept: see decision 15.
@@ -67,7 +67,7 @@ pub(crate) async fn append(State(app): State<App>, claims: Claims, body: Body) -
     };
     let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
     event_service::append(&app, &claims, batch).await?;
-    nothing()
+    no_content()
 }
 
 fn summary(events: &[EngineEvent]) -> Option<Summary> {

@@ -57,7 +57,7 @@ fn json_body(body: impl IntoResponse) -> Response {
 }
 
 /// The answer of calls whose client expects nothing.
-fn nothing() -> Answer {
+fn no_content() -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

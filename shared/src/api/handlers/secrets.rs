@@ -4,11 +4,11 @@ use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Answer, json, json_of, nothing};
+use super::{Answer, json, json_of, no_content};
 use crate::api::App;
 use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -36,11 +36,11 @@ pub(crate) async fn encrypt(
 pub(crate) async fn decrypt(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
-    trail.detail(in_words(1));
+    context.detail(in_words(1));
     let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
     let plaintext = data_keys::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
     json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
@@ -70,12 +70,12 @@ pub(crate) async fn batch_encrypt(
 pub(crate) async fn batch_decrypt(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(BatchDecrypt { ciphertexts }): JsonBody<BatchDecrypt>,
 ) -> Answer {
     let texts = ciphertexts.unwrap_or_default();
-    trail.detail(in_words(texts.len()));
+    context.detail(in_words(texts.len()));
     check_count(texts.len())?;
     let bytes = texts.iter().map(String::len).sum();
     let decode = move || {
@@ -115,5 +115,5 @@ pub(crate) async fn log_decryption(
     StackPath(address): StackPath,
 ) -> Answer {
     stack_lookup::locate_keys(&app, &caller, &address).await?;
-    nothing()
+    no_content()
 }

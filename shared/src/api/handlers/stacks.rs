@@ -10,13 +10,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 
 use super::user::user_named;
-use super::{Answer, EMPTY_DEPLOYMENT, Parameters, json, json_gzip, json_text, nothing};
+use super::{Answer, EMPTY_DEPLOYMENT, Parameters, json, json_gzip, json_text, no_content};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::door::{Door, elsewhere};
+use crate::api::gateway::{Gateway, elsewhere};
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, TagPath, VersionPath};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::records::StackConfig;
@@ -38,7 +38,7 @@ use crate::wire::pulumi::{
 pub(crate) async fn create_stack(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     ProjectPath(org, project): ProjectPath,
     body: Body,
 ) -> Answer {
@@ -49,7 +49,7 @@ pub(crate) async fn create_stack(
         create_managed_environment == Some(true),
     )?;
     let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
-    trail.stack(&address);
+    context.stack(&address);
     let state =
         state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
     let new = NewStack { tags: tags.unwrap_or_default(), state, config: config.map(StackConfig::from) };
@@ -72,17 +72,17 @@ fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
 pub(crate) async fn delete_stack(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
     // The CLI says the one, the service's provider the other.
     let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
     if force {
-        trail.detail("forced");
+        context.detail("forced");
     }
     stacks::remove(&app, &caller, &address, force).await?;
-    nothing()
+    no_content()
 }
 
 /// Replaces a stack's tags by the ones sent.
@@ -94,7 +94,7 @@ pub(crate) async fn set_tags(
 ) -> Answer {
     let tags = tags.map(|Members(tags)| tags).unwrap_or_default();
     stacks::set_tags(&app, &caller, &address, tags).await?;
-    nothing()
+    no_content()
 }
 
 /// Gives a stack one more tag.
@@ -105,7 +105,7 @@ pub(crate) async fn add_tag(
     JsonBody(StackTag { name, value }): JsonBody<StackTag>,
 ) -> Answer {
     stacks::add_tag(&app, &caller, &address, (name, value)).await?;
-    nothing()
+    no_content()
 }
 
 /// Gives a tag of a stack another value.
@@ -117,7 +117,7 @@ pub(crate) async fn edit_tag(
     JsonBody(StackTag { value, .. }): JsonBody<StackTag>,
 ) -> Answer {
     stacks::edit_tag(&app, &caller, &address, (tag, value)).await?;
-    nothing()
+    no_content()
 }
 
 /// Takes a tag from a stack.
@@ -128,21 +128,21 @@ pub(crate) async fn remove_tag(
     TagPath(tag): TagPath,
 ) -> Answer {
     stacks::remove_tag(&app, &caller, &address, tag).await?;
-    nothing()
+    no_content()
 }
 
 /// Says in which environment a stack's configuration lies.
 pub(crate) async fn set_config(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(config): JsonBody<Config>,
 ) -> Answer {
     let config = StackConfig::from(config);
     stacks::config::set(&app, &caller, &address, Some(config.clone())).await?;
     // It was found, so it is the name of an environment.
-    trail.detail(format!("in {}", config.environment));
+    context.detail(format!("in {}", config.environment));
     json(&Config::from(config))
 }
 
@@ -153,14 +153,14 @@ pub(crate) async fn remove_config(
     StackPath(address): StackPath,
 ) -> Answer {
     stacks::config::set(&app, &caller, &address, None).await?;
-    nothing()
+    no_content()
 }
 
 /// Renames a stack, within its project or into another. Not repeated by the client.
 pub(crate) async fn rename(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(RenameStack { new_name, new_project }): JsonBody<RenameStack>,
 ) -> Answer {
@@ -170,24 +170,24 @@ pub(crate) async fn rename(
         org: None,
     };
     let project = new.project.as_ref().unwrap_or(&address.project);
-    trail.detail(format!("to {project}/{}", new.stack.as_ref().unwrap_or(&address.stack)));
-    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
+    context.detail(format!("to {project}/{}", new.stack.as_ref().unwrap_or(&address.stack)));
+    renamed(&context, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
 /// Gives a stack to another organization of the caller's.
 pub(crate) async fn transfer(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(TransferStack { to_org }): JsonBody<TransferStack>,
 ) -> Answer {
     let org = given(to_org).map(|name| OrgName::parse(&name)).transpose()?;
     if let Some(org) = &org {
-        trail.detail(format!("to {org}"));
+        context.detail(format!("to {org}"));
     }
     let new = NewAddress { org, ..NewAddress::default() };
-    renamed(&trail, rename_service::rename(&app, &caller, &address, new).await?)
+    renamed(&context, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
 /// An empty text means what an absent one does.
@@ -195,9 +195,9 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-fn renamed(trail: &Trail, update: Option<UpdateId>) -> Answer {
+fn renamed(context: &RequestContext, update: Option<UpdateId>) -> Answer {
     if let Some(update) = update {
-        trail.update(update);
+        context.update(update);
     }
     json(&Renamed { update_id: update.map(|update| update.to_string()) })
 }
@@ -206,19 +206,19 @@ fn renamed(trail: &Trail, update: Option<UpdateId>) -> Answer {
 pub(crate) async fn import(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
-    (host, door): (AskedHost, Door),
+    (host, gateway): (AskedHost, Gateway),
     body: Body,
 ) -> Answer {
     let sent_bytes = body.as_sent().len() as u64;
     // What was sent is not held while a version is made of its text.
     let text = body.into_text();
     let made = updates::direct::import(&app, &caller, &address, text).await?;
-    trail.update(made.update);
+    context.update(made.update);
     let mut answer = json(&Imported { update_id: made.update.to_string() })?;
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);
-    door.warn(sent_bytes, &mut answer);
+    gateway.warn(sent_bytes, &mut answer);
     Ok(answer)
 }
 
@@ -343,9 +343,12 @@ pub(crate) async fn export(
     StackPath(address): StackPath,
     VersionPath(version): VersionPath,
     headers: HeaderMap,
-    door: Door,
+    gateway: Gateway,
 ) -> Answer {
-    match (stacks::export_within(&app, &caller, &address, version, door.stored_bytes_max()).await?, version) {
+    match (
+        stacks::export_within(&app, &caller, &address, version, gateway.stored_bytes_max()).await?,
+        version,
+    ) {
         (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
         (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
         (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),

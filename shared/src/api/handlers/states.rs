@@ -11,11 +11,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Parameters;
-use super::{Answer, json, json_gzip, json_of, nothing, tfstate};
+use super::{Answer, json, json_gzip, json_of, no_content, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
@@ -162,13 +162,13 @@ pub(crate) async fn set_label_policy(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    trail: Trail,
+    context: RequestContext,
     body: Body,
 ) -> Answer {
     caller.check_org(&org)?;
     let NewLabelPolicy { version, policy } = body.parse()?;
     let stored = label_policy::replace(&app, &caller, &org, version, policy).await?;
-    trail.detail(format!("version {}", stored.version));
+    context.detail(format!("version {}", stored.version));
     json(&ShownLabelPolicy::from(Some(stored)))
 }
 
@@ -202,13 +202,13 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    trail: Trail,
+    context: RequestContext,
     body: Body,
 ) -> Answer {
     caller.check_org(&org)?;
     let new: NewState = body.parse()?;
     let address = StateAddress::parse(org.as_str(), &new.project, new.state.as_deref())?;
-    trail.state(&Place::Name(address.clone()));
+    context.state(&Place::Name(address.clone()));
     let id = new.id.as_deref().map(parse_id).transpose()?;
     let beginning = Beginning { id, policy: new.policy, labels: parse_labels(new.labels)? };
     let Located { id, head } = states::create(&app, &caller, &address, &beginning).await?;
@@ -259,7 +259,7 @@ pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     JsonBody(edit): JsonBody<StateEdit>,
 ) -> Answer {
     let Located { id, head } = states::locate(&app, &caller, &place).await?;
@@ -272,13 +272,14 @@ pub(crate) async fn edit(
             Some(StateAddress::parse(org.as_str(), project, Some(state))?)
         }
     };
-    trail.state_named(&head.value.address);
+    context.state_named(&head.value.address);
     if let Some(address) = &address {
-        trail.detail(format!("to {}/{}", address.project, address.state));
+        context.detail(format!("to {}/{}", address.project, address.state));
     }
     let labels = parse_labels(edit.labels)?;
     if !labels.is_empty() {
-        trail.detail(format!("labels {}", labels.keys().map(LabelKey::as_str).collect::<Vec<_>>().join(" ")));
+        context
+            .detail(format!("labels {}", labels.keys().map(LabelKey::as_str).collect::<Vec<_>>().join(" ")));
     }
     let edit = Edit { address, policy: edit.policy, labels };
     let Located { head, .. } = states::edit(&app, &caller, &Place::Id(id), &edit).await?;
@@ -290,12 +291,12 @@ pub(crate) async fn remove(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     Query(query): Parameters,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
-    trail.state_named(&states::remove(&app, &caller, &place, force).await?);
-    nothing()
+    context.state_named(&states::remove(&app, &caller, &place, force).await?);
+    no_content()
 }
 
 /// Brings back a state that was removed.
@@ -303,11 +304,11 @@ pub(crate) async fn bring_back(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
 ) -> Answer {
     let Place::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
     let Located { id, head } = states::bring_back(&app, &caller, id).await?;
-    trail.state_named(&head.value.address);
+    context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
 }
 
@@ -341,12 +342,12 @@ pub(crate) async fn lock_by_hand(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     JsonBody(reason): JsonBody<WithReason>,
 ) -> Answer {
     let (address, holder) = states::locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
-    trail.state_named(&address);
-    trail.detail(format!("by hand: {}", shortened(&reason.reason)));
+    context.state_named(&address);
+    context.detail(format!("by hand: {}", shortened(&reason.reason)));
     json(&Lock::of(holder, false, app.now()))
 }
 
@@ -355,13 +356,13 @@ pub(crate) async fn unlock(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     body: Body,
 ) -> Answer {
     let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
-    trail.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
+    context.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
     let (_, unlocked) = states::locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
-    trail.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
+    context.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -419,12 +420,12 @@ pub(crate) async fn text(
     caller: Caller,
     StatePath(place): StatePath,
     WhichPath(which): WhichPath,
-    trail: Trail,
+    context: RequestContext,
     headers: HeaderMap,
 ) -> Answer {
     let (address, gzip) = states::versions::download(&app, &caller, &place, &which).await?;
-    trail.state_named(&address);
-    trail.detail(format!("version {which}"));
+    context.state_named(&address);
+    context.detail(format!("version {which}"));
     json_gzip(&headers, gzip)
 }
 
@@ -452,11 +453,11 @@ pub(crate) async fn restore(
     caller: Caller,
     StatePath(place): StatePath,
     WhichPath(which): WhichPath,
-    trail: Trail,
+    context: RequestContext,
 ) -> Answer {
     let written = states::writes::restore(&app, &caller, &place, &which).await?;
-    trail.state_named(&written.address);
-    trail.detail(format!("version {which} as {}", written.version));
+    context.state_named(&written.address);
+    context.detail(format!("version {which} as {}", written.version));
     json(&Restored { version: written.version })
 }
 
@@ -496,7 +497,7 @@ pub(crate) async fn set_schemas(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     JsonBody(edit): JsonBody<SchemasEdit>,
 ) -> Answer {
     let sent = edit.outputs.unwrap_or_default().into_iter();
@@ -504,7 +505,7 @@ pub(crate) async fn set_schemas(
         sent.map(|(name, schema)| (name, Some(schema).filter(|schema| !schema.is_null()))).collect();
     let edit = states::schemas::Edit { outputs, infer: edit.infer };
     let edited = states::schemas::edit(&app, &caller, &place, &edit).await?;
-    trail.state_named(&edited.address);
+    context.state_named(&edited.address);
     json(&Schemas::of(edited.schemas, &edited.outputs))
 }
 

@@ -11,15 +11,15 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
-use super::{Answer, json, json_gzip, json_text, nothing};
+use super::{Answer, json, json_gzip, json_text, no_content};
 use crate::api::App;
 use crate::api::auth::RunCaller;
 use crate::api::body::{Body, JsonBody};
-use crate::api::door::Door;
 use crate::api::error::Failure;
+use crate::api::gateway::Gateway;
 use crate::api::path::StatePath;
-use crate::api::spelling::{OF_STATES, not_allowed_unless};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
+use crate::api::tfstate_methods::{OF_STATES, not_allowed_unless};
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
 use crate::services::states::Place;
@@ -43,7 +43,7 @@ pub(crate) async fn get(
     let caller = caller.holding(&app, &place, Proof::Token).await?;
     match states::versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
         Some(gzip) => json_gzip(&headers, gzip),
-        None => nothing(),
+        None => no_content(),
     }
 }
 
@@ -52,9 +52,9 @@ pub(crate) async fn write(
     State(app): State<App>,
     caller: RunCaller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     Query(mut query): Parameters,
-    (door, headers): (Door, HeaderMap),
+    (gateway, headers): (Gateway, HeaderMap),
     body: Body,
 ) -> Answer {
     let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
@@ -65,8 +65,8 @@ pub(crate) async fn write(
     let written = states::writes::write(&app, &caller, &place, lock_id.as_deref(), body.text, verify)
         .await
         .map_err(hide)?;
-    trail.state_named(&written.address);
-    trail.detail(match (written.replayed, &lock_id) {
+    context.state_named(&written.address);
+    context.detail(match (written.replayed, &lock_id) {
         (true, _) => format!("version {}, sent again", written.version),
         (false, Some(_)) => format!("version {}", written.version),
         (false, None) => format!("version {}, without a lock", written.version),
@@ -74,7 +74,7 @@ pub(crate) async fn write(
     let mut response = StatusCode::OK.into_response();
     let headers = response.headers_mut();
     headers.insert("X-Statewright-Version", HeaderValue::from(written.version));
-    let limits = door.states(app.settings.states);
+    let limits = gateway.states(app.settings.states);
     if bytes >= limits.warn_from {
         let words = format!(
             "the state has {bytes} bytes; from {} bytes on it is worth splitting, and {} are the most",
@@ -97,13 +97,13 @@ pub(crate) async fn remove(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
 ) -> Answer {
     let found = states::find(&app, &caller, &place).await.map_err(hide)?;
     let Some(found) = found.filter(|found| found.head.value.policy.delete_allowed) else {
         return Ok(not_allowed_unless(&Method::DELETE, OF_STATES, UNLESS_ALLOWED));
     };
-    trail.state_named(&found.head.value.address);
+    context.state_named(&found.head.value.address);
     states::remove(&app, &caller, &Place::Id(found.id), false).await.map_err(hide)?;
     Ok(StatusCode::OK.into_response())
 }
@@ -113,15 +113,15 @@ pub(crate) async fn lock(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    (door, trail): (Door, Trail),
+    (gateway, context): (Gateway, RequestContext),
     JsonBody(info): JsonBody<WireLockInfo>,
 ) -> Answer {
     let info = LockInfo::from(info);
     info.check().map_err(|error| Error::Invalid(error.to_string()))?;
-    let limits = door.states(app.settings.states);
+    let limits = gateway.states(app.settings.states);
     let address = states::locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
-    trail.state_named(&address);
-    trail.detail(format!("lock {}", short(&info.id)));
+    context.state_named(&address);
+    context.detail(format!("lock {}", short(&info.id)));
     json(&WireLockInfo::from(info))
 }
 
@@ -130,7 +130,7 @@ pub(crate) async fn unlock(
     State(app): State<App>,
     caller: RunCaller,
     StatePath(place): StatePath,
-    trail: Trail,
+    context: RequestContext,
     Query(mut query): Parameters,
     body: Body,
 ) -> Answer {
@@ -146,9 +146,9 @@ pub(crate) async fn unlock(
     }
     let (address, unlocked) = states::locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
     if let Some(address) = &address {
-        trail.state_named(address);
+        context.state_named(address);
     }
-    trail.detail(in_words(&unlocked, &caller));
+    context.detail(in_words(&unlocked, &caller));
     Ok(StatusCode::OK.into_response())
 }
 
@@ -181,7 +181,7 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
                 "its client encrypted this state, so its outputs are not known here: read the whole state";
             Err(Error::StateForbidden(words.to_owned()).into())
         }
-        Some(_) | None => nothing(),
+        Some(_) | None => no_content(),
     }
 }
 

@@ -5,13 +5,13 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use bytes::BytesMut;
 
-use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, nothing};
+use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::door::Door;
+use crate::api::gateway::Gateway;
 use crate::api::host::AskedHost;
 use crate::api::path::{StackPath, UpdateText};
-use crate::api::trail::Trail;
+use crate::api::request_context::RequestContext;
 use crate::domain::claims::Claims;
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::journal;
@@ -34,58 +34,58 @@ use crate::wire::pulumi::{
 pub(crate) async fn create_update(
     app: State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, trail, path, body, UpdateKind::Update).await
+    create(app, caller, context, path, body, UpdateKind::Update).await
 }
 
 /// As [`create_update`], for `pulumi preview`.
 pub(crate) async fn create_preview(
     app: State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, trail, path, body, UpdateKind::Preview).await
+    create(app, caller, context, path, body, UpdateKind::Preview).await
 }
 
 /// As [`create_update`], for `pulumi refresh`.
 pub(crate) async fn create_refresh(
     app: State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, trail, path, body, UpdateKind::Refresh).await
+    create(app, caller, context, path, body, UpdateKind::Refresh).await
 }
 
 /// As [`create_update`], for `pulumi destroy`.
 pub(crate) async fn create_destroy(
     app: State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     path: StackPath,
     body: JsonBody<CreateUpdate>,
 ) -> Answer {
-    create(app, caller, trail, path, body, UpdateKind::Destroy).await
+    create(app, caller, context, path, body, UpdateKind::Destroy).await
 }
 
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     JsonBody(program): JsonBody<CreateUpdate>,
     kind: UpdateKind,
 ) -> Answer {
     let new = new_update(kind, program);
-    trail.detail(in_words(&new));
+    context.detail(in_words(&new));
     let update = updates::create(&app, &caller, &address, new).await?;
-    trail.update(update);
+    context.update(update);
     json(&created(update.to_string()))
 }
 
@@ -148,10 +148,10 @@ pub(crate) async fn start_update(
 pub(crate) async fn begin_update(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     headers: HeaderMap,
-    (host, door): (AskedHost, Door),
+    (host, gateway): (AskedHost, Gateway),
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {
@@ -161,15 +161,15 @@ pub(crate) async fn begin_update(
         .into());
     }
     let new = new_update(begin.update_kind, begin.program);
-    trail.detail(in_words(&new));
+    context.detail(in_words(&new));
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
-    trail.update(begun.started.update);
+    context.update(begun.started.update);
     let secrets_url = begun.started.secrets_url.clone();
     let state_bytes = begun.located.head.value.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes_gzip);
     let mut answer = begun_update(&headers, begun)?;
     host.compare(&app, secrets_url.as_deref(), &mut answer);
-    door.warn(state_bytes, &mut answer);
+    gateway.warn(state_bytes, &mut answer);
     Ok(answer)
 }
 
@@ -206,13 +206,13 @@ fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
-    trail: Trail,
+    context: RequestContext,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
 ) -> Answer {
     let by = updates::cancel(&app, &caller, &address, &update).await?;
-    trail.detail(format!("begun by {} ({})", by.login, by.token));
-    nothing()
+    context.detail(format!("begun by {} ({})", by.login, by.token));
+    no_content()
 }
 
 /// Extends the lease. Only a 403 ends the client's update, so nothing but the end of the update answers so.
@@ -231,7 +231,7 @@ pub(crate) async fn renew_lease(
 pub(crate) async fn complete(
     State(app): State<App>,
     claims: Claims,
-    trail: Trail,
+    context: RequestContext,
     JsonBody(CompleteUpdate { status }): JsonBody<CompleteUpdate>,
 ) -> Answer {
     let outcome = match status.as_str() {
@@ -245,9 +245,9 @@ pub(crate) async fn complete(
             .into());
         }
     };
-    trail.detail(status);
+    context.detail(status);
     updates::complete(&app, &claims, outcome).await?;
-    nothing()
+    no_content()
 }
 
 /// Where an update stands: polled after an import.
@@ -278,7 +278,7 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
         // Even so a client whose update is over is told.
         None => log::check_open(&app, &claims).await?,
     }
-    nothing()
+    no_content()
 }
 
 fn refused_batch(error: BatchError) -> Error {
