@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 /// The kind of gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doorway {
+pub enum GatewayKind {
     /// API Gateway's HTTP API, payload format 2.0.
     HttpApi,
     /// A function URL: the same events, with a host of the function's own.
@@ -29,7 +29,7 @@ const EVENT_BYTES_MAX: usize = 6 * 1024 * 1024;
 /// The same for a load balancer's.
 const BALANCER_BYTES_MAX: usize = 1024 * 1024;
 
-impl Doorway {
+impl GatewayKind {
     /// How long an event or an answer may be.
     pub(crate) fn bytes_max(self) -> usize {
         match self {

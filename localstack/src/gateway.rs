@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::Options;
-use crate::events::Doorway;
+use crate::events::GatewayKind;
 use crate::runtime::{InvokeError, Runtime};
 
 /// How long a function may take for a request. Source: Amazon API Gateway quotas, HTTP API, integration timeout.
@@ -42,11 +42,11 @@ impl Gateway {
     /// # Errors
     /// When the address cannot be had.
     pub async fn start(address: SocketAddr, options: Options) -> io::Result<Self> {
-        let Options { functions, doorway, stage, between, processes_max, log } = options;
+        let Options { functions, kind, stage, between, processes_max, log } = options;
         let runtime = Arc::new(Runtime::start(functions, between, processes_max, log).await?);
         let listener = TcpListener::bind(address).await?;
         let mut url = format!("http://{}", listener.local_addr()?);
-        let router = router(&runtime, doorway, stage.as_deref());
+        let router = router(&runtime, kind, stage.as_deref());
         let router = match &stage {
             Some(stage) => {
                 url = format!("{url}/{stage}");
@@ -95,13 +95,13 @@ impl Drop for Gateway {
     }
 }
 
-fn router(runtime: &Arc<Runtime>, doorway: Doorway, stage: Option<&str>) -> Router {
+fn router(runtime: &Arc<Runtime>, kind: GatewayKind, stage: Option<&str>) -> Router {
     let handler = |row: Option<&Route>| {
         let (runtime, stage) = (Arc::clone(runtime), stage.map(str::to_owned));
         let row = row.map(|row| (row.group, format!("{} {}", row.method, row.path)));
         move |request: Request| {
             let (group, route) = row.unwrap_or_else(|| otherwise(request.uri().path()));
-            pass(runtime, doorway, stage, group, route, request)
+            pass(runtime, kind, stage, group, route, request)
         }
     };
     let mut router = Router::new();
@@ -122,26 +122,26 @@ fn otherwise(path: &str) -> (Group, String) {
 
 async fn pass(
     runtime: Arc<Runtime>,
-    doorway: Doorway,
+    kind: GatewayKind,
     stage: Option<String>,
     group: Group,
     route: String,
     request: Request,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, doorway.bytes_max()).await else { return doorway.too_long() };
+    let Ok(body) = to_bytes(body, kind.bytes_max()).await else { return kind.too_long() };
     // The event's path begins with a stage that has a name.
     if let Some(uri) = stage.as_deref().and_then(|stage| with_stage(&parts.uri, stage)) {
         parts.uri = uri;
     }
-    let event = Bytes::from(doorway.event(&parts, stage.as_deref(), &route, &body).to_string());
-    if event.len() > doorway.bytes_max() {
-        return doorway.too_long();
+    let event = Bytes::from(kind.event(&parts, stage.as_deref(), &route, &body).to_string());
+    if event.len() > kind.bytes_max() {
+        return kind.too_long();
     }
     match runtime.invoke(group.name().to_owned(), event, ANSWER_WITHIN).await {
-        Ok(answer) => doorway.answer(&answer),
-        Err(InvokeError::TimedOut) => doorway.timed_out(),
-        Err(_) => doorway.failed(),
+        Ok(answer) => kind.answer(&answer),
+        Err(InvokeError::TimedOut) => kind.timed_out(),
+        Err(_) => kind.failed(),
     }
 }
 

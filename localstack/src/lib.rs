@@ -12,7 +12,7 @@ mod runtime;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use events::Doorway;
+pub use events::GatewayKind;
 pub use gateway::Gateway;
 pub use runtime::InvokeError;
 
@@ -47,7 +47,7 @@ pub struct Options {
     /// The functions.
     pub functions: Vec<Function>,
     /// The kind of gateway.
-    pub doorway: Doorway,
+    pub kind: GatewayKind,
     /// The first part of every path, where the gateway's stage has a name.
     pub stage: Option<String>,
     /// What becomes of a process between two events.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
-use statewright_gateway::{Between, Doorway, Function, Gateway, Options};
+use statewright_gateway::{Between, Function, Gateway, GatewayKind, Options};
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::api::routes::Group;
 use statewright_shared::ports::Clock as _;
@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
     let names = Group::ALL.iter().map(|group| group.name()).chain(["sweep"]);
     let options = Options {
         functions: names.map(function).collect(),
-        doorway: if args.balancer { Doorway::Balancer } else { Doorway::HttpApi },
+        kind: if args.balancer { GatewayKind::Balancer } else { GatewayKind::HttpApi },
         stage: None,
         between: if args.cold { Between::Killed } else { Between::Waits },
         processes_max: PROCESSES_MAX,

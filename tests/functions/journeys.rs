@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use statewright_gateway::{Between, Doorway};
+use statewright_gateway::{Between, GatewayKind};
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::Functions;
@@ -42,13 +42,13 @@ async fn a_stack_lives_through_an_http_api() {
 
 #[tokio::test]
 async fn a_stack_lives_behind_a_load_balancer() {
-    life(&Functions::start_as(Setting { doorway: Doorway::Balancer, ..Setting::default() }).await).await;
+    life(&Functions::start_as(Setting { kind: GatewayKind::Balancer, ..Setting::default() }).await).await;
 }
 
 #[tokio::test]
 async fn a_stack_lives_through_function_urls_of_a_stage_with_a_name() {
-    let (doorway, stage) = (Doorway::FunctionUrl, Some("live".to_owned()));
-    life(&Functions::start_as(Setting { doorway, stage, ..Setting::default() }).await).await;
+    let (kind, stage) = (GatewayKind::FunctionUrl, Some("live".to_owned()));
+    life(&Functions::start_as(Setting { kind, stage, ..Setting::default() }).await).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_gateway::Doorway;
+use statewright_gateway::GatewayKind;
 use statewright_shared::context::StateLimits;
 use statewright_shared::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use statewright_tests::app::{Backend, ORG, TestApp};
@@ -133,18 +133,18 @@ async fn no_function_says_that_a_state_is_not_found() {
 
 #[tokio::test]
 async fn a_state_that_will_not_fit_through_a_function_is_warned_of_and_then_not_locked() {
-    fits(Doorway::HttpApi, FUNCTION_BYTES_MAX).await;
+    fits(GatewayKind::HttpApi, FUNCTION_BYTES_MAX).await;
 }
 
 #[tokio::test]
 async fn a_state_that_will_not_fit_through_a_load_balancer_is_warned_of_and_then_not_locked() {
-    fits(Doorway::Balancer, BALANCER_BYTES_MAX).await;
+    fits(GatewayKind::Balancer, BALANCER_BYTES_MAX).await;
 }
 
 /// Nobody finds out after an apply: at half of what a door lets through there is a warning, and near all of it no lock.
-async fn fits(doorway: Doorway, bytes_max: usize) {
+async fn fits(kind: GatewayKind, bytes_max: usize) {
     let limits = StateLimits::of_gateway(bytes_max);
-    let app = TestApp::on_functions(Setting { doorway, ..Setting::default() }).await;
+    let app = TestApp::on_functions(Setting { kind, ..Setting::default() }).await;
     let path = format!("/tfstate/{ORG}/net");
     let padded = |serial: u64, bytes: usize| {
         let mut text = text(serial, []);

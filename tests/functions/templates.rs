@@ -35,7 +35,7 @@ fn between_marks(text: &str, name: &str, content: &str) -> String {
 }
 
 /// What a gateway passes to a group's function: the name, the method and the path of each route.
-fn doors(group: Group) -> Vec<(String, String, String)> {
+fn gateway_routes(group: Group) -> Vec<(String, String, String)> {
     let root = group.root();
     let is_below = |path: &str| root.is_some_and(|root| path.starts_with(root));
     let rows = ROUTES.iter().filter(|row| row.group == group && !is_below(row.path));
@@ -71,7 +71,7 @@ fn sam_paths() -> String {
         }
     };
     for group in Group::ALL {
-        doors(group).iter().for_each(|(_, method, path)| add(path, method, group));
+        gateway_routes(group).iter().for_each(|(_, method, path)| add(path, method, group));
     }
     add("$default", "ANY", Group::DEFAULT);
     let mut text = String::new();
@@ -92,7 +92,7 @@ fn pulumi_routes(group: Group) -> String {
         writeln!(text, "      routeKey: \"{key}\"").unwrap();
         writeln!(text, "      target: integrations/${{{}Integration.id}}", group.name()).unwrap();
     };
-    for (id, method, path) in doors(group) {
+    for (id, method, path) in gateway_routes(group) {
         route(&id, &format!("{method} {path}"));
     }
     if group == Group::DEFAULT {
@@ -218,8 +218,8 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         let previewed = preview(&app, stack, ("", ""), config).await.assert_success().json();
         let steps = previewed["steps"].as_array().unwrap();
         let routes = |step: &&Value| step["newState"]["type"] == "aws:apigatewayv2/route:Route";
-        let doors: usize = Group::ALL.into_iter().map(|group| doors(group).len()).sum();
-        assert_eq!(steps.iter().filter(routes).count(), doors + 1, "and what is in no route");
+        let gateway_routes: usize = Group::ALL.into_iter().map(|group| gateway_routes(group).len()).sum();
+        assert_eq!(steps.iter().filter(routes).count(), gateway_routes + 1, "and what is in no route");
         let inputs = |name: &str| {
             let is_it =
                 |step: &&Value| step["urn"].as_str().is_some_and(|urn| urn.ends_with(&format!("::{name}")));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use statewright_shared::adapters::{Absent, Fault, Faults, Kept, MemoryLedger};
+use statewright_shared::adapters::{Fault, Faults, Kept, MemoryLedger, Unavailable};
 use statewright_shared::context::Context;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::ports::{
@@ -242,7 +242,7 @@ async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
     let shelf = scene.world.elsewhere();
     let (mut process, there) = (shelf.process("backup"), inventory(&shelf));
     // A backup is blobs alone.
-    (process.ledger, process.keys) = (Arc::new(Absent), Arc::new(Absent));
+    (process.ledger, process.keys) = (Arc::new(Unavailable), Arc::new(Unavailable));
     let wanted = Wanted {
         moment: Source { ctx: &ctx, inventory: &items, is_shared: false },
         live: &live,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use serde_json::{Value, json};
-use statewright_gateway::{Between, Doorway, Function, InvokeError, Options};
+use statewright_gateway::{Between, Function, GatewayKind, InvokeError, Options};
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::context::{Context, Retention, Settings};
@@ -43,7 +43,7 @@ pub struct Behind {
 /// How functions of a test are run.
 pub struct Setting {
     /// The kind of gateway.
-    pub doorway: Doorway,
+    pub kind: GatewayKind,
     /// The gateway's stage, where it has a name.
     pub stage: Option<String>,
     /// What becomes of a process between two events.
@@ -64,7 +64,7 @@ impl Default for Setting {
     /// Behind an HTTP API, over a store of their own; processes wait between events.
     fn default() -> Self {
         Self {
-            doorway: Doorway::HttpApi,
+            kind: GatewayKind::HttpApi,
             stage: None,
             between: Between::Waits,
             names: None,
@@ -206,7 +206,7 @@ impl Behind {
         let kept = Arc::clone(&lines);
         let options = Options {
             functions: tools::function_names().map(function).collect(),
-            doorway: setting.doorway,
+            kind: setting.kind,
             stage: setting.stage,
             between: setting.between,
             processes_max: PROCESSES_MAX,

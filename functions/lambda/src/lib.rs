@@ -6,8 +6,8 @@
 //!
 //! What it is not given is not linked into it, and its role allows no more.
 
-mod doorway;
 mod environment;
+mod gateway;
 mod log;
 
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use lambda_runtime::{LambdaEvent, Service as _};
 use serde::Serialize;
 use serde_json::Value;
 use statewright_shared::adapters::aws::{Clients, DynamoLedger, KmsKeys, Options, S3Blobs};
-use statewright_shared::adapters::{Absent, SystemClock, SystemIds};
+use statewright_shared::adapters::{SystemClock, SystemIds, Unavailable};
 use statewright_shared::api::{self, App, Limits};
 use statewright_shared::context::{Context, Rights};
 use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp};
@@ -35,8 +35,8 @@ use tracing::Instrument as _;
 pub use lambda_runtime::Error;
 pub use statewright_shared::api::routes;
 
-use self::doorway::Event;
 use self::environment::Environment;
+use self::gateway::Event;
 use self::log::{Log, Metric};
 
 /// A function that is being put together, once for each process.
@@ -71,8 +71,8 @@ impl Function {
             traces,
             environment,
             clients,
-            blobs: Arc::new(Absent),
-            keys: Arc::new(Absent),
+            blobs: Arc::new(Unavailable),
+            keys: Arc::new(Unavailable),
             rights,
         })
     }
@@ -220,11 +220,11 @@ async fn respond(
         Event::Odd => {
             log.begin(&context.request_id);
             tracing::warn!("an event that is no request of a gateway is refused");
-            return Ok(Reply::Other(doorway::refusal()));
+            return Ok(Reply::Other(gateway::refusal()));
         }
     };
     let mut adapter = Adapter::from(service_fn(move |request| {
-        answer(router.clone(), log.clone(), doorway::enter(request, &mut apart))
+        answer(router.clone(), log.clone(), gateway::enter(request, &mut apart))
     }));
     adapter.call(LambdaEvent::new(*request, context)).await.map(Reply::Answer)
 }

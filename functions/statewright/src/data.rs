@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use directories::ProjectDirs;
 use statewright_shared::adapters::aws::{AwsStore, Clients, KmsKeys, Names, Options, S3Blobs};
 use statewright_shared::adapters::embedded::{DataFolder, FileBlobs};
-use statewright_shared::adapters::{Absent, Kept, SystemClock, SystemIds};
+use statewright_shared::adapters::{Kept, SystemClock, SystemIds, Unavailable};
 use statewright_shared::context::Context;
 use statewright_shared::layout;
 use statewright_shared::ports::{BlobKey, Blobs, BoxError, Ids, Inventory, Item, Wrap};
@@ -197,7 +197,7 @@ pub(crate) async fn open_shelf(
             (Arc::new(bucket.clone()), Box::new(bucket))
         }
     };
-    let (nothing, name) = (Arc::new(Absent), "backup".to_owned());
+    let (nothing, name) = (Arc::new(Unavailable), "backup".to_owned());
     let context = Context::new(nothing.clone(), Arc::clone(&blobs), nothing, clock, ids, name);
     Ok(OpenShelf { context, inventory, blobs })
 }

@@ -13,9 +13,9 @@ mod key_range;
 mod master_key;
 mod system_clock;
 mod system_ids;
+mod unavailable;
 
 #[cfg(any(feature = "aws", feature = "testing"))]
-mod absent;
 #[cfg(feature = "aws")]
 pub mod aws;
 #[cfg(feature = "embedded")]
@@ -35,11 +35,11 @@ mod seeded_ids;
 mod stepping_clock;
 
 #[cfg(any(feature = "aws", feature = "testing"))]
-pub use absent::Absent;
 pub use finding::{Finding, State};
 pub use kept::{Decode, Kept};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;
+pub use unavailable::Unavailable;
 
 #[cfg(feature = "testing")]
 pub use counting::{Calls, Counter, Counting};

@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::Clients;
-use super::failure::{Described, Patience, is_turned_away, of_read, of_write};
+use super::failure::{Described, Retries, is_turned_away, of_read, of_write};
 use super::item::{
     Attributes, PARTITION, REVISION, SORT, from_attributes, key_from_attributes, key_to_attributes,
     revision_to_attribute, to_attributes,
@@ -54,7 +54,7 @@ const INLINE_BYTES_MAX: usize = 10 * 1024;
 pub struct DynamoLedger {
     client: Client,
     table: String,
-    patience: Patience,
+    retries: Retries,
 }
 
 impl fmt::Debug for DynamoLedger {
@@ -66,7 +66,7 @@ impl fmt::Debug for DynamoLedger {
 impl DynamoLedger {
     /// The ledger in this table. `clock` waits and `ids` says for how long, where a call is turned away.
     pub fn new(clients: &Clients, table: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { client: clients.dynamodb(), table, patience: Patience::new(clients, clock, ids) }
+        Self { client: clients.dynamodb(), table, retries: Retries::new(clients, clock, ids) }
     }
 
     /// A part of all items whose partition starts with `prefix`: 1 MB of the table, whatever of it is meant.
@@ -80,7 +80,7 @@ impl DynamoLedger {
                 .expression_attribute_names("#p", PARTITION)
                 .expression_attribute_values(":p", AttributeValue::S(prefix.to_owned()));
         }
-        let answer = self.patience.call(|| scan.clone().send(), is_turned_away).await;
+        let answer = self.retries.call(|| scan.clone().send(), is_turned_away).await;
         let answer = answer.map_err(|error| of_read(SCANNING, error))?;
         let foreign = |foreign| PortError::not_done(SCANNING, foreign);
         let found = answer.items.unwrap_or_default().into_iter().map(from_attributes);
@@ -120,7 +120,7 @@ impl DynamoLedger {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-                let answer = self.patience.call(|| put.clone().send(), is_turned_away).await;
+                let answer = self.retries.call(|| put.clone().send(), is_turned_away).await;
                 answer.map(drop).map_err(|error| match error.as_service_error() {
                     Some(PutItemError::ConditionalCheckFailedException(failed)) => {
                         refuse(failed.item().cloned())
@@ -138,7 +138,7 @@ impl DynamoLedger {
                     .set_expression_attribute_names(names)
                     .set_expression_attribute_values(values)
                     .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-                let answer = self.patience.call(|| delete.clone().send(), is_turned_away).await;
+                let answer = self.retries.call(|| delete.clone().send(), is_turned_away).await;
                 answer.map(drop).map_err(|error| match error.as_service_error() {
                     Some(DeleteItemError::ConditionalCheckFailedException(failed)) => {
                         refuse(failed.item().cloned())
@@ -160,7 +160,7 @@ impl DynamoLedger {
         // came of it then, and the one before is known to be over without an effect.
         let transaction = self.client.transact_write_items().set_transact_items(Some(items));
         let answer = self
-            .patience
+            .retries
             .call(
                 || transaction.clone().send(),
                 |error| is_turned_away(error) || matches!(verdict(error), Some(Verdict::TurnedAway)),
@@ -232,7 +232,7 @@ impl Ledger for DynamoLedger {
             .table_name(&self.table)
             .set_key(Some(key_to_attributes(key)))
             .consistent_read(true);
-        let answer = self.patience.call(|| get.clone().send(), is_turned_away).await;
+        let answer = self.retries.call(|| get.clone().send(), is_turned_away).await;
         let found = answer.map_err(|error| of_read(GETTING, error))?.item;
         found.map(from_attributes).transpose().map_err(|foreign| PortError::not_done(GETTING, foreign))
     }
@@ -264,7 +264,7 @@ impl Ledger for DynamoLedger {
             .limit(i32::try_from(query.limit.max(1)).unwrap_or(i32::MAX));
         loop {
             let asked = asked.clone().set_exclusive_start_key(start);
-            let answer = self.patience.call(|| asked.clone().send(), is_turned_away).await;
+            let answer = self.retries.call(|| asked.clone().send(), is_turned_away).await;
             let answer = answer.map_err(|error| of_read(QUERYING, error))?;
             for found in answer.items.unwrap_or_default() {
                 page.items

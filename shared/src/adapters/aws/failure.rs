@@ -20,13 +20,13 @@ const FIRST_WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// Repeats calls that a service turned away without doing anything.
 #[derive(Clone)]
-pub(super) struct Patience {
+pub(super) struct Retries {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     calls: Arc<AtomicU64>,
 }
 
-impl Patience {
+impl Retries {
     pub(super) fn new(clients: &Clients, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { clock, ids, calls: Arc::clone(&clients.calls) }
     }

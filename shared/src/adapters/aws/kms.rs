@@ -14,7 +14,7 @@ use aws_sdk_kms::types::DataKeySpec;
 use zeroize::Zeroizing;
 
 use super::Clients;
-use super::failure::{Described, Patience, is_turned_away, of_read};
+use super::failure::{Described, Retries, is_turned_away, of_read};
 use crate::ports::{Clock, DataKey, Ids, KeyContext, Keys, KeysError, PortError, Wrap, WrappedKey};
 
 const GENERATING: &str = "making a data key";
@@ -33,7 +33,7 @@ const CIPHERTEXT_BYTES_MAX: usize = 6144;
 pub struct KmsKeys {
     client: Client,
     key: String,
-    patience: Patience,
+    retries: Retries,
 }
 
 impl fmt::Debug for KmsKeys {
@@ -46,7 +46,7 @@ impl KmsKeys {
     /// Data keys under this master key: see [`super::Names::key`]. `clock` waits and `ids` says for how long, where a call is
     /// turned away.
     pub fn new(clients: &Clients, key: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { client: clients.kms(), key, patience: Patience::new(clients, clock, ids) }
+        Self { client: clients.kms(), key, retries: Retries::new(clients, clock, ids) }
     }
 }
 
@@ -59,7 +59,7 @@ impl Keys for KmsKeys {
             .key_id(&self.key)
             .key_spec(DataKeySpec::Aes256)
             .encryption_context(context.name, &context.value);
-        let answer = self.patience.call(|| generate.clone().send(), is_turned_away).await;
+        let answer = self.retries.call(|| generate.clone().send(), is_turned_away).await;
         let answer = answer.map_err(|error| failure(GENERATING, error))?;
         let wrapped = answer.ciphertext_blob.map(Blob::into_inner).filter(|wrapped| !wrapped.is_empty());
         let wrapped =
@@ -79,7 +79,7 @@ impl Keys for KmsKeys {
             .key_id(&self.key)
             .ciphertext_blob(Blob::new(wrapped.0.clone()))
             .encryption_context(context.name, &context.value);
-        match self.patience.call(|| decrypt.clone().send(), is_turned_away).await {
+        match self.retries.call(|| decrypt.clone().send(), is_turned_away).await {
             Ok(answer) => Ok(data_key(answer.plaintext, UNWRAPPING)?),
             Err(error) => match error.as_service_error() {
                 Some(
@@ -111,7 +111,7 @@ impl Wrap for KmsKeys {
             .key_id(&self.key)
             .plaintext(Blob::new(key.0.to_vec()))
             .encryption_context(context.name, &context.value);
-        let answer = self.patience.call(|| encrypt.clone().send(), is_turned_away).await;
+        let answer = self.retries.call(|| encrypt.clone().send(), is_turned_away).await;
         let answer = answer.map_err(|error| failure(WRAPPING, error))?;
         let wrapped = answer.ciphertext_blob.map(Blob::into_inner).filter(|wrapped| !wrapped.is_empty());
         let wrapped =

@@ -13,7 +13,7 @@ use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
-use super::failure::{Patience, is_turned_away, of_read, of_write};
+use super::failure::{Retries, is_turned_away, of_read, of_write};
 use super::{Clients, timeouts};
 use crate::ports::{Blob, BlobKey, Blobs, Clock, Cursor, Ids, Inventory, Item, Part, PortError, SignedUrl};
 
@@ -38,7 +38,7 @@ pub struct S3Blobs {
     client: Client,
     bucket: String,
     attempt_timeout: Duration,
-    patience: Patience,
+    retries: Retries,
 }
 
 impl fmt::Debug for S3Blobs {
@@ -54,7 +54,7 @@ impl S3Blobs {
             client: clients.s3(),
             bucket,
             attempt_timeout: clients.options.attempt_timeout,
-            patience: Patience::new(clients, clock, ids),
+            retries: Retries::new(clients, clock, ids),
         }
     }
 }
@@ -67,7 +67,7 @@ impl S3Blobs {
             .list_objects_v2()
             .bucket(&self.bucket)
             .set_start_after(from.map(|from| from.0.clone()));
-        let answer = self.patience.call(|| list.clone().send(), is_turned_away).await;
+        let answer = self.retries.call(|| list.clone().send(), is_turned_away).await;
         let answer = answer.map_err(|error| of_read(LISTING, error))?;
         let keys = answer.contents().iter().filter_map(|object| object.key());
         let last = keys.clone().next_back().filter(|_| answer.is_truncated() == Some(true));
@@ -107,7 +107,7 @@ impl Blobs for S3Blobs {
                 )
                 .send()
         };
-        self.patience.call(send, is_turned_away).await.map(drop).map_err(|error| of_write(STORING, error))
+        self.retries.call(send, is_turned_away).await.map(drop).map_err(|error| of_write(STORING, error))
     }
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
@@ -117,7 +117,7 @@ impl Blobs for S3Blobs {
             .bucket(&self.bucket)
             .key(key.as_str())
             .checksum_mode(ChecksumMode::Enabled);
-        let found = match self.patience.call(|| get.clone().send(), is_turned_away).await {
+        let found = match self.retries.call(|| get.clone().send(), is_turned_away).await {
             Ok(found) => found,
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
                 return Ok(None);
@@ -158,7 +158,7 @@ impl Blobs for S3Blobs {
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         let delete = self.client.delete_object().bucket(&self.bucket).key(key.as_str());
-        match self.patience.call(|| delete.clone().send(), is_turned_away).await {
+        match self.retries.call(|| delete.clone().send(), is_turned_away).await {
             Ok(_) => Ok(()),
             // S3 itself answers the same whether there was one; what speaks its protocol need not.
             Err(error)

@@ -1,4 +1,5 @@
-//! Events of gateways as requests: which door each came through, from where, and without what the gateway put before its path.
+//! Events of gateways as requests: the gateway of each, the address of its client, and its path without the prefix that the
+//! gateway added.
 
 use std::mem;
 use std::net::{IpAddr, SocketAddr};

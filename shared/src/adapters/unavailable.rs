@@ -1,4 +1,5 @@
-//! What a process does not have: a function whose role names no bucket, or no key; a backup, which is blobs alone.
+//! The port of a store or key that a process has no access to: a function whose role names no bucket or no key, or a backup,
+//! which is blobs alone.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,41 +9,41 @@ use crate::ports::{
     PortError, Query, WrappedKey, Write,
 };
 
-/// Does nothing, and says so. A program that has it links no client of the service.
+/// Fails every call. A program that uses it links no client of the service.
 #[derive(Debug, Clone, Copy)]
-pub struct Absent;
+pub struct Unavailable;
 
-fn absent(what: &'static str) -> PortError {
+fn unavailable(what: &'static str) -> PortError {
     PortError::not_done(what, "this process has neither the means nor the right")
 }
 
 #[async_trait]
-impl Blobs for Absent {
+impl Blobs for Unavailable {
     async fn put(&self, _: &BlobKey, _: Bytes) -> Result<(), PortError> {
-        Err(absent("storing a blob"))
+        Err(unavailable("storing a blob"))
     }
 
     async fn get(&self, _: &BlobKey) -> Result<Option<Blob>, PortError> {
-        Err(absent("reading a blob"))
+        Err(unavailable("reading a blob"))
     }
 
     async fn delete(&self, _: &BlobKey) -> Result<(), PortError> {
-        Err(absent("deleting a blob"))
+        Err(unavailable("deleting a blob"))
     }
 }
 
 #[async_trait]
-impl Ledger for Absent {
+impl Ledger for Unavailable {
     async fn get(&self, _: &ItemKey) -> Result<Option<Item>, PortError> {
-        Err(absent("reading an item"))
+        Err(unavailable("reading an item"))
     }
 
     async fn query(&self, _: &Query) -> Result<Page, PortError> {
-        Err(absent("reading items"))
+        Err(unavailable("reading items"))
     }
 
     async fn commit(&self, _: Vec<Write>) -> Result<(), CommitError> {
-        Err(absent("committing").into())
+        Err(unavailable("committing").into())
     }
 
     fn inline_bytes_max(&self) -> usize {
@@ -51,16 +52,16 @@ impl Ledger for Absent {
 }
 
 #[async_trait]
-impl Keys for Absent {
+impl Keys for Unavailable {
     async fn generate(&self, _: &KeyContext) -> Result<(DataKey, WrappedKey), KeysError> {
-        Err(absent("making a data key").into())
+        Err(unavailable("making a data key").into())
     }
 
     async fn unwrap(&self, _: &WrappedKey, _: &KeyContext) -> Result<DataKey, KeysError> {
-        Err(absent("opening a data key").into())
+        Err(unavailable("opening a data key").into())
     }
 
     async fn rewrap(&self, _: &WrappedKey, _: &KeyContext) -> Result<Option<WrappedKey>, KeysError> {
-        Err(absent("wrapping a data key anew").into())
+        Err(unavailable("wrapping a data key anew").into())
     }
 }
