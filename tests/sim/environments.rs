@@ -17,7 +17,7 @@ use statewright_shared::layout::records::{EnvironmentHead, Head, Name, StackConf
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::environments::lookup::Which;
+use statewright_shared::services::environments::lookup::RevisionRef;
 use statewright_shared::services::environments::{self, Preserve};
 use statewright_shared::services::environments::{open as opening, revisions, tags};
 use statewright_shared::services::stacks::{self, NewStack};
@@ -87,20 +87,21 @@ impl Scene {
             Step::Tag => tags::add(ctx, caller, address, &tag("team"), "infra").await.map(drop),
             Step::Name => tags::add_to_revision(ctx, caller, address, &tag("stable"), Some(2)).await,
             Step::Retract => {
-                revisions::retract(ctx, caller, address, &Which::Number(2), None, String::new()).await
+                revisions::retract(ctx, caller, address, &RevisionRef::Number(2), None, String::new()).await
             }
             Step::Clone => {
-                environments::clone(ctx, caller, address, &Which::Latest, copy, Preserve::default()).await
+                environments::clone(ctx, caller, address, &RevisionRef::Latest, copy, Preserve::default())
+                    .await
             }
             Step::CloneAll => {
                 let all = Preserve { history: true, tags: true, revision_tags: true };
-                environments::clone(ctx, caller, address, &Which::Latest, copy, all).await
+                environments::clone(ctx, caller, address, &RevisionRef::Latest, copy, all).await
             }
             Step::Remove => environments::remove(ctx, caller, address).await,
             Step::Restore => environments::restore(ctx, caller, address, None).await,
             Step::Open => {
                 let hour = Duration::from_secs(3600);
-                opening::open(ctx, caller, address, &Which::Latest, hour).await.map(drop)
+                opening::open(ctx, caller, address, &RevisionRef::Latest, hour).await.map(drop)
             }
             Step::NewStack => {
                 let config = StackConfig { environment: "web/dev".to_owned(), ..StackConfig::default() };
@@ -126,7 +127,7 @@ impl Scene {
             let Some(head) = self.head(address).await else { continue };
             for number in 1..=head.revision {
                 let read =
-                    environments::text(&ctx, &self.caller, address, &Which::Number(number), true).await;
+                    environments::text(&ctx, &self.caller, address, &RevisionRef::Number(number), true).await;
                 read.unwrap_or_else(|error| panic!("I3: revision {number} of {address}: {error}"));
             }
         }
@@ -144,7 +145,8 @@ impl Scene {
         let head = self.head(&self.address).await;
         let text_of = async |address: &EnvironmentAddress| {
             let ctx = self.world.process("reader");
-            let read = environments::text(&ctx, &self.caller, address, &Which::Latest, true).await.unwrap();
+            let read =
+                environments::text(&ctx, &self.caller, address, &RevisionRef::Latest, true).await.unwrap();
             String::from_utf8(read.text.to_vec()).unwrap()
         };
         match step {
@@ -157,7 +159,8 @@ impl Scene {
             Step::Name => assert_eq!(head.unwrap().revision_tags[&tag("stable")].revision, 2),
             Step::Retract => {
                 let ctx = self.world.process("reader");
-                let read = environments::text(&ctx, &self.caller, &self.address, &Which::Number(2), false);
+                let read =
+                    environments::text(&ctx, &self.caller, &self.address, &RevisionRef::Number(2), false);
                 assert_eq!(read.await.unwrap().revision, head.unwrap().revision);
             }
             Step::Clone => assert_eq!(text_of(&self.copy).await, text_of(&self.address).await),

@@ -25,8 +25,8 @@ use statewright_shared::services::caller::Caller;
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::states::dependencies::{Filter, Named, NewEdge};
 use statewright_shared::services::states::label_policy;
-use statewright_shared::services::states::versions::Which;
-use statewright_shared::services::states::{self, Beginning, Edit, Place};
+use statewright_shared::services::states::versions::StateVersionRef;
+use statewright_shared::services::states::{self, Beginning, Edit, StateRef};
 use statewright_shared::services::store::compression::gunzip;
 
 use super::world::{Delay, World, sha256};
@@ -99,9 +99,9 @@ impl Scene {
     fn edge(&self, producer: StateId, consumer: StateId) -> NewEdge {
         let output = OutputName::parse("o").unwrap();
         NewEdge {
-            producer: Place::Id(producer),
+            producer: StateRef::Id(producer),
             output,
-            consumer: Place::Id(consumer),
+            consumer: StateRef::Id(consumer),
             input: None,
             mock: None,
         }
@@ -119,7 +119,7 @@ impl Scene {
     }
 
     async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
-        let (caller, place) = (&self.caller, &Place::Id(self.id));
+        let (caller, place) = (&self.caller, &StateRef::Id(self.id));
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {
             Step::Create => {
@@ -150,7 +150,7 @@ impl Scene {
             Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
             Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
             Step::Restore => {
-                drop(states::writes::restore(ctx, caller, place, &Which::Version(1)).await?);
+                drop(states::writes::restore(ctx, caller, place, &StateVersionRef::Version(1)).await?);
             }
             Step::CreateOther => {
                 let address = StateAddress::parse("acme", "other", None).unwrap();
@@ -258,13 +258,13 @@ impl Scene {
                 assert_eq!(head.version, before + 1, "I5: a write that is repeated is one version");
                 let ctx = self.world.process("reader");
                 let gzip =
-                    states::versions::current_gzip(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                    states::versions::current_gzip(&ctx, &self.caller, &StateRef::Id(self.id)).await.unwrap();
                 assert_eq!(gunzip(&gzip.unwrap()).unwrap(), text(serial), "I3: byte for byte");
             }
             Step::Reject => {
                 let ctx = self.world.process("reader");
                 let rejected =
-                    states::versions::rejected(&ctx, &self.caller, &Place::Id(self.id)).await.unwrap();
+                    states::versions::rejected(&ctx, &self.caller, &StateRef::Id(self.id)).await.unwrap();
                 let [(_, rejected)] = &rejected[..] else { panic!("{rejected:?}") };
                 let key = BlobKey::parse(&rejected.kept.blob).unwrap();
                 assert!(self.world.blobs_in_memory().get(&key).await.unwrap().is_some());
@@ -411,7 +411,7 @@ async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
         let dice = Arc::new(super::world::Dice::new(seed));
         let run = async |name: &str| {
             let ctx = scene.world.jittery(name, None, &dice);
-            let (caller, place) = (&scene.caller, &Place::Id(scene.id));
+            let (caller, place) = (&scene.caller, &StateRef::Id(scene.id));
             let info = LockInfo { id: name.to_owned(), ..LockInfo::default() };
             loop {
                 match states::locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {

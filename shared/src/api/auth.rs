@@ -28,7 +28,7 @@ use crate::ports::Timestamp;
 use crate::services::caller::Caller;
 use crate::services::identity::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
 use crate::services::identity::{passwords, tokens};
-use crate::services::states::Place;
+use crate::services::states::StateRef;
 use crate::services::states::writes::Proof;
 use crate::services::store::stack_lookup;
 use crate::services::{Error, states, updates};
@@ -239,7 +239,12 @@ pub(super) struct RunCaller {
 
 impl RunCaller {
     /// The caller, if their token is good, or if they have held the state's lock since before it ended.
-    pub(super) async fn holding(self, app: &App, place: &Place, proof: Proof<'_>) -> Result<Caller, Error> {
+    pub(super) async fn holding(
+        self,
+        app: &App,
+        place: &StateRef,
+        proof: Proof<'_>,
+    ) -> Result<Caller, Error> {
         if let Some(ended) = self.ended {
             states::writes::check_grace(app, &self.caller, place, proof, ended).await?;
         }

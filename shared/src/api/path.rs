@@ -12,9 +12,9 @@ use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
 use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
 use crate::services::Error;
-use crate::services::environments::lookup::Which as WhichRevision;
-use crate::services::states::Place;
-use crate::services::states::versions::Which;
+use crate::services::environments::lookup::RevisionRef;
+use crate::services::states::StateRef;
+use crate::services::states::versions::StateVersionRef;
 use crate::services::store::stack_lookup;
 
 /// `{org}/{project}/{stack}`, not judged yet.
@@ -98,7 +98,7 @@ impl FromHead for VersionPath {
 
 /// The state in a path: `{guid}`, or `{org}/{project}` with or without `{state}`. Names may be escaped.
 #[derive(Debug)]
-pub(super) struct StatePath(pub(super) Place);
+pub(super) struct StatePath(pub(super) StateRef);
 
 impl FromHead for StatePath {
     #[inline(never)]
@@ -106,13 +106,13 @@ impl FromHead for StatePath {
         let Path(path) = there::<Path<HashMap<String, String>>>(parts)?;
         let part = |name: &str| path.get(name).map(String::as_str);
         let place = match (part("guid"), part("org"), part("project")) {
-            (Some(id), ..) => Place::Id(StateId::parse(id).ok_or_else(|| {
+            (Some(id), ..) => StateRef::Id(StateId::parse(id).ok_or_else(|| {
                 let words = "a state is named by its id, a UUID in lower case, or by organization/project or \
                              organization/project/state";
                 Error::Invalid(words.to_owned())
             })?),
             (None, Some(org), Some(project)) => {
-                Place::Name(StateAddress::parse(org, project, part("state"))?)
+                StateRef::Name(StateAddress::parse(org, project, part("state"))?)
             }
             (None, ..) => return Err(Error::Broken("a route of states names none".to_owned()).into()),
         };
@@ -125,29 +125,29 @@ impl FromHead for StatePath {
 
 /// The text of a state in a path: a version, or a refused write.
 #[derive(Debug)]
-pub(super) struct WhichPath(pub(super) Which);
+pub(super) struct StateVersionPath(pub(super) StateVersionRef);
 
 /// The text that one is compared with.
 #[derive(Debug)]
-pub(super) struct OtherPath(pub(super) Which);
+pub(super) struct OtherVersionPath(pub(super) StateVersionRef);
 
-fn which(parts: &mut Parts, name: &str) -> Result<Which, Failure> {
+fn which(parts: &mut Parts, name: &str) -> Result<StateVersionRef, Failure> {
     let params = params(parts)?;
     let text = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
-    let which = text.and_then(Which::parse);
+    let which = text.and_then(StateVersionRef::parse);
     Ok(which.ok_or_else(|| {
         Error::Invalid("a version is a whole number from 1, or the id of a refused write".to_owned())
     })?)
 }
 
-impl FromHead for WhichPath {
+impl FromHead for StateVersionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         which(parts, "version").map(Self)
     }
 }
 
-impl FromHead for OtherPath {
+impl FromHead for OtherVersionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         which(parts, "other").map(Self)
@@ -183,14 +183,14 @@ impl FromHead for EnvironmentPath {
 
 /// The revision of an environment in a path; the current one where it names none.
 #[derive(Debug)]
-pub(super) struct RevisionPath(pub(super) WhichRevision);
+pub(super) struct RevisionPath(pub(super) RevisionRef);
 
 impl FromHead for RevisionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let params = params(parts)?;
         let version = params.iter().find(|(name, _)| *name == "version").map(|(_, value)| value);
-        Ok(Self(version.map_or(Ok(WhichRevision::Latest), WhichRevision::parse)?))
+        Ok(Self(version.map_or(Ok(RevisionRef::Latest), RevisionRef::parse)?))
     }
 }
 
@@ -262,8 +262,8 @@ from_head!(
     UpdateText,
     VersionPath,
     StatePath,
-    WhichPath,
-    OtherPath,
+    StateVersionPath,
+    OtherVersionPath,
     EdgeText,
     EnvironmentPath,
     RevisionPath,

@@ -18,7 +18,7 @@ use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::caller::{Asked, Caller};
 use crate::services::identity::tokens::TOKEN_PREFIX;
-use crate::services::states::Place;
+use crate::services::states::StateRef;
 
 /// The facts known so far. Only valid names are stored, so all of it is short and printable.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) struct RequestFacts {
     pub(super) stack: Option<StackName>,
     pub(super) update: Option<UpdateId>,
     /// A Terraform state, by its id or by its address.
-    pub(super) state: Option<Place>,
+    pub(super) state: Option<StateRef>,
     /// An environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
@@ -125,10 +125,10 @@ impl RequestContext {
     }
 
     /// The Terraform state, as the path names it.
-    pub(crate) fn state(&self, place: &Place) {
+    pub(crate) fn state(&self, place: &StateRef) {
         match place {
-            Place::Name(address) => self.state_named(address),
-            Place::Id(_) => self.facts().state = Some(place.clone()),
+            StateRef::Name(address) => self.state_named(address),
+            StateRef::Id(_) => self.facts().state = Some(place.clone()),
         }
     }
 
@@ -136,7 +136,7 @@ impl RequestContext {
     pub(crate) fn state_named(&self, address: &StateAddress) {
         let mut facts = self.facts();
         (facts.org, facts.project) = (Some(address.org.clone()), Some(address.project.clone()));
-        facts.state = Some(Place::Name(address.clone()));
+        facts.state = Some(StateRef::Name(address.clone()));
     }
 
     /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.

@@ -19,8 +19,8 @@ pub(crate) struct Outputs {
     at: At,
     /// The stack or the state, as PROJECT/NAME, ORGANIZATION/PROJECT/NAME, PROJECT for its state `default`, or a state's id; without
     /// it, all are listed.
-    #[arg(value_name = "PROJECT/NAME", value_parser = Which::parse)]
-    named: Option<Which>,
+    #[arg(value_name = "PROJECT/NAME", value_parser = SourceRef::parse)]
+    named: Option<SourceRef>,
     /// Only this one: a text is printed without quotes, also one that is sensitive. A secret of a stack is its ciphertext.
     #[arg(short = 'o', long, value_name = "NAME", requires = "named")]
     output: Option<String>,
@@ -52,12 +52,12 @@ impl Kind {
 
 /// A stack or a state as people name it. Which of the two it is, is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Which {
+enum SourceRef {
     Id(StateId),
     Name { org: Option<OrgName>, project: ProjectName, name: String },
 }
 
-impl Which {
+impl SourceRef {
     fn parse(text: &str) -> anyhow::Result<Self> {
         if let Some(id) = StateId::parse(text) {
             return Ok(Self::Id(id));
@@ -118,15 +118,15 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
         });
     };
     let (org, project, name, kinds) = match named {
-        Which::Id(_) if outputs.kind == Some(Kind::Stack) => {
+        SourceRef::Id(_) if outputs.kind == Some(Kind::Stack) => {
             bail!("this is a state's id: name the stack, as PROJECT/NAME")
         }
-        Which::Id(id) => {
+        SourceRef::Id(id) => {
             let state = client.state::<State>(Some(&StateRef::Id(id))).await?.read;
             let (_, StateAddress { org, project, state }) = state.identity()?;
             (org, project, state.to_string(), vec![Kind::Tfstate])
         }
-        Which::Name { org, project, name } => {
+        SourceRef::Name { org, project, name } => {
             let org = match org {
                 Some(org) => org,
                 None => client.organization().await?,
@@ -268,17 +268,20 @@ mod tests {
 
     #[test]
     fn a_stack_and_a_state_are_named_alike() {
-        let named = |org: Option<&str>, project: &str, name: &str| Which::Name {
+        let named = |org: Option<&str>, project: &str, name: &str| SourceRef::Name {
             org: org.map(|org| OrgName::parse(org).unwrap()),
             project: ProjectName::parse(project).unwrap(),
             name: name.to_owned(),
         };
-        assert_eq!(Which::parse("net").unwrap(), named(None, "net", "default"));
-        assert_eq!(Which::parse("net/prod").unwrap(), named(None, "net", "prod"));
-        assert_eq!(Which::parse("acme/net/Prod.1").unwrap(), named(Some("acme"), "net", "Prod.1"));
-        assert!(matches!(Which::parse("019b7c3a-0000-7000-8000-000000000001").unwrap(), Which::Id(_)));
+        assert_eq!(SourceRef::parse("net").unwrap(), named(None, "net", "default"));
+        assert_eq!(SourceRef::parse("net/prod").unwrap(), named(None, "net", "prod"));
+        assert_eq!(SourceRef::parse("acme/net/Prod.1").unwrap(), named(Some("acme"), "net", "Prod.1"));
+        assert!(matches!(
+            SourceRef::parse("019b7c3a-0000-7000-8000-000000000001").unwrap(),
+            SourceRef::Id(_)
+        ));
         for bad in ["", "/", "net/", "/prod", "a/b/c/d", "a b/c"] {
-            assert!(Which::parse(bad).is_err(), "{bad:?}");
+            assert!(SourceRef::parse(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::states;
-use crate::services::states::Place;
+use crate::services::states::StateRef;
 use crate::services::states::dependencies::{Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
 use crate::services::states::staleness;
 use crate::services::states::staleness::{Judged, Report};
@@ -50,15 +50,15 @@ pub(crate) async fn list(
 }
 
 /// A state of an organization by its id, as `project/state`, or by its project alone.
-fn parse_place(org: &OrgName, text: &str) -> Result<Place, Error> {
+fn parse_place(org: &OrgName, text: &str) -> Result<StateRef, Error> {
     if let Some(id) = StateId::parse(text) {
-        return Ok(Place::Id(id));
+        return Ok(StateRef::Id(id));
     }
     let (project, state) = match text.split_once('/') {
         Some((project, state)) => (project, Some(state)),
         None => (text, None),
     };
-    Ok(Place::Name(StateAddress::parse(org.as_str(), project, state)?))
+    Ok(StateRef::Name(StateAddress::parse(org.as_str(), project, state)?))
 }
 
 fn shown_end(End { address, id, removed }: End) -> WireEnd {

@@ -26,7 +26,7 @@ use crate::domain::names::{
 use crate::layout::records;
 use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::environments::lookup::Which;
+use crate::services::environments::lookup::RevisionRef;
 use crate::services::environments::{self, Changed, Preserve, Text};
 use crate::services::environments::{open as opening, tags};
 use crate::wire::environments::{
@@ -239,7 +239,7 @@ pub(crate) async fn clone(
     let project = project.as_deref().unwrap_or(address.project.as_str());
     let new = EnvironmentAddress::parse(address.org.as_str(), project, &clone.name)?;
     context.detail(format!("as {}", new.within_org()));
-    let which = clone.version.filter(|version| *version > 0).map_or(Which::Latest, Which::Number);
+    let which = clone.version.filter(|version| *version > 0).map_or(RevisionRef::Latest, RevisionRef::Number);
     let preserve = Preserve {
         history: clone.preserve_history,
         tags: clone.preserve_environment_tags,
@@ -489,7 +489,7 @@ pub(crate) async fn get_revision_tag(
     EnvironmentPath(address): EnvironmentPath,
     TagPath(name): TagPath,
 ) -> Answer {
-    let tag = tags::of_revision(&app, &caller, &address, &Which::parse(&name)?).await?;
+    let tag = tags::of_revision(&app, &caller, &address, &RevisionRef::parse(&name)?).await?;
     json(&revision_tag(name, tag))
 }
 

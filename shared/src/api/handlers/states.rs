@@ -14,7 +14,7 @@ use super::Parameters;
 use super::{Answer, json, json_gzip, json_of, no_content, tfstate};
 use crate::api::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::path::{OrgPath, OtherPath, StackPath, StatePath, WhichPath};
+use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
 use crate::api::request_context::RequestContext;
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
@@ -24,8 +24,10 @@ use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::states::locks::Held;
 use crate::services::states::outputs::{Kind, Named, Source, Valued, With};
-use crate::services::states::versions::Which;
-use crate::services::states::{self, Beginning, Edit, ListFilter, Located, Place, RemovedFilter, WithLock};
+use crate::services::states::versions::StateVersionRef;
+use crate::services::states::{
+    self, Beginning, Edit, ListFilter, Located, RemovedFilter, StateRef, WithLock,
+};
 use crate::services::states::{label_compliance, label_policy, outputs, staleness};
 use crate::wire::Both;
 use crate::wire::tfstate::{
@@ -208,7 +210,7 @@ pub(crate) async fn create(
     caller.check_org(&org)?;
     let new: NewState = body.parse()?;
     let address = StateAddress::parse(org.as_str(), &new.project, new.state.as_deref())?;
-    context.state(&Place::Name(address.clone()));
+    context.state(&StateRef::Name(address.clone()));
     let id = new.id.as_deref().map(parse_id).transpose()?;
     let beginning = Beginning { id, policy: new.policy, labels: parse_labels(new.labels)? };
     let Located { id, head } = states::create(&app, &caller, &address, &beginning).await?;
@@ -231,7 +233,7 @@ pub(crate) async fn get(
     Query(query): Parameters,
 ) -> Answer {
     // An organization that the caller may not see answers as everywhere.
-    if let Place::Name(address) = &place {
+    if let StateRef::Name(address) = &place {
         caller.check_org(&address.org)?;
     }
     let found = states::locate_with_lock(&app, &caller, &place).await?;
@@ -282,7 +284,7 @@ pub(crate) async fn edit(
             .detail(format!("labels {}", labels.keys().map(LabelKey::as_str).collect::<Vec<_>>().join(" ")));
     }
     let edit = Edit { address, policy: edit.policy, labels };
-    let Located { head, .. } = states::edit(&app, &caller, &Place::Id(id), &edit).await?;
+    let Located { head, .. } = states::edit(&app, &caller, &StateRef::Id(id), &edit).await?;
     json(&WireState::of(id.to_string(), head.value, None))
 }
 
@@ -306,7 +308,7 @@ pub(crate) async fn bring_back(
     StatePath(place): StatePath,
     context: RequestContext,
 ) -> Answer {
-    let Place::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    let StateRef::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
     let Located { id, head } = states::bring_back(&app, &caller, id).await?;
     context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
@@ -395,14 +397,14 @@ pub(crate) async fn version(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    WhichPath(which): WhichPath,
+    StateVersionPath(which): StateVersionPath,
 ) -> Answer {
     match which {
-        Which::Version(version) => {
+        StateVersionRef::Version(version) => {
             let found = states::versions::version(&app, &caller, &place, version).await?;
             json(&Both::<Version, Text>::from(found))
         }
-        Which::Rejected(id) => {
+        StateVersionRef::Rejected(id) => {
             let found = states::versions::rejected(&app, &caller, &place)
                 .await?
                 .into_iter()
@@ -419,7 +421,7 @@ pub(crate) async fn text(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    WhichPath(which): WhichPath,
+    StateVersionPath(which): StateVersionPath,
     context: RequestContext,
     headers: HeaderMap,
 ) -> Answer {
@@ -434,8 +436,8 @@ pub(crate) async fn diff(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    WhichPath(one): WhichPath,
-    OtherPath(other): OtherPath,
+    StateVersionPath(one): StateVersionPath,
+    OtherVersionPath(other): OtherVersionPath,
 ) -> Answer {
     let difference = states::versions::compare(&app, &caller, &place, &one, &other).await?;
     json(&Difference {
@@ -452,7 +454,7 @@ pub(crate) async fn restore(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
-    WhichPath(which): WhichPath,
+    StateVersionPath(which): StateVersionPath,
     context: RequestContext,
 ) -> Answer {
     let written = states::writes::restore(&app, &caller, &place, &which).await?;
@@ -564,6 +566,6 @@ pub(crate) async fn state_outputs(
     caller: Caller,
     StatePath(place): StatePath,
 ) -> Answer {
-    let Place::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    let StateRef::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
     with_values(outputs::of_state(&app, &caller, &address).await?).await
 }

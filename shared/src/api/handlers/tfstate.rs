@@ -22,7 +22,7 @@ use crate::api::request_context::RequestContext;
 use crate::api::tfstate_methods::{OF_STATES, not_allowed_unless};
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
-use crate::services::states::Place;
+use crate::services::states::StateRef;
 use crate::services::states::locks::Unlocked;
 use crate::services::states::writes::Proof;
 use crate::services::{Error, states};
@@ -104,7 +104,7 @@ pub(crate) async fn remove(
         return Ok(not_allowed_unless(&Method::DELETE, OF_STATES, UNLESS_ALLOWED));
     };
     context.state_named(&found.head.value.address);
-    states::remove(&app, &caller, &Place::Id(found.id), false).await.map_err(hide)?;
+    states::remove(&app, &caller, &StateRef::Id(found.id), false).await.map_err(hide)?;
     Ok(StatusCode::OK.into_response())
 }
 

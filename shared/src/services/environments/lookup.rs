@@ -40,10 +40,10 @@ pub async fn locate(
 ///
 /// # Errors
 /// [`Error::InvalidName`], [`Error::Invalid`].
-pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, Which), Error> {
+pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, RevisionRef), Error> {
     let (path, which) = match name.split_once('@') {
-        Some((path, version)) => (path, Which::parse(version)?),
-        None => (name, Which::Latest),
+        Some((path, version)) => (path, RevisionRef::parse(version)?),
+        None => (name, RevisionRef::Latest),
     };
     let (project, name) = path.split_once('/').unwrap_or((DEFAULT_ENVIRONMENT_PROJECT, path));
     Ok((EnvironmentAddress::parse(org.as_str(), project, name)?, which))
@@ -51,7 +51,7 @@ pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, Which), E
 
 /// Which revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum RevisionRef {
     /// The current one.
     Latest,
     /// That of a number.
@@ -60,7 +60,7 @@ pub enum Which {
     Tag(EnvironmentTagName),
 }
 
-impl Which {
+impl RevisionRef {
     /// Reads `latest`, a number, or a tag.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Which {
     }
 }
 
-impl std::fmt::Display for Which {
+impl std::fmt::Display for RevisionRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Latest => f.write_str(LATEST),
@@ -93,12 +93,12 @@ impl std::fmt::Display for Which {
 pub(crate) fn number(
     address: &EnvironmentAddress,
     head: &EnvironmentHead,
-    which: &Which,
+    which: &RevisionRef,
 ) -> Result<u64, Error> {
     let found = match which {
-        Which::Latest => Some(head.revision),
-        Which::Number(number) => Some(*number).filter(|number| *number <= head.revision),
-        Which::Tag(tag) => head.revision_tags.get(tag).map(|tag| tag.revision),
+        RevisionRef::Latest => Some(head.revision),
+        RevisionRef::Number(number) => Some(*number).filter(|number| *number <= head.revision),
+        RevisionRef::Tag(tag) => head.revision_tags.get(tag).map(|tag| tag.revision),
     };
     found.ok_or_else(|| Error::NoRevision { environment: address.to_string(), what: which.to_string() })
 }
@@ -123,7 +123,7 @@ pub(crate) async fn text(
     ctx: &Context,
     address: &EnvironmentAddress,
     head: &EnvironmentHead,
-    which: &Which,
+    which: &RevisionRef,
 ) -> Result<(u64, String), Error> {
     let mut number = number(address, head, which)?;
     for _ in 0..REPLACEMENTS_MAX {

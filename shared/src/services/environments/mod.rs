@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use self::lookup::{Which, head_of, locate};
+use self::lookup::{RevisionRef, head_of, locate};
 use super::caller::Caller;
 use super::keys::data_keys;
 use super::store::due::due_write;
@@ -202,7 +202,7 @@ pub async fn text(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    which: &Which,
+    which: &RevisionRef,
     with_secrets: bool,
 ) -> Result<Text, Error> {
     let head = locate(ctx, caller, address).await?.value;
@@ -254,7 +254,7 @@ pub async fn update(
                 (text, diagnostics)
             }
         };
-        let (_, current) = lookup::text(ctx, address, &head.value, &Which::Latest).await?;
+        let (_, current) = lookup::text(ctx, address, &head.value, &RevisionRef::Latest).await?;
         if current == text || unseal(ctx, id, &current).await? == unseal(ctx, id, &text).await? {
             return Ok(Changed { revision, etag: etag(id, revision), diagnostics });
         }
@@ -478,7 +478,7 @@ pub async fn clone(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    which: &Which,
+    which: &RevisionRef,
     new: &EnvironmentAddress,
     preserve: Preserve,
 ) -> Result<(), Error> {
@@ -492,7 +492,7 @@ pub async fn clone(
         head.tags.clone_from(&from.tags);
     }
     if preserve.history {
-        if *which != Which::Latest {
+        if *which != RevisionRef::Latest {
             let words =
                 "a clone has the history of an environment, or one revision of it: ask for one of the two";
             return Err(Error::Invalid(words.to_owned()));

@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 
 use super::lookup;
-use super::lookup::{Which, head_of, locate, parse};
+use super::lookup::{RevisionRef, head_of, locate, parse};
 use crate::context::Context;
 use crate::domain::environment::access::Step;
 use crate::domain::environment::definition::{self, Definition};
@@ -140,7 +140,7 @@ pub async fn open(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    which: &Which,
+    which: &RevisionRef,
     lasts: Duration,
 ) -> Result<SessionId, Error> {
     let head = locate(ctx, caller, address).await?.value;

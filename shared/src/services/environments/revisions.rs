@@ -1,6 +1,6 @@
 //! Revisions of environments: listing and retracting them.
 
-use super::lookup::{Which, locate, number, read};
+use super::lookup::{RevisionRef, locate, number, read};
 use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, LATEST};
 use crate::layout::ItemKeys;
@@ -66,7 +66,7 @@ pub async fn retract(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    which: &Which,
+    which: &RevisionRef,
     replacement: Option<u64>,
     reason: String,
 ) -> Result<(), Error> {
@@ -81,7 +81,7 @@ pub async fn retract(
             return Err(Error::Invalid(words.to_owned()));
         }
         let replacement = replacement.unwrap_or(head.value.revision);
-        number(address, &head.value, &Which::Number(replacement))?;
+        number(address, &head.value, &RevisionRef::Number(replacement))?;
         if replacement == retracted || replacement == 0 {
             return Err(Error::Invalid("a revision is replaced by another one".to_owned()));
         }

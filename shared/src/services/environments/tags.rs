@@ -1,6 +1,6 @@
 //! Tags: what people say of an environment, and what they call its revisions. All of them stand in its head.
 
-use super::lookup::{Which, locate};
+use super::lookup::{RevisionRef, locate};
 use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
 use crate::layout::records::{EnvironmentHead, EnvironmentTag, RevisionTag};
@@ -194,13 +194,13 @@ pub async fn of_revision(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    which: &Which,
+    which: &RevisionRef,
 ) -> Result<RevisionTag, Error> {
     let head = locate(ctx, caller, address).await?.value;
     match which {
-        Which::Latest => Ok(latest(&head)),
-        Which::Tag(name) => head.revision_tags.get(name).cloned().ok_or_else(|| missing(address, name)),
-        Which::Number(_) => Err(Error::Invalid("a number is no tag".to_owned())),
+        RevisionRef::Latest => Ok(latest(&head)),
+        RevisionRef::Tag(name) => head.revision_tags.get(name).cloned().ok_or_else(|| missing(address, name)),
+        RevisionRef::Number(_) => Err(Error::Invalid("a number is no tag".to_owned())),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::layout::records::{Head, StackConfig};
 use crate::ports::Write;
 use crate::services::caller::Caller;
 use crate::services::environments;
-use crate::services::environments::lookup::{Which, head_of, parse};
+use crate::services::environments::lookup::{RevisionRef, head_of, parse};
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, RACES_MAX, store};
 
@@ -36,7 +36,7 @@ pub(crate) async fn prepare(
 ) -> Result<Vec<Write>, Error> {
     check_lengths(config)?;
     let (address, which) = parse(org, &config.environment)?;
-    if which == Which::Latest {
+    if which == RevisionRef::Latest {
         return environments::prepare_for_stack(ctx, caller, &address).await;
     }
     find(ctx, org, config).await.map(|()| Vec::new())

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures::StreamExt;
 
-use super::{Located, Place};
+use super::{Located, StateRef};
 use crate::context::Context;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StateAddress};
@@ -88,11 +88,11 @@ pub(crate) fn graph<'a>(edges: impl IntoIterator<Item = &'a Edge>) -> Graph<Stat
 #[derive(Debug, Clone)]
 pub struct NewEdge {
     /// The state that has the output, or will have it.
-    pub producer: Place,
+    pub producer: StateRef,
     /// The output.
     pub output: OutputName,
     /// The state that reads it.
-    pub consumer: Place,
+    pub consumer: StateRef,
     /// What it is called there; else it gets a name made of the others.
     pub input: Option<InputName>,
     /// The JSON text of a value that stands in for the output until that exists.
@@ -198,7 +198,7 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
 }
 
 /// A state of this organization.
-async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &Place) -> Result<Located, Error> {
+async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &StateRef) -> Result<Located, Error> {
     let located = states::locate(ctx, caller, place).await?;
     if located.head.value.address.org == *org { Ok(located) } else { Err(Error::NoState(place.to_string())) }
 }
@@ -305,9 +305,9 @@ async fn name(ctx: &Context, org: &OrgName, edges: Vec<Edge>) -> Result<Vec<Name
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Those that lead from this state, which may have been removed.
-    pub producer: Option<Place>,
+    pub producer: Option<StateRef>,
     /// Those that lead to this state, which may have been removed.
-    pub consumer: Option<Place>,
+    pub consumer: Option<StateRef>,
     /// Those of outputs of this name.
     pub output: Option<OutputName>,
 }
@@ -346,12 +346,12 @@ async fn id_of(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
-    place: Option<&Place>,
+    place: Option<&StateRef>,
 ) -> Result<Option<StateId>, Error> {
     Ok(match place {
         None => None,
-        Some(Place::Id(id)) => Some(*id),
-        Some(place @ Place::Name(_)) => Some(locate(ctx, caller, org, place).await?.id),
+        Some(StateRef::Id(id)) => Some(*id),
+        Some(place @ StateRef::Name(_)) => Some(locate(ctx, caller, org, place).await?.id),
     })
 }
 
@@ -473,7 +473,7 @@ pub async fn topology(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
-    from: Option<&Place>,
+    from: Option<&StateRef>,
     direction: Direction,
 ) -> Result<Topology, Error> {
     caller.check_org(org)?;

@@ -5,7 +5,7 @@
 
 use futures::StreamExt;
 
-use super::{ListFilter, Listed, Place, WithLock};
+use super::{ListFilter, Listed, StateRef, WithLock};
 use crate::context::{Context, StateLimits};
 use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::role::Role;
@@ -33,7 +33,7 @@ const READ_AT_ONCE: usize = 16;
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     info: &LockInfo,
     limits: &StateLimits,
 ) -> Result<StateAddress, Error> {
@@ -60,7 +60,7 @@ pub async fn lock(
 pub async fn lock_by_hand(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     reason: &str,
 ) -> Result<(StateAddress, StateHolder), Error> {
     let found = states::locate_with_lock(ctx, caller, place).await?;
@@ -181,7 +181,7 @@ pub enum Unlocked {
 pub async fn unlock(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     id: Option<&str>,
 ) -> Result<(Option<StateAddress>, Unlocked), Error> {
     for _ in 0..RACES_MAX {
@@ -240,7 +240,7 @@ pub async fn list(
 ) -> Result<(Vec<Held>, Option<String>), Error> {
     let (listed, next) = states::list(ctx, caller, org, &ListFilter::default(), after).await?;
     let read = |state: Listed| async move {
-        let place = Place::Id(state.entry.id);
+        let place = StateRef::Id(state.entry.id);
         // One that was removed meanwhile holds nothing.
         let found = match states::find_with_lock(ctx, caller, &place).await {
             Err(Error::NoState(_)) => None,

@@ -30,16 +30,16 @@ use crate::ports::{Expect, Item, ItemKey, Order, Query, Revision, Timestamp, Wri
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
 
-/// How a state is named: by the id that it has for ever, or by the name that people gave it.
+/// A reference to a state: the id that it has for ever, or the name that people gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StateRef {
     /// By its id.
     Id(StateId),
     /// By its name.
     Name(StateAddress),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for StateRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Id(id) => id.fmt(f),
@@ -68,7 +68,7 @@ pub struct WithLock {
     pub lock: Option<Stored<StateLock>>,
 }
 
-/// What a place leads to.
+/// What a reference leads to.
 enum Found {
     /// A state.
     State(Box<WithLock>),
@@ -92,7 +92,7 @@ impl Found {
 /// # Errors
 /// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see;
 /// [`Error::StateRemoved`] for a name that is reserved; [`Error::NotAllowed`].
-pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Located>, Error> {
+pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Located>, Error> {
     let found = look_up(ctx, caller, place, false).await?.state();
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
 }
@@ -101,7 +101,7 @@ pub async fn find(ctx: &Context, caller: &Caller, place: &Place) -> Result<Optio
 ///
 /// # Errors
 /// [`Error::NoState`].
-pub async fn locate(ctx: &Context, caller: &Caller, place: &Place) -> Result<Located, Error> {
+pub async fn locate(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Located, Error> {
     find(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
 }
 
@@ -112,7 +112,7 @@ pub async fn locate(ctx: &Context, caller: &Caller, place: &Place) -> Result<Loc
 pub async fn find_with_lock(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
 ) -> Result<Option<WithLock>, Error> {
     Ok(look_up(ctx, caller, place, true).await?.state())
 }
@@ -121,20 +121,20 @@ pub async fn find_with_lock(
 ///
 /// # Errors
 /// [`Error::NoState`].
-pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
     find_with_lock(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
 }
 
-async fn look_up(ctx: &Context, caller: &Caller, place: &Place, with_lock: bool) -> Result<Found, Error> {
+async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bool) -> Result<Found, Error> {
     let address = match place {
-        Place::Id(id) => {
+        StateRef::Id(id) => {
             let found = look_at(ctx, *id, with_lock).await?;
             let missing = || Error::NoState(place.to_string());
             let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
             caller.check(&found.head.value.address.org, missing)?;
             return Ok(Found::State(Box::new(found)));
         }
-        Place::Name(address) => address,
+        StateRef::Name(address) => address,
     };
     // Judged before anything is read, so that how long it takes tells nothing of what exists.
     caller.check(&address.org, || Error::NoState(place.to_string()))?;
@@ -370,13 +370,13 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
 ///
 /// # Errors
 /// As [`find`], so that a name which is reserved is not taken; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
-pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &Place) -> Result<WithLock, Error> {
+pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
     for _ in 0..RACES_MAX {
         let former = match look_up(ctx, caller, place, true).await? {
             Found::State(found) => return Ok(*found),
             Found::Nothing(former) => former,
         };
-        let Place::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
+        let StateRef::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
         caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
         let former = vec![Former::take(ItemKeys::former_state_name(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
@@ -551,7 +551,7 @@ pub struct Edit {
 /// [`Error::StateLocked`] for another name while the lock is held: its holder may have read the old one. [`Error::StateRemoved`] for a
 /// name that is reserved. [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
 /// labels that the organization does not allow.
-pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Located, Error> {
+pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
         let WithLock { id, head, lock } = found.ok_or_else(|| Error::NoState(place.to_string()))?;
@@ -661,7 +661,7 @@ fn hide(
 pub async fn remove(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     force: bool,
 ) -> Result<StateAddress, Error> {
     for _ in 0..RACES_MAX {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::Place;
+use super::StateRef;
 use super::versions;
 use crate::account;
 use crate::context::Context;
@@ -219,7 +219,7 @@ pub(crate) async fn of_stack_within(
 /// [`Error::NoOrg`], [`Error::NoState`].
 pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) -> Result<With<Valued>, Error> {
     caller.check_org(&address.org)?;
-    let found = states::locate(ctx, caller, &Place::Name(address.clone())).await?;
+    let found = states::locate(ctx, caller, &StateRef::Name(address.clone())).await?;
     let id = found.id;
     let versions::Outputs { version, outputs, .. } = versions::outputs_of_found(ctx, found).await?;
     let valued = |(name, text): (String, String)| {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::blobs;
-use super::{Located, Place, WithLock};
+use super::{Located, StateRef, WithLock};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::{Login, StateAddress};
@@ -52,7 +52,7 @@ pub struct Schemas {
 ///
 /// # Errors
 /// [`Error::NoState`].
-pub async fn get(ctx: &Context, caller: &Caller, place: &Place) -> Result<Schemas, Error> {
+pub async fn get(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Schemas, Error> {
     let Located { id, head } = states::locate(ctx, caller, place).await?;
     let address = head.value.address.clone();
     if !head.value.has_schemas {
@@ -91,7 +91,7 @@ pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<Sta
 ///
 /// # Errors
 /// [`Error::NoState`], [`Error::Invalid`] for what is no schema, with its place.
-pub async fn edit(ctx: &Context, caller: &Caller, place: &Place, edit: &Edit) -> Result<Schemas, Error> {
+pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
     check(edit)?;
     for _ in 0..RACES_MAX {
         let Located { id, head } = states::locate(ctx, caller, place).await?;

@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use super::dependencies;
 use super::dependencies::{Edge, End, READ_AT_ONCE};
-use super::{Located, Place};
+use super::{Located, StateRef};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::OrgName;
@@ -72,7 +72,7 @@ pub struct Report {
 ///
 /// # Errors
 /// [`Error::NoState`].
-pub async fn of_state(ctx: &Context, caller: &Caller, place: &Place) -> Result<Report, Error> {
+pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Report, Error> {
     let Located { id, head } = states::locate(ctx, caller, place).await?;
     let org = &head.value.address.org;
     let edges = dependencies::all(ctx, org).await?;

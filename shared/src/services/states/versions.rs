@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Located, Place};
+use super::{Located, StateRef};
 use super::{blobs, schemas};
 use crate::account;
 use crate::context::Context;
@@ -26,14 +26,14 @@ pub const VERSIONS_PAGE: usize = 100;
 
 /// One of the texts of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum StateVersionRef {
     /// A version.
     Version(u64),
     /// A write that was refused, by its id.
     Rejected(String),
 }
 
-impl Which {
+impl StateVersionRef {
     /// Parses a version's number, or the id of a refused write.
     pub fn parse(text: &str) -> Option<Self> {
         let is_id = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -44,7 +44,7 @@ impl Which {
     }
 }
 
-impl std::fmt::Display for Which {
+impl std::fmt::Display for StateVersionRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Version(version) => version.fmt(f),
@@ -58,7 +58,7 @@ impl std::fmt::Display for Which {
 ///
 /// # Errors
 /// As [`states::find`].
-pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Bytes>, Error> {
+pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Bytes>, Error> {
     let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
     let Some(kept) = &head.value.current else { return Ok(None) };
     blobs::fetch_gzip(ctx, id, kept).await.map(Some)
@@ -71,8 +71,8 @@ pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &Place) -> Resu
 pub async fn download(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
-    which: &Which,
+    place: &StateRef,
+    which: &StateVersionRef,
 ) -> Result<(StateAddress, Bytes), Error> {
     let Located { id, head } = states::locate(ctx, caller, place).await?;
     let kept = kept(ctx, id, which).await?;
@@ -80,7 +80,7 @@ pub async fn download(
 }
 
 /// Where a text of a state lies.
-async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Error> {
+async fn kept(ctx: &Context, id: StateId, which: &StateVersionRef) -> Result<KeptState, Error> {
     found(ctx, id, which).await.map(|(kept, _)| kept)
 }
 
@@ -88,16 +88,16 @@ async fn kept(ctx: &Context, id: StateId, which: &Which) -> Result<KeptState, Er
 pub(crate) async fn found(
     ctx: &Context,
     id: StateId,
-    which: &Which,
+    which: &StateVersionRef,
 ) -> Result<(KeptState, Timestamp), Error> {
     let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
     Ok(match which {
-        Which::Version(version) => {
+        StateVersionRef::Version(version) => {
             let key = ItemKeys::state_version(id, *version);
             let version = store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value;
             (version.kept, version.began.unwrap_or(version.at))
         }
-        Which::Rejected(rejected) => {
+        StateVersionRef::Rejected(rejected) => {
             let key = ItemKeys::rejected_state(id, rejected);
             let rejected = store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value;
             (rejected.kept, rejected.at)
@@ -135,7 +135,7 @@ pub(crate) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
 pub async fn version(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     version: u64,
 ) -> Result<StateVersion, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
@@ -152,7 +152,7 @@ pub async fn version(
 pub async fn versions(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     before: Option<u64>,
 ) -> Result<(Vec<StateVersion>, bool), Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
@@ -174,7 +174,7 @@ const REJECTED_MAX: usize = 500;
 pub async fn rejected(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
 ) -> Result<Vec<(String, RejectedState)>, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
     let (partition, prefix) = ItemKeys::rejected_states(id);
@@ -212,9 +212,9 @@ pub struct Difference {
 pub async fn compare(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
-    one: &Which,
-    other: &Which,
+    place: &StateRef,
+    one: &StateVersionRef,
+    other: &StateVersionRef,
 ) -> Result<Difference, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
     let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
@@ -272,7 +272,7 @@ pub struct Outputs {
 ///
 /// # Errors
 /// As [`states::find`].
-pub async fn outputs(ctx: &Context, caller: &Caller, place: &Place) -> Result<Option<Outputs>, Error> {
+pub async fn outputs(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Outputs>, Error> {
     match states::find(ctx, caller, place).await? {
         Some(found) => outputs_of_found(ctx, found).await.map(Some),
         None => Ok(None),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::blobs;
 use super::blobs::{SealedText, SentText};
 use super::schemas::Origin;
-use super::{Place, RemovedName, WithLock};
+use super::{RemovedName, StateRef, WithLock};
 use super::{locks, schemas, versions};
 use crate::account;
 use crate::context::Context;
@@ -59,7 +59,7 @@ pub struct Written {
 pub async fn write(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     lock_id: Option<&str>,
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
@@ -126,7 +126,7 @@ pub enum Proof<'a> {
 pub async fn check_grace(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
+    place: &StateRef,
     proof: Proof<'_>,
     ended: Timestamp,
 ) -> Result<(), Error> {
@@ -156,13 +156,13 @@ pub async fn check_grace(
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
-    place: &Place,
-    which: &versions::Which,
+    place: &StateRef,
+    which: &versions::StateVersionRef,
 ) -> Result<Written, Error> {
     let mut attempt: Option<(Option<u64>, Attempt)> = None;
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
-        if matches!(which, versions::Which::Version(version) if *version == head.value.version) {
+        if matches!(which, versions::StateVersionRef::Version(version) if *version == head.value.version) {
             return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
         }
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
@@ -194,7 +194,7 @@ async fn prepare_restore(
     caller: &Caller,
     id: StateId,
     newest: Option<u64>,
-    which: &versions::Which,
+    which: &versions::StateVersionRef,
 ) -> Result<Attempt, Error> {
     let (kept, began) = versions::found(ctx, id, which).await?;
     // The text is changed, and what comes of it is read as one that is sent.
@@ -213,8 +213,8 @@ async fn prepare_restore(
         with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?.into()
     };
     let source = match which {
-        versions::Which::Version(version) => StateSource::Restored(*version),
-        versions::Which::Rejected(id) => StateSource::Promoted(id.clone()),
+        versions::StateVersionRef::Version(version) => StateSource::Restored(*version),
+        versions::StateVersionRef::Rejected(id) => StateSource::Promoted(id.clone()),
     };
     let sent = blobs::read(text, || Ok(())).await?;
     Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
