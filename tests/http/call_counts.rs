@@ -104,7 +104,7 @@ impl<K: Keys> Keys for Unhurried<K> {
 }
 
 /// The calls of one request, only those that there were, and how many of them wait for one another.
-pub(crate) fn in_words(calls: Calls) -> String {
+pub(crate) fn describe_calls(calls: Calls) -> String {
     let counts = [
         (calls.ledger_gets, "get"),
         (calls.ledger_queries, "query"),
@@ -260,7 +260,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     // complete reads the record, with the tail beside it where that is not remembered, and seals behind it; then log,
     // summary, detail, and head and base at once, the name beside the new state, and publishes. Its blobs: the base and
     // the large append are read, the new state is put; where nothing changed, nothing is.
-    insta::assert_snapshot!(costs(&app, || in_words(counter.take()), &stack).await, @r"
+    insta::assert_snapshot!(costs(&app, || describe_calls(counter.take()), &stack).await, @r"
     capabilities        nothing
     user                nothing
     encrypt             1 get (1)
@@ -317,7 +317,7 @@ async fn i10_cheap_a_process_that_remembers_nothing_waits_for_few_calls_more() {
         [app.another_process("b").await, app.another_process("a").await, app.another_process("c").await];
     let cold = stack.at(&beginning);
     let mut table = String::new();
-    let mut note = |what: &str| writeln!(table, "{what:20}{}", in_words(counter.take())).unwrap();
+    let mut note = |what: &str| writeln!(table, "{what:20}{}", describe_calls(counter.take())).unwrap();
     counter.take();
     let run = cold.begin().await;
     note("begin");
@@ -455,7 +455,7 @@ async fn i10_cheap_nothing_grows_with_stacks_or_versions() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;
-    let few = costs(&app, || in_words(counter.take()), &stack).await;
+    let few = costs(&app, || describe_calls(counter.take()), &stack).await;
 
     for number in 0..50 {
         let path = format!("/api/stacks/{ORG}/{}", stack.project);
@@ -465,7 +465,7 @@ async fn i10_cheap_nothing_grows_with_stacks_or_versions() {
         stack.publish(&[&format!("r{number}"), "a"]).await;
     }
     stack.publish(&["a"]).await;
-    assert_eq!(costs(&app, || in_words(counter.take()), &stack).await, few);
+    assert_eq!(costs(&app, || describe_calls(counter.take()), &stack).await, few);
 }
 
 #[tokio::test]

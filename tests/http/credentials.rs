@@ -22,7 +22,7 @@ use statewright_shared::services::identity::{passwords, tokens, users};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 use tower::ServiceExt as _;
 
-use crate::call_counts::{counted, in_words};
+use crate::call_counts::{counted, describe_calls};
 use crate::routes::path;
 use crate::states::text;
 use crate::world::hex_bytes;
@@ -279,7 +279,7 @@ async fn a_password_costs_three_reads_a_minute_and_a_wrong_one_two() {
     let cost = async |authorization: &str| {
         counter.take();
         let status = shown(&app, authorization).await.status.as_u16();
-        (status, in_words(counter.take()))
+        (status, describe_calls(counter.take()))
     };
     // The process learns where the state is.
     cost(&basic(format!("b:{}", app.token))).await;
@@ -563,9 +563,9 @@ async fn a_certificate_costs_what_a_token_costs() {
     app.get(NET).send().await.expect(200);
     counter.take();
     assert_eq!(reads(&app, &known, &[]).await, 200);
-    assert_eq!(in_words(counter.take()), "3 get, 1 blob get (4)");
+    assert_eq!(describe_calls(counter.take()), "3 get, 1 blob get (4)");
     assert_eq!(reads(&app, &known, &[]).await, 200);
-    assert_eq!(in_words(counter.take()), "1 get, 1 blob get (2)");
+    assert_eq!(describe_calls(counter.take()), "1 get, 1 blob get (2)");
 }
 
 /// What clients do who have nothing but their own methods.

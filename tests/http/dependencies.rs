@@ -19,7 +19,7 @@ use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::states::dependencies::{EDGES_MAX, MOCK_BYTES_MAX};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 
-use crate::call_counts::{counted, in_words};
+use crate::call_counts::{counted, describe_calls};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -646,7 +646,7 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     let (app, counter) = counted().await;
     let web = Web::of(&app, &["net", "db"]).await;
     let mut table = String::new();
-    let mut note = |what: &str| writeln!(table, "{what:20}{}", in_words(counter.take())).unwrap();
+    let mut note = |what: &str| writeln!(table, "{what:20}{}", describe_calls(counter.take())).unwrap();
     for serial in 1..=2 {
         web.run("net", serial, &json!({ "o": serial })).await;
         web.run("db", serial, &json!({})).await;

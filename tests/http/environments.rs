@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use statewright_shared::services::maintenance::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
-use crate::call_counts::{counted, in_words};
+use crate::call_counts::{counted, describe_calls};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -363,7 +363,7 @@ async fn each_stack_that_an_environment_names_is_read_once() {
         this.open().await;
         counter.take();
         this.open().await;
-        in_words(counter.take())
+        describe_calls(counter.take())
     };
     assert_eq!(cost("few", 2).await, cost("many", 1_000).await);
 }

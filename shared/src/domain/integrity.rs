@@ -55,7 +55,7 @@ fn check_rules(deployment: &Deployment<'_>) -> Result<(), String> {
     for (index, resource) in deployment.resources.iter().enumerate() {
         seen.check(index, resource).map_err(|complaint| {
             let later = deployment.resources.iter().skip(index);
-            complaint.in_words(resource, later)
+            complaint.describe(resource, later)
         })?;
         seen.add(resource);
     }
@@ -90,7 +90,7 @@ enum Complaint<'d> {
 }
 
 impl Complaint<'_> {
-    fn in_words<'d>(
+    fn describe<'d>(
         self,
         resource: &Resource<'_>,
         mut later: impl Iterator<Item = &'d Resource<'d>>,

@@ -38,7 +38,7 @@ impl Configured {
     }
 
     /// What it names, for people.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.state {
             StateRef::Id(id) => format!("the state {id} of {}", self.server),
             StateRef::Name { org, project, state } => {

@@ -201,7 +201,7 @@ impl Client {
                 file.display(),
                 link.address,
                 configured.file_name(),
-                configured.in_words()
+                configured.describe()
             );
         }
         Ok(OfFolder { state: StateRef::Id(link.id), name: Some(link.address.to_string()), file })

@@ -56,7 +56,7 @@ async fn who(client: &Client) -> anyhow::Result<Who> {
 }
 
 impl Who {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let of = match &self.organizations[..] {
             [] => {
                 "in no organization yet: an operator adds you, with `statewright org member add`".to_owned()
@@ -83,7 +83,7 @@ pub(crate) async fn login(login: Login, out: Output) -> anyhow::Result<()> {
     let mut logins = Logins::read()?;
     logins.add(&server, token);
     let file = logins.write()?;
-    out.answer(&who, |who| format!("logged in as {}; the token is in {}", who.in_words(), file.display()))
+    out.answer(&who, |who| format!("logged in as {}; the token is in {}", who.describe(), file.display()))
 }
 
 #[derive(Serialize)]
@@ -113,5 +113,5 @@ pub(crate) async fn logout(logout: Logout, out: Output) -> anyhow::Result<()> {
 
 pub(crate) async fn whoami(whoami: Whoami, out: Output) -> anyhow::Result<()> {
     let who = who(&Client::open(&whoami.at)?).await?;
-    out.answer(&who, |who| format!("{}, by the token of {}", who.in_words(), who.token))
+    out.answer(&who, |who| format!("{}, by the token of {}", who.describe(), who.token))
 }

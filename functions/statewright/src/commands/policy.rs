@@ -58,7 +58,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let (Some(at), Some(by)) = (&self.changed, &self.changed_by) else {
             return "There is no policy: any label will do.".to_owned();
         };
@@ -103,7 +103,7 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
     match policy.command {
         Command::Get => {
             let shown = client.document::<Shown>(Call::get(path)).await?;
-            out.answer(&shown.whole, |_| shown.read.in_words())
+            out.answer(&shown.whole, |_| shown.read.describe())
         }
         Command::Set(set) => {
             let (in_file, policy) = parts(read_json(&set.file)?);
@@ -116,7 +116,7 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
             };
             let body = json!({ "version": version, "policy": policy });
             let shown = client.document::<Shown>(Call::put(path).json(&body)).await?;
-            out.answer(&shown.whole, |_| shown.read.in_words())
+            out.answer(&shown.whole, |_| shown.read.describe())
         }
         Command::Compliance(compliance) => {
             let mut call = Call::get(path.into_iter().chain(["compliance"]));

@@ -44,7 +44,7 @@ impl From<running::Running> for Running {
 }
 
 impl Running {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let Self { stack, update, kind, preview, token, until, .. } = self;
         let until = until.as_ref().map_or_else(String::new, |until| format!(" until {until}"));
         if *preview {
@@ -73,6 +73,6 @@ pub(super) fn after(said: String, running: &[Running]) -> String {
             "these updates still run, and end within {minutes} min, since they cannot renew their leases:"
         ),
     ];
-    lines.extend(running.iter().map(Running::in_words));
+    lines.extend(running.iter().map(Running::describe));
     lines.join("\n")
 }

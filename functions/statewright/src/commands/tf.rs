@@ -421,7 +421,7 @@ async fn explain(client: &Client, state: Option<&StateRef>, out: Output) {
     if let Some(lock) = &state.lock {
         out.note(format_args!(
             "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} --reason WHY",
-            lock.in_words(),
+            lock.describe(),
             output::word(&lock.id)
         ));
     }

@@ -97,7 +97,7 @@ fn parse_mock(mock: Option<Box<RawValue>>) -> Result<Option<String>, Error> {
 }
 
 /// What an edge is called in the audit log.
-fn in_words(Named { edge, producer, consumer }: &Named) -> String {
+fn describe(Named { edge, producer, consumer }: &Named) -> String {
     let output: String = edge.ends.output.as_str().chars().take(60).collect();
     format!("edge {}: {producer} {output} to {consumer}", edge.id)
 }
@@ -120,7 +120,7 @@ pub(crate) async fn add(
         mock: parse_mock(new.mock)?,
     };
     let named = states::dependencies::add(&app, &caller, &org, &new).await?;
-    context.detail(in_words(&named));
+    context.detail(describe(&named));
     json(&shown(named)?)
 }
 
@@ -153,7 +153,7 @@ pub(crate) async fn edit(
     let edge = parse_edge(&caller, &org, &edge)?;
     let edit: EdgeEdit = body.parse()?;
     let named = states::dependencies::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
-    context.detail(in_words(&named));
+    context.detail(describe(&named));
     json(&shown(named)?)
 }
 
@@ -166,7 +166,7 @@ pub(crate) async fn remove(
     context: RequestContext,
 ) -> Answer {
     let edge = parse_edge(&caller, &org, &edge)?;
-    context.detail(in_words(&states::dependencies::remove(&app, &caller, &org, edge).await?));
+    context.detail(describe(&states::dependencies::remove(&app, &caller, &org, edge).await?));
     no_content()
 }
 

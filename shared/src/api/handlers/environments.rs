@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::Parameters;
-use super::secrets::{check_count, in_words};
+use super::secrets::{check_count, describe_count};
 use super::user::user_named;
 use super::{Answer, json, json_of, json_text, no_content};
 use crate::api::App;
@@ -294,7 +294,7 @@ pub(crate) async fn decrypt_secrets(
 ) -> Answer {
     let ciphertexts = ciphertexts.unwrap_or_default();
     check_count(ciphertexts.len())?;
-    context.detail(in_words(ciphertexts.len()));
+    context.detail(describe_count(ciphertexts.len()));
     let plaintexts = environments::decrypt(&app, &caller, &address, &ciphertexts).await?;
     let bytes = plaintexts.iter().map(Vec::len).sum();
     json_of(bytes, DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() }).await

@@ -40,7 +40,7 @@ pub(crate) async fn decrypt(
     StackPath(address): StackPath,
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
-    context.detail(in_words(1));
+    context.detail(describe_count(1));
     let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
     let plaintext = data_keys::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
     json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
@@ -75,7 +75,7 @@ pub(crate) async fn batch_decrypt(
     JsonBody(BatchDecrypt { ciphertexts }): JsonBody<BatchDecrypt>,
 ) -> Answer {
     let texts = ciphertexts.unwrap_or_default();
-    context.detail(in_words(texts.len()));
+    context.detail(describe_count(texts.len()));
     check_count(texts.len())?;
     let bytes = texts.iter().map(String::len).sum();
     let decode = move || {
@@ -95,7 +95,7 @@ pub(crate) async fn batch_decrypt(
     json_of(bytes, BatchDecrypted { plaintexts }).await
 }
 
-pub(super) fn in_words(count: usize) -> String {
+pub(super) fn describe_count(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 

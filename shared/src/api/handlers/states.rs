@@ -364,7 +364,11 @@ pub(crate) async fn unlock(
     let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
     context.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
     let (_, unlocked) = states::locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
-    context.detail(format!("{}; {}", tfstate::in_words(&unlocked, &caller), shortened(&with.reason)));
+    context.detail(format!(
+        "{}; {}",
+        tfstate::describe_unlocked(&unlocked, &caller),
+        shortened(&with.reason)
+    ));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

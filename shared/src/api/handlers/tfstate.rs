@@ -148,12 +148,12 @@ pub(crate) async fn unlock(
     if let Some(address) = &address {
         context.state_named(address);
     }
-    context.detail(in_words(&unlocked, &caller));
+    context.detail(describe_unlocked(&unlocked, &caller));
     Ok(StatusCode::OK.into_response())
 }
 
 /// How a lock was given back, for the audit log.
-pub(super) fn in_words(unlocked: &Unlocked, caller: &Caller) -> String {
+pub(super) fn describe_unlocked(unlocked: &Unlocked, caller: &Caller) -> String {
     match unlocked {
         Unlocked::Already => "it was not held".to_owned(),
         Unlocked::ByItsId(holder) if caller.is_user(&holder.by.login, holder.user_made) => {

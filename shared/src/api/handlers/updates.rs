@@ -83,7 +83,7 @@ async fn create(
     kind: UpdateKind,
 ) -> Answer {
     let new = new_update(kind, program);
-    context.detail(in_words(&new));
+    context.detail(describe(&new));
     let update = updates::create(&app, &caller, &address, new).await?;
     context.update(update);
     json(&created(update.to_string()))
@@ -103,7 +103,7 @@ fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
     NewUpdate { kind, dry_run, detail }
 }
 
-fn in_words(new: &NewUpdate) -> String {
+fn describe(new: &NewUpdate) -> String {
     let dry_run = if new.dry_run { ", dry run" } else { "" };
     format!("{}{dry_run}", new.kind.as_str())
 }
@@ -161,7 +161,7 @@ pub(crate) async fn begin_update(
         .into());
     }
     let new = new_update(begin.update_kind, begin.program);
-    context.detail(in_words(&new));
+    context.detail(describe(&new));
     let begun =
         updates::begin(&app, &caller, &address, new, begin.tags, begin.journal_version.unwrap_or(0)).await?;
     context.update(begun.started.update);

@@ -112,8 +112,8 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// The reason, in words for whoever sent it.
-    pub fn in_words(self) -> &'static str {
+    /// The reason, for the client that sent it.
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Locked => "the state is locked by somebody else",
             Self::Displaced => "the lock of this run is gone: it was broken, or given to another run",

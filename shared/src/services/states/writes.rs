@@ -421,7 +421,7 @@ impl Attempt {
         }
         Ok(match (why, holder) {
             (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
-            _ => Error::StateRefused { why: why.in_words(), kept: name },
+            _ => Error::StateRefused { why: why.describe(), kept: name },
         })
     }
 }

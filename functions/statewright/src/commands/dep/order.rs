@@ -39,11 +39,11 @@ pub(super) async fn run(session: &Session, topo: &Topo) -> anyhow::Result<()> {
         None => call,
     };
     let order: Document<Topology> = session.client.document(call).await?;
-    session.out.answer(&order.whole, |_| in_words(&order.read))
+    session.out.answer(&order.whole, |_| describe(&order.read))
 }
 
 /// A line for each layer, numbered.
-fn in_words(order: &Topology) -> String {
+fn describe(order: &Topology) -> String {
     let names = |layer: &[End]| layer.iter().map(End::to_string).collect::<Vec<_>>().join("  ");
     let mut lines: Vec<String> =
         order.layers.iter().zip(1..).map(|(layer, number)| format!("{number}  {}", names(layer))).collect();

@@ -26,7 +26,7 @@ pub(super) async fn run(session: &Session, status: &Status) -> anyhow::Result<()
     let consumer = session.client.named(session.state.as_ref()).await?;
     let call = Call::get(["api", "tfstates", &consumer.id.to_string(), "dependencies"]);
     let state: Document<Dependencies> = session.client.document(call).await?;
-    session.out.answer(&state.whole, |_| in_words(&state.read))
+    session.out.answer(&state.whole, |_| describe(&state.read))
 }
 
 fn or_dash(time: Option<&String>) -> String {
@@ -47,7 +47,7 @@ fn row_of_state(state: &Dependencies) -> Vec<String> {
     vec![state.state.to_string(), state.status.clone(), inputs.join(", "), or_dash(state.ran.as_ref())]
 }
 
-fn in_words(state: &Dependencies) -> String {
+fn describe(state: &Dependencies) -> String {
     let mut text = format!("{} is {}", state.state, state.status);
     match &state.ran {
         Some(ran) => text.push_str(&format!("; it ran at {}", to_the_second(ran))),

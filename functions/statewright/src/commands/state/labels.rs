@@ -31,12 +31,12 @@ pub(super) async fn set(session: &Session, set: Set) -> anyhow::Result<()> {
     let edited = session.client.document::<State>(call).await?;
     session.out.answer(&edited.whole, |_| match edited.read.labels.is_empty() {
         true => format!("{} has no labels", edited.read.name()),
-        false => format!("{}: {}", edited.read.name(), in_words(&edited.read.labels)),
+        false => format!("{}: {}", edited.read.name(), describe(&edited.read.labels)),
     })
 }
 
 /// Labels as they are typed.
-pub(super) fn in_words(labels: &BTreeMap<String, Value>) -> String {
+pub(super) fn describe(labels: &BTreeMap<String, Value>) -> String {
     let words = labels.iter().map(|(key, value)| format!("{key}={}", typed(value)));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn labels_are_shown_as_they_are_typed() {
         let labels = json!({ "a": "web", "b": "2", "c": 2, "d": true, "e": "two words", "f": "" });
-        let words = in_words(&serde_json::from_value(labels).unwrap());
+        let words = describe(&serde_json::from_value(labels).unwrap());
         assert_eq!(words, r#"a=web b="2" c=2 d=true e="two words" f="#);
     }
 }

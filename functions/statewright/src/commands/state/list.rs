@@ -65,7 +65,7 @@ impl Line {
             self.last_write.as_deref().map_or_else(|| "-".to_owned(), to_the_second),
             self.status.clone().unwrap_or_else(|| "-".to_owned()),
             self.depends_on(),
-            labels::in_words(&self.labels),
+            labels::describe(&self.labels),
         ]
     }
 

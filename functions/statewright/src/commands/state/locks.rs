@@ -62,7 +62,7 @@ pub(super) async fn unlock(session: &Session, unlock: &Unlock) -> anyhow::Result
     };
     let question = format!(
         "{name} is locked: {}. If that run still goes on, what it saves from now on is refused and kept apart. Unlock it?",
-        lock.in_words()
+        lock.describe()
     );
     session.out.confirm(&question, unlock.yes || unlock.id.is_some())?;
     // The lock that was looked at, and no other one that somebody takes meanwhile.

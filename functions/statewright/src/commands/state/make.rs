@@ -147,7 +147,7 @@ pub(super) fn is_rewritten(
             "{} keeps the state of this folder in {}, and a link to {address} would disagree with it: take the backend out first, or \
              run this in another folder",
             configured.file_name(),
-            configured.in_words()
+            configured.describe()
         );
     }
     Ok(true)

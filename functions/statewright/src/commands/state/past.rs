@@ -141,11 +141,11 @@ pub(super) async fn diff(session: &Session, diff: &Diff) -> anyhow::Result<()> {
     };
     let call = Call::get(Named::path(&id, &["versions", &diff.from, "diff", &to]));
     let difference = session.client.document::<Difference>(call).await?;
-    session.out.answer(&difference.whole, |_| difference.read.in_words())
+    session.out.answer(&difference.whole, |_| difference.read.describe())
 }
 
 impl Difference {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let named = |sign: &str, what: &str, names: &[String]| -> Vec<String> {
             names.iter().map(|name| format!("{sign} {what}{name}")).collect()
         };
@@ -292,10 +292,10 @@ pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> an
         entry["reason"] = reason.into();
         entry["next"] = next.into();
     }
-    session.out.answer(&json!({ "rejected": list }), |_| in_words(&name, state.version, &writes))
+    session.out.answer(&json!({ "rejected": list }), |_| describe(&name, state.version, &writes))
 }
 
-fn in_words(name: &str, current: u64, writes: &[Rejected]) -> String {
+fn describe(name: &str, current: u64, writes: &[Rejected]) -> String {
     let Some(newest) = writes.first() else {
         return format!("no write of {name} was refused, as far as is kept");
     };
@@ -344,6 +344,6 @@ mod tests {
             "outputsAdded": [], "outputsChanged": ["o"], "outputsRemoved": [],
         }));
         let expected = "+ a.b\n+ a.c\n+ and 1 more\n~ a.e\n~ a.f\n    ~ tags.Name\n    - list[1]\n    and 2 more\n- a.d\n~ output o";
-        assert_eq!(difference.unwrap().in_words(), expected);
+        assert_eq!(difference.unwrap().describe(), expected);
     }
 }

@@ -69,7 +69,7 @@ impl Schema {
 }
 
 impl Schemas {
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let infer = match self.infer {
             true => "An output that comes without a schema gets one that fits it.",
             false => "Schemas are set by hand; `statewright state infer` makes them of what is written.",
@@ -130,7 +130,7 @@ pub(super) async fn get(session: &Session, get: &GetSchema) -> anyhow::Result<()
     let call = Call::get(Named::path(&id.to_string(), &["schemas"]));
     let found = session.client.document::<Schemas>(call).await?;
     let Some(output) = &get.output else {
-        return session.out.answer(&found.whole, |_| found.read.in_words());
+        return session.out.answer(&found.whole, |_| found.read.describe());
     };
     let schema = found.read.outputs.iter().find(|schema| schema.name == *output);
     let schema = schema.with_context(|| format!("the output {output} of {name} has no schema"))?;
@@ -141,5 +141,5 @@ pub(super) async fn get(session: &Session, get: &GetSchema) -> anyhow::Result<()
 pub(super) async fn infer(session: &Session, infer: &Infer) -> anyhow::Result<()> {
     let (id, _) = session.id(session.or(&infer.about)).await?;
     let edited = edit(session, &id.to_string(), &json!({ "infer": !infer.off })).await?;
-    session.out.answer(&edited.whole, |_| edited.read.in_words())
+    session.out.answer(&edited.whole, |_| edited.read.describe())
 }

@@ -33,11 +33,11 @@ pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
             .out
             .note(format_args!("note: this folder is linked to {address}, in {}", names.join(" and ")));
     }
-    session.out.answer(&found.whole, |_| in_words(&found.read, session.client.server().as_str()))
+    session.out.answer(&found.whole, |_| describe(&found.read, session.client.server().as_str()))
 }
 
 /// A state for people: a line for each thing that there is to know.
-fn in_words(state: &State, server: &str) -> String {
+fn describe(state: &State, server: &str) -> String {
     let mut lines = vec![
         ("state", state.name()),
         ("id", state.id.clone()),
@@ -63,7 +63,7 @@ fn in_words(state: &State, server: &str) -> String {
         }
     }
     if !state.labels.is_empty() {
-        lines.push(("labels", labels::in_words(&state.labels)));
+        lines.push(("labels", labels::describe(&state.labels)));
     }
     for output in &state.outputs {
         if let Some(validity) = output.validity.as_ref().filter(|validity| validity.status != "valid") {
@@ -80,7 +80,7 @@ fn in_words(state: &State, server: &str) -> String {
     if !policy.is_empty() {
         lines.push(("policy", policy));
     }
-    lines.push(("lock", state.lock.as_ref().map_or_else(|| "free".to_owned(), |lock| lock.in_words())));
+    lines.push(("lock", state.lock.as_ref().map_or_else(|| "free".to_owned(), |lock| lock.describe())));
     facts(lines)
 }
 

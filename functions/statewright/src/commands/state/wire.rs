@@ -125,7 +125,7 @@ impl Lock {
     }
 
     /// All of it, for people.
-    pub(in crate::commands) fn in_words(&self) -> String {
+    pub(in crate::commands) fn describe(&self) -> String {
         let expired = if self.expired { "; its time is over, so the next who comes gets it" } else { "" };
         format!(
             "{}, since {} ({}), {}; lock {}{expired}",
