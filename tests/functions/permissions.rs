@@ -169,13 +169,13 @@ async fn everything_else(functions: &Functions) {
         assert_eq!(answer.status(), 200, "{path}");
         answer.text().await.unwrap()
     };
-    let look_at_update = async || {
+    let inspect_update = async || {
         let stack: Value = serde_json::from_str(&get(&format!("/api/stacks/{ORG}/whole/dev")).await).unwrap();
         let update = stack["activeUpdate"].as_str().unwrap();
         get(&format!("/api/stacks/{ORG}/whole/dev/update/{update}/events")).await;
         get(&format!("/api/stacks/{ORG}/whole/dev/update/{update}")).await;
     };
-    look_at_update().await;
+    inspect_update().await;
     cli.write("state.json", &export(&cli).await.to_string());
     cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
     cli.run(["stack", "ls"]).await.assert_success();
@@ -192,7 +192,7 @@ async fn everything_else(functions: &Functions) {
 
     get("/readyz").await;
     get(&format!("/api/stacks/{ORG}/whole/dev/updates/latest/timeline")).await;
-    look_at_update().await;
+    inspect_update().await;
 }
 
 /// What is done to states, by clients and by people.

@@ -49,8 +49,8 @@ struct Line {
 
 pub(crate) async fn run(doctor: Doctor, out: Output) -> anyhow::Result<()> {
     let Doctor { data, url } = doctor;
-    let mut findings = look_at_store(&data).await?;
-    findings.push(look_at_address(url.as_ref()).await);
+    let mut findings = check_store(&data).await?;
+    findings.push(check_address(url.as_ref()).await);
     let wrong = findings.iter().filter(|finding| finding.state == State::Wrong).count();
     let findings = findings
         .into_iter()
@@ -86,7 +86,7 @@ pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
     if data.store != Store::Aws || error.is::<clap::Error>() {
         return error;
     }
-    let findings = look_at_store(data).await.unwrap_or_default();
+    let findings = check_store(data).await.unwrap_or_default();
     let wrong: Vec<String> = findings
         .into_iter()
         .filter(|finding| finding.state == State::Wrong)
@@ -102,7 +102,7 @@ pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-async fn look_at_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
+async fn check_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
     match data.store {
         Store::Aws => {
             let clients = match data::aws_clients(&data.aws, data.aws.attempt_timeout).await {
@@ -112,15 +112,15 @@ async fn look_at_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
             let names = data::aws_names(&data.aws)?;
             let mut findings = examine(&clients, &names, &SystemClock).await;
             if findings.iter().all(|finding| finding.state != State::Wrong) {
-                findings.extend(look_at_content(&data::look(data).await?).await);
+                findings.extend(check_content(&data::look(data).await?).await);
             }
             Ok(findings)
         }
         Store::Folder => {
             let path = data::path(data)?;
-            let mut findings = look_at_folder(&path);
+            let mut findings = check_folder(&path);
             match DataFolder::open_beside(&path, Arc::new(SystemIds)).await {
-                Ok(_) => findings.extend(look_at_content(&data::look(data).await?).await),
+                Ok(_) => findings.extend(check_content(&data::look(data).await?).await),
                 // Each of these says what to do.
                 Err(error) => {
                     findings.push(says("data", State::Wrong, format!("{:#}", anyhow!(error)), None))
@@ -136,7 +136,7 @@ fn says(what: &'static str, state: State, found: impl Into<String>, remedy: Opti
 }
 
 /// What only shows in what is stored.
-async fn look_at_content(ctx: &Context) -> Vec<Finding> {
+async fn check_content(ctx: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(error) = copy::refuse_unfinished(ctx).await {
         findings.push(says("copy", State::Wrong, error.to_string(), None));
@@ -171,7 +171,7 @@ const SYNCS_PER_SECOND_GOOD: f64 = 50.0;
 /// No disk that survives the loss of power is faster.
 const SYNCS_PER_SECOND_MAX: f64 = 100_000.0;
 
-fn look_at_folder(path: &Path) -> Vec<Finding> {
+fn check_folder(path: &Path) -> Vec<Finding> {
     let of = format!("the folder {}", path.display());
     let says = |what, state, found: String, remedy: Option<String>| Finding {
         of: of.clone(),
@@ -258,7 +258,7 @@ fn syncs_per_second(folder: &Path) -> io::Result<f64> {
 /// How long a server may take to answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
-async fn look_at_address(url: Option<&ServerUrl>) -> Finding {
+async fn check_address(url: Option<&ServerUrl>) -> Finding {
     let says = |of: String, state, found: String, remedy: Option<&str>| Finding {
         of,
         what: "address",

@@ -44,10 +44,10 @@ pub async fn examine(clients: &Clients, names: &Names, clock: &dyn Clock) -> Vec
         Thing::new("bucket", &names.bucket),
         Thing::new("key", &names.key),
     );
-    settle(&mut found, look_at_table(clients, &table, &dates).await);
-    found.extend(look_at_clock(&dates, clock));
-    settle(&mut found, look_at_bucket(clients, &bucket).await);
-    settle(&mut found, look_at_key(clients, &key).await);
+    settle(&mut found, check_table(clients, &table, &dates).await);
+    found.extend(check_clock(&dates, clock));
+    settle(&mut found, check_bucket(clients, &bucket).await);
+    settle(&mut found, check_key(clients, &key).await);
     found
 }
 
@@ -225,7 +225,7 @@ impl Intercept for Dates {
     }
 }
 
-fn look_at_clock(dates: &Dates, clock: &dyn Clock) -> Option<Finding> {
+fn check_clock(dates: &Dates, clock: &dyn Clock) -> Option<Finding> {
     let now = clock.now();
     let date = dates.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let says = |state, found: String, remedy: Option<&str>| Finding {
@@ -260,7 +260,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_seconds(instant.assume_utc().unix_timestamp()))
 }
 
-async fn look_at_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Look {
+async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Look {
     let client = &clients.dynamodb();
     let mut found = Vec::new();
     match client.describe_table().table_name(table.name).send().await {
@@ -436,7 +436,7 @@ async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Resul
     Ok(table.good(WHAT, "an item was written, read, queried and removed"))
 }
 
-async fn look_at_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
+async fn check_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
     let client = &clients.s3();
     let mut found = Vec::new();
     if let Err(error) = client.head_bucket().bucket(bucket.name).send().await {
@@ -589,7 +589,7 @@ async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Fi
     Ok(bucket.good(WHAT, "an object was written, read and removed"))
 }
 
-async fn look_at_key(clients: &Clients, key: &Thing<'_>) -> Look {
+async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
     let client = &clients.kms();
     let mut found = Vec::new();
     match client.describe_key().key_id(key.name).send().await {
@@ -698,7 +698,7 @@ mod tests {
                 async fn sleep(&self, _duration: Duration) {}
             }
             let now = Timestamp::from_seconds(1_767_225_600 + seconds);
-            look_at_clock(&dates, &Still(now)).unwrap().state
+            check_clock(&dates, &Still(now)).unwrap().state
         };
         assert_eq!([0, 31, -31].map(at), [State::Good; 3]);
         assert_eq!([32, -32, 86_400].map(at), [State::Wrong; 3]);

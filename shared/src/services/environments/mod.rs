@@ -129,7 +129,7 @@ async fn accepted(
         return Err(too_long(sealed.len()));
     }
     // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
-    let mut diagnostics = open::look_at(ctx, caller, address, id, text).await?;
+    let mut diagnostics = open::diagnose(ctx, caller, address, id, text).await?;
     if has_errors(&diagnostics) {
         return Err(Error::Definition(diagnostics));
     }

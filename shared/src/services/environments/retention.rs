@@ -12,7 +12,7 @@ use crate::services::updates::retention;
 use crate::services::{Error, store};
 
 /// Looks at an environment that was removed, and erases it when its time has come: what opens its secrets first.
-pub(crate) async fn look_at_removed(
+pub(crate) async fn sweep_removed(
     ctx: &Context,
     id: EnvironmentId,
     address: &EnvironmentAddress,

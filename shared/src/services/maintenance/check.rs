@@ -66,7 +66,7 @@ async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackRepor
     loop {
         looks += 1;
         let before = store::get(ctx, &key).await?;
-        let report = look_at(ctx, id, before.as_ref(), depth).await?;
+        let report = check_one(ctx, id, before.as_ref(), depth).await?;
         let after = store::get(ctx, &key).await?;
         let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
         if report.problems.is_empty() || is_same || looks == LOOKS_MAX {
@@ -75,7 +75,7 @@ async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackRepor
     }
 }
 
-async fn look_at(
+async fn check_one(
     ctx: &Context,
     id: StackId,
     head: Option<&Item>,
@@ -113,7 +113,7 @@ async fn look_at(
         Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
         Err(error) => report.problems.push(format!("its name: {error}")),
     }
-    look_at_versions(ctx, id, &head, depth, &mut report).await?;
+    check_versions(ctx, id, &head, depth, &mut report).await?;
     let outputs = async {
         let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(head.version == 0) };
         let (outputs, tail) = Outputs::decode_with(&item.value)?;
@@ -154,7 +154,7 @@ async fn look_at(
     Ok(report)
 }
 
-async fn look_at_versions(
+async fn check_versions(
     ctx: &Context,
     id: StackId,
     head: &Head,
@@ -192,7 +192,7 @@ async fn look_at_versions(
                 report.problems.push(format!("version {number} says that it is {}", version.version));
             }
             if depth == Depth::Blobs && seen.insert(version.snapshot.blob.clone()) {
-                let deployment = look_at_deployment(ctx, &version.snapshot).await;
+                let deployment = check_deployment(ctx, &version.snapshot).await;
                 if let Err(words) = found(deployment)? {
                     report.problems.push(format!("version {number}: {words}"));
                 }
@@ -213,7 +213,7 @@ async fn look_at_versions(
 }
 
 /// Whether a deployment is what was published, and whole.
-async fn look_at_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Error> {
+async fn check_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Marked {
         deployment: Option<MarkedDeployment>,
@@ -292,12 +292,12 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
         {
             return Ok(Some(OfOrg::Edges(org)));
         }
-        let wrong = match look_at_name(ctx, &org, item).await? {
+        let wrong = match check_name(ctx, &org, item).await? {
             Some(wrong) => Some(wrong),
-            None => check_states::look_at_item(ctx, &org, item).await?,
+            None => check_states::check_item(ctx, &org, item).await?,
         };
         let mut wrong: Vec<String> = wrong.into_iter().collect();
-        wrong.extend(check_environments::look_at_item(ctx, &org, item).await?);
+        wrong.extend(check_environments::check_item(ctx, &org, item).await?);
         Ok(Some(OfOrg::Wrong(wrong)))
     });
     for found in of_orgs.await? {
@@ -329,7 +329,7 @@ enum OfOrg {
 }
 
 /// What is wrong with the name of a stack.
-async fn look_at_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
     let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
     let address = StackAddress { org: org.clone(), project, stack };
     let name = match Name::decode(&item.value) {

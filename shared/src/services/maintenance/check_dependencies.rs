@@ -29,7 +29,7 @@ pub(crate) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, E
     loop {
         looks += 1;
         let before = store::get(ctx, &key).await?;
-        let problems = look_at(ctx, org, before.as_ref()).await?;
+        let problems = check_one(ctx, org, before.as_ref()).await?;
         let after = store::get(ctx, &key).await?;
         let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
         if problems.is_empty() || is_same || looks == LOOKS_MAX {
@@ -41,7 +41,7 @@ pub(crate) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, E
     }
 }
 
-async fn look_at(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result<Vec<String>, Error> {
+async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result<Vec<String>, Error> {
     let mut problems = Vec::new();
     if store::get(ctx, &ItemKeys::org(org)).await?.is_none() {
         problems.push("there is no such organization".to_owned());

@@ -17,7 +17,7 @@ use crate::services::{Error, environments};
 ///
 /// # Errors
 /// Those of the ports.
-pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Vec<String>, Error> {
+pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Vec<String>, Error> {
     let sort = &item.key.sort;
     let (name, head) = match ItemKeys::parse_environment_sort(sort) {
         Some(name) => (name, EnvironmentHead::decode(&item.value)),

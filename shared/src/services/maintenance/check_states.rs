@@ -70,7 +70,7 @@ pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result
     loop {
         looks += 1;
         let before = store::get(ctx, &key).await?.map(|item| item.revision);
-        let report = look_at(ctx, id, depth).await?;
+        let report = check_one(ctx, id, depth).await?;
         let after = store::get(ctx, &key).await?.map(|item| item.revision);
         if report.problems.is_empty() || before == after || looks == LOOKS_MAX {
             return Ok(report);
@@ -78,7 +78,7 @@ pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result
     }
 }
 
-async fn look_at(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
+async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     let mut report = StateReport::default();
     let head = match found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)? {
         Ok(Some(head)) => head.value,
@@ -113,7 +113,7 @@ async fn look_at(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport
         Ok(_) => {}
         Err(words) => report.problems.push(format!("its schemas: {words}")),
     }
-    look_at_versions(ctx, id, &head, depth, &mut report).await?;
+    check_versions(ctx, id, &head, depth, &mut report).await?;
     let (partition, prefix) = ItemKeys::rejected_states(id);
     for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
         let looked = async {
@@ -131,7 +131,7 @@ async fn look_at(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport
     Ok(report)
 }
 
-async fn look_at_versions(
+async fn check_versions(
     ctx: &Context,
     id: StateId,
     head: &StateHead,
@@ -185,14 +185,14 @@ async fn look_at_versions(
 ///
 /// # Errors
 /// Those of the ports.
-pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
+pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
     let sort = &item.key.sort;
     if *item.key.sort == *ItemKeys::label_policy(org).sort {
         return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));
     }
     if let Some((project, state)) = ItemKeys::parse_former_state_name_sort(sort) {
         let address = StateAddress { org: org.clone(), project, state };
-        return look_at_former(ctx, &address, item).await;
+        return check_former(ctx, &address, item).await;
     }
     let is_removed = ItemKeys::parse_removed_state_sort(sort).is_some();
     let name = ItemKeys::parse_state_name_sort(sort).or_else(|| ItemKeys::parse_removed_state_sort(sort));
@@ -223,7 +223,7 @@ pub(super) async fn look_at_item(ctx: &Context, org: &OrgName, item: &Item) -> R
 }
 
 /// A former name leads to a state of its organization until that is erased.
-async fn look_at_former(ctx: &Context, address: &StateAddress, item: &Item) -> Result<Option<String>, Error> {
+async fn check_former(ctx: &Context, address: &StateAddress, item: &Item) -> Result<Option<String>, Error> {
     let former = match FormerStateName::decode(&item.value) {
         Ok(former) => former,
         Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),

@@ -61,7 +61,7 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
                 .collect();
             let failed_before = swept.failed;
             for item in &due {
-                if let Err(error) = look_at(ctx, item, &mut swept).await {
+                if let Err(error) = sweep_one(ctx, item, &mut swept).await {
                     swept.failed += 1;
                     let due = ItemKeys::parse_due_sort(&item.key.sort).unwrap_or(now);
                     swept.overdue_seconds = swept.overdue_seconds.max(now.since(due).as_secs());
@@ -82,19 +82,19 @@ pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
     Ok(swept)
 }
 
-async fn look_at(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Error> {
+async fn sweep_one(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Error> {
     let due = Due::decode(&item.value)?;
     let next = match &due {
-        Due::Update(update) => look_at_update(ctx, *update, swept).await?,
+        Due::Update(update) => sweep_update(ctx, *update, swept).await?,
         Due::Versions(stack) => retention::prune(ctx, *stack, swept).await?,
-        Due::Stack(stack) => stacks::deleted::look_at(ctx, *stack, swept).await?,
-        Due::Outputs { stack, key } => retention::look_at_outputs(ctx, *stack, key).await?,
-        Due::Blob { key, stack } => retention::look_at_blob(ctx, key, *stack, swept).await?,
+        Due::Stack(stack) => stacks::deleted::sweep_one(ctx, *stack, swept).await?,
+        Due::Outputs { stack, key } => retention::sweep_outputs(ctx, *stack, key).await?,
+        Due::Blob { key, stack } => retention::sweep_blob(ctx, key, *stack, swept).await?,
         Due::StateVersions(state) => states::retention::prune(ctx, *state, swept).await?,
-        Due::State(state) => states::retention::look_at_removed(ctx, *state, swept).await?,
-        Due::RejectedState { state, id } => states::retention::look_at_rejected(ctx, *state, id).await?,
+        Due::State(state) => states::retention::sweep_removed(ctx, *state, swept).await?,
+        Due::RejectedState { state, id } => states::retention::sweep_rejected(ctx, *state, id).await?,
         Due::Environment { id, address } => {
-            environments::retention::look_at_removed(ctx, *id, address, swept).await?
+            environments::retention::sweep_removed(ctx, *id, address, swept).await?
         }
     };
     let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];
@@ -113,7 +113,7 @@ async fn look_at(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), Er
     Ok(())
 }
 
-async fn look_at_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<Next, Error> {
+async fn sweep_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<Next, Error> {
     let key = ItemKeys::update(id);
     // Without a record everything of it is gone.
     let Some(record) = store::read::<Update>(ctx, &key).await? else { return Ok(Next::Done) };
@@ -121,7 +121,7 @@ async fn look_at_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Resul
         return match ctx.now() < over {
             // A preview that goes on.
             true => Ok(Next::At(over)),
-            false => retention::look_at_update(ctx, id, &record.value, over, swept).await,
+            false => retention::sweep_update(ctx, id, &record.value, over, swept).await,
         };
     }
     let Some(at) = takeover::overdue_from(&record.value) else { return Ok(Next::Done) };

@@ -112,7 +112,7 @@ fn which<'a>(address: &StackAddress, found: impl Iterator<Item = &'a RemovedStac
 
 /// Looks at a stack that was removed, and erases it when its time has come: what opens its secrets first, then what its
 /// updates left, its versions, its former names, and its head last. Blobs go when they have outlived the removal.
-pub(crate) async fn look_at(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
+pub(crate) async fn sweep_one(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = ItemKeys::head(stack);
     let Some(head) = store::read::<Head>(ctx, &head_key).await? else { return Ok(Next::Done) };
     let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };

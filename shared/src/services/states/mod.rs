@@ -128,7 +128,7 @@ pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &StateRef) 
 async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bool) -> Result<Found, Error> {
     let address = match place {
         StateRef::Id(id) => {
-            let found = look_at(ctx, *id, with_lock).await?;
+            let found = read_state(ctx, *id, with_lock).await?;
             let missing = || Error::NoState(place.to_string());
             let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
             caller.check(&found.head.value.address.org, missing)?;
@@ -143,14 +143,14 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
         head.address == *address && head.deleted.is_none()
     };
     if let Some(id) = ctx.memory.state_names.get(address, ctx.now(), REMEMBERED_FOR) {
-        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+        if let Some(found) = read_state(ctx, id, with_lock).await?.filter(is_it) {
             return Ok(Found::State(Box::new(found)));
         }
         ctx.memory.state_names.forget(address);
     }
     if let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? {
         let id = entry.value.id;
-        if let Some(found) = look_at(ctx, id, with_lock).await?.filter(is_it) {
+        if let Some(found) = read_state(ctx, id, with_lock).await?.filter(is_it) {
             ctx.memory.state_names.put(address.clone(), ctx.now(), id);
             return Ok(Found::State(Box::new(found)));
         }
@@ -199,7 +199,7 @@ async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Resul
     let item = store::read::<FormerStateName>(ctx, &ItemKeys::former_state_name(address)).await?;
     let Some(item) = item else { return Ok(Former { state: None, expect: Expect::Absent }) };
     let keeps = |found: &WithLock| found.head.value.keeps_names();
-    let state = look_at(ctx, item.value.id, with_lock).await?.filter(keeps);
+    let state = read_state(ctx, item.value.id, with_lock).await?.filter(keeps);
     Ok(Former { state, expect: item.unchanged() })
 }
 
@@ -244,7 +244,7 @@ impl std::fmt::Display for RemovedName {
 }
 
 /// A state's head, and its lock beside it where that is asked for.
-async fn look_at(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
+async fn read_state(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
     let (head_key, lock_key) = (ItemKeys::state_head(id), ItemKeys::state_lock(id));
     let head = store::read::<StateHead>(ctx, &head_key);
     let (head, lock) = if with_lock {
@@ -710,7 +710,7 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
         let (in_its_place, displaced) = match store::read::<StateEntry>(ctx, &name_key).await? {
             None => (Expect::Absent, Vec::new()),
             Some(name) => {
-                let other = look_at(ctx, name.value.id, true).await?.ok_or_else(taken)?;
+                let other = read_state(ctx, name.value.id, true).await?.ok_or_else(taken)?;
                 (name.unchanged(), displace(ctx, caller, other).ok_or_else(taken)?)
             }
         };

@@ -69,7 +69,7 @@ pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> R
 }
 
 /// Looks at a refused write, which goes when it was kept for long enough.
-pub(crate) async fn look_at_rejected(ctx: &Context, state: StateId, id: &str) -> Result<Next, Error> {
+pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> Result<Next, Error> {
     let key = ItemKeys::rejected_state(state, id);
     let Some(rejected) = store::read::<RejectedState>(ctx, &key).await? else { return Ok(Next::Done) };
     let until = rejected.value.at.plus(ctx.settings.retention.rejected_states);
@@ -112,7 +112,7 @@ async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result
 }
 
 /// Looks at a state that was removed, and erases it when its time has come: what opens its texts first, its head last.
-pub(crate) async fn look_at_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
+pub(crate) async fn sweep_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = ItemKeys::state_head(state);
     let Some(head) = store::read::<StateHead>(ctx, &head_key).await? else { return Ok(Next::Done) };
     let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };

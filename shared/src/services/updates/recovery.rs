@@ -69,7 +69,7 @@ pub async fn slots(
             views.push(SlotView { problem: Some(missing), ..unread(expected) });
         }
         let mut view = unread(number);
-        match look_at(ctx, &item, &mut view).await {
+        match inspect(ctx, &item, &mut view).await {
             Ok(()) => {}
             Err(Error::Broken(why)) => view.problem = Some(why),
             Err(error) => return Err(error),
@@ -83,7 +83,7 @@ fn unread(number: u64) -> SlotView {
     SlotView { number, at: None, kind: None, entries: None, bytes: None, problem: None }
 }
 
-async fn look_at(ctx: &Context, item: &Item, view: &mut SlotView) -> Result<(), Error> {
+async fn inspect(ctx: &Context, item: &Item, view: &mut SlotView) -> Result<(), Error> {
     let (slot, tail) = Slot::decode_with(&item.value)?;
     view.at = Some(slot.at);
     view.kind = Some(match &slot.content {

@@ -43,7 +43,7 @@ pub(crate) fn kept_at_least(ctx: &Context) -> Duration {
 }
 
 /// Looks at an update that is over: removes its log and its events when their time has come, and then its record.
-pub(crate) async fn look_at_update(
+pub(crate) async fn sweep_update(
     ctx: &Context,
     id: UpdateId,
     update: &Update,
@@ -276,7 +276,7 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
 
 /// Looks at the outputs of a version: while they are the current ones they are looked at again, and else they go when
 /// a blob's time is over.
-pub(crate) async fn look_at_outputs(ctx: &Context, stack: StackId, key: &str) -> Result<Next, Error> {
+pub(crate) async fn sweep_outputs(ctx: &Context, stack: StackId, key: &str) -> Result<Next, Error> {
     let later = ctx.now().plus(BLOB_OUTLIVES);
     let current = store::read::<Outputs>(ctx, &ItemKeys::outputs(stack)).await?;
     Ok(match current.map(|current| current.value.payload) {
@@ -286,7 +286,7 @@ pub(crate) async fn look_at_outputs(ctx: &Context, stack: StackId, key: &str) ->
 }
 
 /// Removes a blob, unless a version names it again: then whoever removes that version leaves another due item.
-pub(crate) async fn look_at_blob(
+pub(crate) async fn sweep_blob(
     ctx: &Context,
     key: &str,
     stack: Option<StackId>,
