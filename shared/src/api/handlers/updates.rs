@@ -86,7 +86,7 @@ async fn create(
     context.detail(describe(&new));
     let update = updates::create(&app, &caller, &address, new).await?;
     context.update(update);
-    json(&created(update.to_string()))
+    json(&create_answer(update.to_string()))
 }
 
 /// A preview is told by its options: `up` previews under the kind `update`. The kind `preview` is one by its name.
@@ -108,7 +108,7 @@ fn describe(new: &NewUpdate) -> String {
     format!("{}{dry_run}", new.kind.as_str())
 }
 
-fn created(update_id: String) -> CreatedUpdate {
+fn create_answer(update_id: String) -> CreatedUpdate {
     CreatedUpdate {
         update_id,
         required_policies: Vec::new(),
@@ -117,7 +117,7 @@ fn created(update_id: String) -> CreatedUpdate {
     }
 }
 
-fn started(started: Started) -> StartedUpdate {
+fn start_answer(started: Started) -> StartedUpdate {
     StartedUpdate {
         version: started.version,
         token: started.token,
@@ -138,7 +138,7 @@ pub(crate) async fn start_update(
     let journal_version = start.journal_version.unwrap_or(0);
     let begun = updates::start(&app, &caller, &address, &update, start.tags, journal_version).await?;
     let secrets_url = begun.secrets_url.clone();
-    let mut answer = json(&started(begun))?;
+    let mut answer = json(&start_answer(begun))?;
     host.compare(&app, secrets_url.as_deref(), &mut answer);
     Ok(answer)
 }
@@ -167,19 +167,19 @@ pub(crate) async fn begin_update(
     context.update(begun.started.update);
     let secrets_url = begun.started.secrets_url.clone();
     let state_bytes = begun.located.head.value.snapshot.as_ref().map_or(0, |snapshot| snapshot.bytes_gzip);
-    let mut answer = begun_update(&headers, begun)?;
+    let mut answer = begin_answer(&headers, begun)?;
     host.compare(&app, secrets_url.as_deref(), &mut answer);
     gateway.warn(state_bytes, &mut answer);
     Ok(answer)
 }
 
 /// The answer to a begin: the deployment stands at its end, so that the stored gzip is sent as it is.
-fn begun_update(headers: &HeaderMap, begun: Begun) -> Answer {
+fn begin_answer(headers: &HeaderMap, begun: Begun) -> Answer {
     let base = begun.base;
     let has_base = begun.located.head.value.snapshot.is_some();
     let view =
         StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
-    let (created, started) = (created(begun.started.update.to_string()), started(begun.started));
+    let (created, started) = (create_answer(begun.started.update.to_string()), start_answer(begun.started));
     let answer = BegunUpdate {
         first: Both { first: created, second: started },
         second: OfStack { stack: super::stacks::stack(view) },

@@ -140,7 +140,7 @@ async fn check_one(
             Some(Err(error)) => report.problems.push(format!("the update {running} that holds it: {error}")),
             Some(Ok(update)) => match update.value.status {
                 Status::Running { .. } | Status::Sealed { .. } => {
-                    let log = publish::progress(ctx, running, head.snapshot.as_ref()).await.map(drop);
+                    let log = publish::preview_of_log(ctx, running, head.snapshot.as_ref()).await.map(drop);
                     if let Err(words) = found(log)? {
                         report.problems.push(format!("the log of the update {running}: {words}"));
                     }

@@ -129,7 +129,7 @@ async fn sweep_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<
         swept.running += 1;
         return Ok(Next::At(at));
     }
-    if !takeover::finish(ctx, id, record).await? {
+    if !takeover::expire_and_publish(ctx, id, record).await? {
         // Renewed or ended at this moment: the next sweep sees which.
         return Ok(Next::AsItIs);
     }

@@ -450,9 +450,9 @@ pub async fn export_within(
         (Some(version), _) => Some(read_version(ctx, id, address, version).await?.snapshot),
         (None, None) => head.value.snapshot,
         (None, Some(update)) => {
-            let progress = publish::progress(ctx, update, head.value.snapshot.as_ref()).await?;
-            if progress.is_some() {
-                return Ok(progress.map(Exported::Gzip));
+            let preview = publish::preview_of_log(ctx, update, head.value.snapshot.as_ref()).await?;
+            if preview.is_some() {
+                return Ok(preview.map(Exported::Gzip));
             }
             head.value.snapshot
         }

@@ -119,18 +119,18 @@ pub async fn start(
         let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
         check_writes(caller, address, record.value.dry_run)?;
         check_created(ctx, caller, &located, &record.value).await?;
-        let located = takeover::settle(ctx, located).await?;
+        let located = takeover::take_over_if_expired(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
             // Where an older program started it, other tokens are out that carry no secret.
             if record.value.renewed_by.is_empty() {
-                return started(ctx, caller, address, &located, id, &record.value, None).await;
+                return issue_token(ctx, caller, address, &located, id, &record.value, None).await;
             }
             let (next, secret) = renewal::bind(ctx, &record.value);
             let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
-                return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
+                return issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await;
             }
             continue;
         }
@@ -147,8 +147,8 @@ pub async fn start(
             let name = stack_lookup::read_name(ctx, address).await?;
             writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
-        if take(ctx, &located, id, &next, expect, writes).await? {
-            return started(ctx, caller, address, &located, id, &next, Some(secret)).await;
+        if commit_start(ctx, &located, id, &next, expect, writes).await? {
+            return issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await;
         }
     }
     Err(Error::Contended("the stack"))
@@ -203,8 +203,8 @@ pub async fn begin(
         if !new.dry_run {
             writes.push(name_write(ctx, address, &name, tags));
         }
-        if take(ctx, &located, id, &next, Expect::Absent, writes).await? {
-            let started = started(ctx, caller, address, &located, id, &next, Some(secret)).await?;
+        if commit_start(ctx, &located, id, &next, Expect::Absent, writes).await? {
+            let started = issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await?;
             let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
             if !new.dry_run {
@@ -305,7 +305,7 @@ fn name_write(
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. False when the head or the update changed.
-async fn take(
+async fn commit_start(
     ctx: &Context,
     located: &Located,
     id: UpdateId,
@@ -345,7 +345,7 @@ fn lease(update: &Update) -> Result<Timestamp, Error> {
 }
 
 /// What the client gets of an update that runs. The caller has prepared for signing the token.
-async fn started(
+async fn issue_token(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
@@ -401,7 +401,7 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
     // Asked for beside the record, for the seal.
     let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
     let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
-    let ended = end(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
+    let ended = seal_and_publish(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
     ended.map_err(|error| match error {
         Error::NotNow(why) => fenced(why),
         other => other,
@@ -434,7 +434,7 @@ pub async fn cancel(
     caller.check_may_end(&address.org, &taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
-    let ended = end(ctx, id, record, None, Outcome::Cancelled, by).await;
+    let ended = seal_and_publish(ctx, id, record, None, Outcome::Cancelled, by).await;
     ended.map_err(|error| match error {
         Error::NotNow(NotNow::Over { outcome, by, at }) if located.head.value.last == Some(id) => {
             Error::NothingToCancel { outcome, by, at }
@@ -444,7 +444,7 @@ pub async fn cancel(
     Ok(begun_by)
 }
 
-async fn end(
+async fn seal_and_publish(
     ctx: &Context,
     id: UpdateId,
     mut record: Stored<Update>,

@@ -95,7 +95,7 @@ pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
                 turn.lock().await
             }
         };
-        publish_alone(ctx, id, known).await
+        publish_exclusively(ctx, id, known).await
     };
     if result.is_ok() {
         ctx.memory.forget_update(id);
@@ -105,7 +105,11 @@ pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
     result
 }
 
-async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Update>>) -> Result<(), Error> {
+async fn publish_exclusively(
+    ctx: &Context,
+    id: UpdateId,
+    mut known: Option<Stored<Update>>,
+) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
         let (record, seal) = loop {
             let record = match known.take() {
@@ -127,7 +131,7 @@ async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Upd
             account::give_turn_away();
             ctx.clock.sleep(LOOK_AGAIN_AFTER).await;
         };
-        if publish_once(ctx, id, &record, &seal, None).await? {
+        if try_publish(ctx, id, &record, &seal, None).await? {
             return Ok(());
         }
     }
@@ -135,7 +139,7 @@ async fn publish_alone(ctx: &Context, id: UpdateId, mut known: Option<Stored<Upd
 }
 
 /// One attempt, with the whole log or without its end; false when something changed meanwhile.
-pub(super) async fn publish_once(
+pub(super) async fn try_publish(
     ctx: &Context,
     id: UpdateId,
     record: &Stored<Update>,
@@ -263,7 +267,7 @@ async fn fetch_part(ctx: &Context, content: Content, tail: Bytes) -> Result<Opti
 
 /// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
 /// changed it. Nothing is stored.
-pub(crate) async fn progress(
+pub(crate) async fn preview_of_log(
     ctx: &Context,
     id: UpdateId,
     base: Option<&Snapshot>,

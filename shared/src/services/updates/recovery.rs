@@ -3,8 +3,8 @@
 
 use super::log;
 use super::next_version::LeftOut;
-use super::publish::{publish, publish_once};
-use super::takeover::{check_free, finish};
+use super::publish::{publish, try_publish};
+use super::takeover::{check_free, expire_and_publish};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
@@ -158,7 +158,7 @@ pub async fn from_log(
         }
         let left_out = LeftOut { from: last + 1, count: slots - last, why };
         tracing::warn!(update = %id, %stack, from = left_out.from, count = left_out.count, "publishing without the end of a log");
-        match publish_once(ctx, id, &record, &seal, Some(left_out)).await {
+        match try_publish(ctx, id, &record, &seal, Some(left_out)).await {
             Ok(true) => return Ok(FromLog { update: id, version, left_out: slots - last }),
             Ok(false) => {}
             Err(Error::Broken(why)) => {
@@ -179,7 +179,7 @@ async fn publish_whole(
 ) -> Result<bool, Error> {
     match &record.value.status {
         Status::Sealed { .. } => publish(ctx, id, record).await.map(|()| true),
-        Status::Running { until, .. } if ctx.now() > *until => finish(ctx, id, record).await,
+        Status::Running { until, .. } if ctx.now() > *until => expire_and_publish(ctx, id, record).await,
         Status::Running { .. } => check_free(ctx, head).await.map(|()| false),
         Status::NotStarted | Status::Ended { .. } => Ok(false),
     }

@@ -57,7 +57,7 @@ pub(crate) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>,
 ///
 /// # Errors
 /// Those of the ports.
-pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Located, Error> {
+pub(crate) async fn take_over_if_expired(ctx: &Context, mut located: Located) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let Some(id) = located.head.value.running.filter(|_| ctx.rights.publish) else { return Ok(located) };
         let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
@@ -66,7 +66,7 @@ pub(crate) async fn settle(ctx: &Context, mut located: Located) -> Result<Locate
         match &record.value.status {
             Status::Running { until, .. } if ctx.now() <= *until => return Ok(located),
             Status::Running { .. } | Status::Sealed { .. } => {
-                finish(ctx, id, record).await?;
+                expire_and_publish(ctx, id, record).await?;
             }
             // The head moves with the update, so it has moved since it was read.
             Status::NotStarted | Status::Ended { .. } => {}
@@ -94,7 +94,11 @@ pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
 ///
 /// # Errors
 /// [`Error::NotNow`] for an update that goes on.
-pub(crate) async fn finish(ctx: &Context, id: UpdateId, record: Stored<Update>) -> Result<bool, Error> {
+pub(crate) async fn expire_and_publish(
+    ctx: &Context,
+    id: UpdateId,
+    record: Stored<Update>,
+) -> Result<bool, Error> {
     let sealed = match record.value.status {
         Status::Sealed { .. } => record,
         Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
@@ -135,5 +139,5 @@ pub async fn locate_settled(
     address: &StackAddress,
 ) -> Result<Located, Error> {
     let located = locate(ctx, caller, address).await?;
-    settle(ctx, located).await
+    take_over_if_expired(ctx, located).await
 }
