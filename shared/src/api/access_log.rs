@@ -9,11 +9,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::app::App;
 use super::audit::{self, Record, Result as Outcome};
 use super::error::{CountedAs, OperatorNote};
+use super::extensions::{Peer, RequestId};
 use super::metrics::Seen;
 use super::request_context::{RequestContext, RequestFacts};
-use super::{App, Peer, RequestId, tfstate_methods};
+use super::tfstate_methods;
 use crate::ports::Timestamp;
 
 /// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports its result.

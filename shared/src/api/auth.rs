@@ -12,17 +12,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::accounted;
+use super::app::App;
 use super::body::BodyLimit;
 use super::concurrency::{Holder, Permit};
-use super::costs;
 use super::error::Failure;
+use super::extensions::{ClientCertificate, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
-use super::handlers::takes_gzip;
 use super::path::UpdatePath;
 use super::request_context::RequestContext;
-use super::routes::{Auth, Route};
-use super::{App, ClientCertificate, ShowedToken};
+use super::response::takes_gzip;
+use super::route::{Auth, Route};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
@@ -61,7 +61,7 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
         Ok(permit) => permit,
         Err(failure) => return failure.into_response(),
     };
-    parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: costs::of_body(route) });
+    parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: route.body_copies });
     let (gateway, takes_gzip) = (Gateway::of(&parts), takes_gzip(&parts.headers));
     let showed = parts.extensions.remove::<ShowedToken>();
     let Some(permit) = permit else {

@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 
 use self::buffer::Buffer;
 use self::pace::Pace;
-use super::App;
 use super::answer::FRAME_BYTES;
+use super::app::App;
 use super::error::Failure;
 use super::gateway::Gateway;
 use crate::account::{self, Full};

@@ -17,11 +17,11 @@ pub(super) trait FromHead: Sized {
 /// Makes these types extractors of axum.
 macro_rules! from_head {
     ($($type:ty),* $(,)?) => {$(
-        impl axum::extract::FromRequestParts<$crate::api::App> for $type {
+        impl axum::extract::FromRequestParts<$crate::api::app::App> for $type {
             type Rejection = $crate::api::error::Failure;
             fn from_request_parts(
                 parts: &mut axum::http::request::Parts,
-                _: &$crate::api::App,
+                _: &$crate::api::app::App,
             ) -> impl Future<Output = Result<Self, Self::Rejection>> + Send {
                 std::future::ready($crate::api::extract::FromHead::read(parts))
             }

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::App;
+use super::app::App;
 use super::error::Failure;
 use crate::context::StateLimits;
 use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 
-use super::App;
+use super::app::App;
 use crate::services::stacks::rehome;
 
 /// A name in DNS is not longer, with its port.

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::routes::Route;
+use super::route::Route;
 use crate::ports::Timestamp;
 use crate::services::maintenance::sweep::Swept;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::App;
+use crate::context::Context;
 use crate::ports::Timestamp;
 use crate::services::maintenance::health;
 use crate::services::maintenance::health::Part;
@@ -21,16 +21,16 @@ pub(super) struct Readiness(Mutex<Option<(Timestamp, Option<Part>)>>);
 
 impl Readiness {
     /// The part that is not well, if one is not.
-    pub(super) async fn ask(&self, app: &App) -> Option<Part> {
+    pub(super) async fn ask(&self, ctx: &Context) -> Option<Part> {
         let mut last = self.0.lock().await;
-        let now = app.now();
+        let now = ctx.now();
         if let Some((at, answer)) = *last
             && at <= now
             && now.since(at) < BELIEVED_FOR
         {
             return answer;
         }
-        let answer = health::check(app, WAIT_MAX).await;
+        let answer = health::check(ctx, WAIT_MAX).await;
         if let Err((part, error)) = &answer {
             tracing::error!(
                 error = error.as_ref().map(|error| error as &dyn std::error::Error),
@@ -39,7 +39,7 @@ impl Readiness {
             );
         }
         let answer = answer.err().map(|(part, _)| part);
-        *last = Some((app.now(), answer));
+        *last = Some((ctx.now(), answer));
         answer
     }
 }

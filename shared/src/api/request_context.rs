@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
-use super::App;
+use super::app::App;
 use super::error::Failure;
 use super::extract::{FromHead, from_head};
-use super::routes::Route;
+use super::route::Route;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{
     EnvironmentAddress, EnvironmentName, Login, OrgName, ProjectName, StackAddress, StackName, StateAddress,

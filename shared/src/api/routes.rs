@@ -1,7 +1,7 @@
-//! The route table: every route once, with its credentials, the role that it needs, its body limit, its group and its
-//! handler.
+//! The route table, and the routers made of it.
 
 use std::pin::Pin;
+use std::sync::OnceLock;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -11,171 +11,55 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
+use bytes::Bytes;
+use serde_json::Value;
 
+use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     checkpoints, dependencies, empty, environments, events, health, history, home, openapi, secrets, service,
     stacks, states, tfstate, updates, user,
 };
+use super::response::{self, json_text};
+use super::route::Answered::{Empty, Html, Json, NoContent, StateIfAny, Yaml};
+use super::route::Shapes;
+use super::shapes::{
+    anything, begun, checked, dependencies_of_state, health_status, history_page, journal_entries, of,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, state, state_version,
+    state_versions, states_page, statuses, templates,
+};
 use super::unsupported::unsupported;
-use super::{App, access_log, auth, tfstate_methods};
+use super::{access_log, auth};
 use crate::domain::role::Role;
+use crate::domain::saves;
 use crate::limits::{
     BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, ENVIRONMENT_BYTES_MAX,
     LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
 };
+use crate::wire::environments::{
+    CloneEnvironment, Config, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets,
+    EncryptedSecrets, EnvironmentSettings, Environments as EnvironmentList, NamedEnvironment, NewRevisionTag,
+    Opened, RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit,
+    TagText, Tags,
+};
+use crate::wire::pulumi::{
+    BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
+    Ciphertext, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization, EngineEvent,
+    EventBatch, Events, Imported, Members as OrgMembers, Plaintext, RenameStack, Renamed, RenewLease,
+    RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks,
+    StartUpdate, StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User,
+    Versions,
+};
+use crate::wire::tfstate::{
+    AllOutputs, Compliance, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState, Outputs, OutputsOf,
+    RemovedStates, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
+    ValuedOutput, WithReason,
+};
+use crate::wire::{Members, edges};
 
-/// The credentials that a route demands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Auth {
-    /// None.
-    Nobody,
-    /// A person's access token: `Authorization: token …`.
-    Token,
-    /// The token of the update in the path: `Authorization: update-token …`.
-    UpdateToken,
-    /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer. Or the
-    /// person's own name and password; or, without any of these, a client certificate.
-    State,
-    /// The same, and for a while after its end too, for whoever has held the state's lock since before.
-    Run,
-}
-
-/// The function that a route belongs to. Groups are cut by what they may move and by how often they are called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    /// Reads the ledger and published deployments.
-    Read,
-    /// Seals and opens secrets.
-    Secrets,
-    /// Moves a stack's head, or an update's life.
-    Head,
-    /// Appends to the logs of updates.
-    Log,
-    /// Users, organizations, tokens.
-    Admin,
-    /// Terraform states.
-    Tfstate,
-    /// Environments.
-    Environments,
-}
-
-impl Group {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate, Self::Environments];
-
-    /// The group that answers what is in no row of the table and below no [`root`](Self::root).
-    pub const DEFAULT: Self = Self::Read;
-
-    /// Below this path everything is this group's, whatever its method: clients say what they do there in more ways than the
-    /// table has rows. Gateways have one route for all of it.
-    pub fn root(self) -> Option<&'static str> {
-        match self {
-            Self::Tfstate => Some(tfstate_methods::ROOT),
-            Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin | Self::Environments => None,
-        }
-    }
-
-    /// The group that answers what is at this path and in no row of the table.
-    pub fn otherwise(path: &str) -> Self {
-        let is_below = |group: &Self| group.root().is_some_and(|root| path.starts_with(root));
-        Self::ALL.into_iter().find(is_below).unwrap_or(Self::DEFAULT)
-    }
-
-    /// The function's name: of its folder, and in templates.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Secrets => "secrets",
-            Self::Head => "head",
-            Self::Log => "log",
-            Self::Admin => "admin",
-            Self::Tfstate => "tfstate",
-            Self::Environments => "environments",
-        }
-    }
-}
-
-/// What a program serves. It is a type, so that a program holds the handlers of its own groups alone.
-pub trait Serves {
-    /// Whose routes it answers.
-    const GROUPS: &'static [Group];
-}
-
-macro_rules! serves {
-    ($($(#[$about:meta])* $name:ident: $groups:expr;)*) => {
-        $($(#[$about])* #[derive(Debug)] pub enum $name {}
-        impl Serves for $name {
-            const GROUPS: &'static [Group] = $groups;
-        })*
-    };
-}
-
-serves! {
-    /// Every route.
-    Everything: &Group::ALL;
-    /// [`Group::Read`].
-    Read: &[Group::Read];
-    /// [`Group::Secrets`].
-    Secrets: &[Group::Secrets];
-    /// [`Group::Head`].
-    Head: &[Group::Head];
-    /// [`Group::Log`].
-    Log: &[Group::Log];
-    /// [`Group::Admin`].
-    Admin: &[Group::Admin];
-    /// [`Group::Tfstate`].
-    Tfstate: &[Group::Tfstate];
-    /// [`Group::Environments`].
-    Environments: &[Group::Environments];
-}
-
-/// One route.
-pub struct Route {
-    /// The method.
-    pub method: Method,
-    /// The path, with `{names}` for its parameters.
-    pub path: &'static str,
-    /// The credentials.
-    pub auth: Auth,
-    /// The role that whoever asks needs in the organization that it is about; `None` where it is about none, or where the
-    /// credentials name the one thing that they are for.
-    pub needs: Option<Role>,
-    /// The longest body, in bytes, as sent and inflated.
-    pub body_bytes_max: usize,
-    /// The function.
-    pub group: Group,
-    /// What it is called in the audit log; `None` for what is not kept there unless it is refused: what reads no secret, and what an
-    /// update saves, since its start and its end are kept.
-    pub action: Option<&'static str>,
-}
-
-impl Route {
-    /// A name made of its method and its path, in letters and digits alone: `GetApiUser`.
-    pub fn id(&self) -> String {
-        let method = self.method.as_str().to_ascii_lowercase();
-        let words = self.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-        std::iter::once(method.as_str())
-            .chain(words)
-            .flat_map(|word| {
-                let (first, rest) = word.split_at(1);
-                [first.to_ascii_uppercase(), rest.to_owned()]
-            })
-            .collect()
-    }
-
-    /// The parameters in its path.
-    pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
-        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-    }
-}
-
-impl std::fmt::Debug for Route {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {} ({:?}, {:?})", self.method, self.path, self.auth, self.group)
-    }
-}
+pub use super::route::{
+    Admin, Auth, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves, Tfstate,
+};
 
 /// A handler whose own type is forgotten: what makes a service of a handler is long, and so it is there once.
 #[derive(Clone, Copy)]
@@ -200,20 +84,36 @@ macro_rules! needs {
 }
 
 macro_rules! routes {
-    ($(#[$about:meta])* $($method:ident $path:literal $auth:ident $needs:ident $body:expr, $group:ident $handler:path $(, $action:literal)?;)*) => {
+    ($(#[$about:meta])* $name:ident $(
+        #[doc = $summary:literal]
+        $method:ident $path:literal => $handler:path {
+            auth: $auth:ident, needs: $needs:ident, group: $group:ident, $(audit: $action:literal,)?
+            $(body: $body:expr, max: $max:ident, $(copies: $copies:literal,)?)?
+            answer: $answer:expr, id: $id:ident,
+        }
+    )*) => {
         $(#[$about])*
-        pub static ROUTES: &[Route] = &[$(Route {
+        pub static $name: &[Route] = &[$(Route {
             method: Method::$method,
             path: $path,
             auth: Auth::$auth,
             needs: needs!($needs),
-            body_bytes_max: $body,
+            body_bytes_max: last(&[0, $($max)?]),
+            body_copies: last(&[BODY_COPIES, $($($copies)?)?]),
             group: Group::$group,
             action: first(&[$($action)?]),
+            operation: stringify!($id),
+            summary: $summary.trim_ascii(),
+        }),*];
+
+        /// The shapes of each row.
+        static SHAPES: &[Shapes] = &[$(Shapes {
+            body: first(&[$($body as fn() -> Value)?]),
+            answer: $answer,
         }),*];
 
         /// The handler of each row that is served. The rows name none, so that a program holds only those.
-        const fn handlers<S: Serves>() -> [Option<Erased>; ROUTES.len()] {
+        const fn handlers<S: Serves>() -> [Option<Erased>; $name.len()] {
             [$(if has(S::GROUPS, Group::$group) {
                 Some(Erased(|request, app| Handler::call($handler, request, app)))
             } else {
@@ -223,6 +123,9 @@ macro_rules! routes {
     };
 }
 
+/// The usual number of copies of a body that a request holds.
+const BODY_COPIES: usize = 3;
+
 const fn has(groups: &[Group], group: Group) -> bool {
     match groups {
         [first, rest @ ..] => *first as u8 == group as u8 || has(rest, group),
@@ -230,173 +133,890 @@ const fn has(groups: &[Group], group: Group) -> bool {
     }
 }
 
-const fn first(actions: &[&'static str]) -> Option<&'static str> {
-    match actions {
-        [action, ..] => Some(action),
+const fn first<T: Copy>(all: &[T]) -> Option<T> {
+    match all {
+        [first, ..] => Some(*first),
         [] => None,
     }
 }
 
-routes![
-    /// All routes: method, path, credentials, role, body limit, group, handler, action. What needs more than its row says, by what
-    /// is in the body or in the store, is judged where that is known: an update that is no preview, the lock of somebody else.
+const fn last(all: &[usize]) -> usize {
+    match all {
+        [.., last] => *last,
+        [] => 0,
+    }
+}
+
+routes! {
+    /// All routes. The columns of a row:
     ///
-    /// Those below `/tfstate` have one method each; [`tfstate_methods`] has the others that clients use. Paths follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
-    GET "/api/capabilities" Nobody Nothing 0, Read service::capabilities;
-    GET "/api/cli/version" Nobody Nothing 0, Read service::cli_version;
-    GET "/api/user" Token Nothing 0, Read user::user, "user.sign_in";
-    GET "/api/user/organizations/default" Token Nothing 0, Read user::default_organization;
-    GET "/api/user/stacks" Token Outputs 0, Read stacks::list_stacks;
-    GET "/api/orgs/{org}/members" Token Plan 0, Read user::members;
-    GET "/api/orgs/{org}/templates" Token Outputs 0, Read empty::templates;
-    GET "/api/orgs/{org}/policypacks" Token Outputs 0, Read empty::policy_packs;
-    GET "/api/orgs/{org}/policygroups" Token Outputs 0, Read empty::policy_groups;
-    GET "/api/registry/packages" Token Nothing 0, Read empty::packages;
-    GET "/api/registry/templates" Token Nothing 0, Read empty::registry_templates;
-    HEAD "/api/stacks/{org}/{project}" Token Outputs 0, Read stacks::project_exists;
-    POST "/api/stacks/{org}/{project}" Token Apply DEPLOYMENT_BYTES_MAX, Head stacks::create_stack, "stack.create";
-    GET "/api/stacks/{org}/{project}/{stack}" Token Outputs 0, Read stacks::get_stack;
-    DELETE "/api/stacks/{org}/{project}/{stack}" Token Member 0, Head stacks::delete_stack, "stack.delete";
-    GET "/api/stacks/{org}/{project}/{stack}/config" Token Plan 0, Read stacks::config, "stack.show_config";
-    PUT "/api/stacks/{org}/{project}/{stack}/config" Token Apply SMALL_BYTES_MAX, Head stacks::set_config, "stack.config";
-    DELETE "/api/stacks/{org}/{project}/{stack}/config" Token Apply 0, Head stacks::remove_config, "stack.config";
-    GET "/api/stacks/{org}/{project}/{stack}/metadata" Token Outputs 0, Read stacks::metadata;
-    PATCH "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head stacks::set_tags, "stack.tag";
-    POST "/api/stacks/{org}/{project}/{stack}/tags" Token Apply SMALL_BYTES_MAX, Head stacks::add_tag, "stack.tag";
-    PATCH "/api/stacks/{org}/{project}/{stack}/tags/{tag}" Token Apply SMALL_BYTES_MAX, Head stacks::edit_tag, "stack.tag";
-    DELETE "/api/stacks/{org}/{project}/{stack}/tags/{tag}" Token Apply 0, Head stacks::remove_tag, "stack.tag";
-    POST "/api/stacks/{org}/{project}/{stack}/rename" Token Member SMALL_BYTES_MAX, Head stacks::rename, "stack.rename";
-    POST "/api/stacks/{org}/{project}/{stack}/transfer" Token Member SMALL_BYTES_MAX, Head stacks::transfer, "stack.transfer";
-    POST "/api/stacks/{org}/{project}/{stack}/encrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::encrypt;
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::decrypt, "secrets.open";
-    POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::batch_encrypt;
-    POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" Token Plan SECRETS_BYTES_MAX, Secrets secrets::batch_decrypt, "secrets.open";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" Token Plan SMALL_BYTES_MAX, Secrets secrets::log_decryption, "secrets.show";
-    GET "/api/stacks/{org}/{project}/{stack}/export" Token Plan 0, Read stacks::export, "stack.export";
-    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" Token Plan 0, Read stacks::export, "stack.export";
-    POST "/api/stacks/{org}/{project}/{stack}/import" Token Apply DEPLOYMENT_BYTES_MAX, Head stacks::import, "stack.import";
-    GET "/api/stacks/{org}/{project}/{stack}/outputs" Token Outputs 0, Read stacks::outputs, "stack.outputs";
-    GET "/api/stacks/{org}/{project}/{stack}/policypacks" Token Outputs 0, Read empty::required_policies;
-    GET "/api/stacks/{org}/{project}/{stack}/policygroups" Token Outputs 0, Read empty::stack_policy_groups;
-    GET "/api/stacks/{org}/{project}/{stack}/updates" Token Plan 0, Read history::history;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" Token Plan 0, Read history::update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" Token Plan 0, Read history::previews;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" Token Plan 0, Read history::timeline;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" Token Plan 0, Read history::update;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" Token Plan 0, Read history::summary;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" Token Plan 0, Read history::previews;
-    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" Token Plan 0, Read history::timeline;
-    POST "/api/stacks/{org}/{project}/{stack}/update" Token Plan CREATION_BYTES_MAX, Head updates::create_update, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/preview" Token Plan CREATION_BYTES_MAX, Head updates::create_preview, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/refresh" Token Plan CREATION_BYTES_MAX, Head updates::create_refresh, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/destroy" Token Plan CREATION_BYTES_MAX, Head updates::create_destroy, "update.create";
-    POST "/api/stacks/{org}/{project}/{stack}/begin-update" Token Plan CREATION_BYTES_MAX, Head updates::begin_update, "update.begin";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token Plan SMALL_BYTES_MAX, Head updates::start_update, "update.start";
-    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" Token Plan 0, Read updates::update_status;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" Token Plan SMALL_BYTES_MAX, Head updates::cancel, "update.cancel";
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" UpdateToken Nothing SMALL_BYTES_MAX, Head updates::renew_lease;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" UpdateToken Nothing COMPLETION_BYTES_MAX, Head updates::complete, "update.end";
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" UpdateToken Nothing BATCH_BYTES_MAX, Log updates::journal_entries;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" UpdateToken Nothing DEPLOYMENT_BYTES_MAX, Log checkpoints::checkpoint;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" UpdateToken Nothing DEPLOYMENT_BYTES_MAX, Log checkpoints::checkpoint_verbatim;
-    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" UpdateToken Nothing BATCH_BYTES_MAX, Log checkpoints::checkpoint_delta;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" UpdateToken Nothing BATCH_BYTES_MAX, Log events::append;
-    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" UpdateToken Nothing BATCH_BYTES_MAX, Log events::append_batch;
-    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" Token Plan 0, Read events::list;
-    GET "/api/esc/environments" Token Outputs 0, Environments environments::list_all;
-    GET "/api/esc/environments/{org}" Token Outputs 0, Environments environments::list;
-    POST "/api/esc/environments/{org}" Token Apply SMALL_BYTES_MAX, Environments environments::create, "environment.create";
-    GET "/api/esc/environments/{org}/restore" Token Plan 0, Environments environments::removed;
-    PUT "/api/esc/environments/{org}/restore" Token Member SMALL_BYTES_MAX, Environments environments::restore, "environment.restore";
-    POST "/api/esc/environments/{org}/yaml/check" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::check, "environment.check";
-    POST "/api/esc/environments/{org}/yaml/open" Token Plan ENVIRONMENT_BYTES_MAX, Environments environments::open_text, "environment.open";
-    GET "/api/esc/environments/{org}/yaml/open/{session}" Token Plan 0, Environments environments::look, "environment.look";
-    GET "/api/esc/environments/{org}/{project}/{environment}" Token Plan 0, Environments environments::get;
-    PATCH "/api/esc/environments/{org}/{project}/{environment}" Token Apply ENVIRONMENT_BYTES_MAX, Environments environments::update, "environment.edit";
-    DELETE "/api/esc/environments/{org}/{project}/{environment}" Token Member 0, Environments environments::remove, "environment.delete";
-    GET "/api/esc/environments/{org}/{project}/{environment}/decrypt" Token Plan 0, Environments environments::decrypt, "environment.decrypt";
-    POST "/api/esc/environments/{org}/{project}/{environment}/open" Token Plan 0, Environments environments::open, "environment.open";
-    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" Token Plan 0, Environments environments::look, "environment.look";
-    POST "/api/esc/environments/{org}/{project}/{environment}/clone" Token Apply SMALL_BYTES_MAX, Environments environments::clone, "environment.clone";
-    GET "/api/esc/environments/{org}/{project}/{environment}/settings" Token Plan 0, Environments environments::settings;
-    PATCH "/api/esc/environments/{org}/{project}/{environment}/settings" Token Member SMALL_BYTES_MAX, Environments environments::set_settings, "environment.protect";
-    POST "/api/esc/environments/{org}/{project}/{environment}/encrypt-secrets" Token Plan SECRETS_BYTES_MAX, Environments environments::encrypt_secrets;
-    POST "/api/esc/environments/{org}/{project}/{environment}/decrypt-secrets" Token Plan SECRETS_BYTES_MAX, Environments environments::decrypt_secrets, "environment.decrypt";
-    GET "/api/esc/environments/{org}/{project}/{environment}/versions" Token Plan 0, Environments environments::revisions;
-    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" Token Plan 0, Environments environments::revision_tags;
-    POST "/api/esc/environments/{org}/{project}/{environment}/versions/tags" Token Apply SMALL_BYTES_MAX, Environments environments::add_revision_tag, "environment.tag";
-    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Plan 0, Environments environments::get_revision_tag;
-    PATCH "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Apply SMALL_BYTES_MAX, Environments environments::move_revision_tag, "environment.tag";
-    DELETE "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" Token Apply 0, Environments environments::remove_revision_tag, "environment.tag";
-    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}" Token Plan 0, Environments environments::get;
-    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt" Token Plan 0, Environments environments::decrypt, "environment.decrypt";
-    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/open" Token Plan 0, Environments environments::open, "environment.open";
-    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/retract" Token Member SMALL_BYTES_MAX, Environments environments::retract, "environment.retract";
-    GET "/api/esc/environments/{org}/{project}/{environment}/tags" Token Plan 0, Environments environments::list_tags;
-    POST "/api/esc/environments/{org}/{project}/{environment}/tags" Token Apply SMALL_BYTES_MAX, Environments environments::add_tag, "environment.tag";
-    GET "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Plan 0, Environments environments::get_tag;
-    PATCH "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Apply SMALL_BYTES_MAX, Environments environments::edit_tag, "environment.tag";
-    DELETE "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" Token Apply 0, Environments environments::remove_tag, "environment.tag";
-    GET "/api/openapi" Nobody Nothing 0, Read openapi::document;
-    GET "/api/openapi/pulumi-spec.json" Nobody Nothing 0, Read openapi::document;
-    GET "/tfstate/{guid}" Run Plan 0, Tfstate tfstate::get, "state.read";
-    POST "/tfstate/{guid}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{guid}" State Member 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{guid}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{guid}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{guid}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
-    GET "/tfstate/{org}/{project}" Run Plan 0, Tfstate tfstate::get, "state.read";
-    POST "/tfstate/{org}/{project}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{org}/{project}" State Member 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{org}/{project}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{org}/{project}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
-    GET "/tfstate/{org}/{project}/{state}" Run Plan 0, Tfstate tfstate::get, "state.read";
-    POST "/tfstate/{org}/{project}/{state}" Run Apply STATE_BYTES_MAX, Tfstate tfstate::write, "state.write";
-    DELETE "/tfstate/{org}/{project}/{state}" State Member 0, Tfstate tfstate::remove, "state.delete";
-    POST "/tfstate/{org}/{project}/{state}/lock" State Plan LOCK_BYTES_MAX, Tfstate tfstate::lock, "state.lock";
-    DELETE "/tfstate/{org}/{project}/{state}/lock" Run Plan LOCK_BYTES_MAX, Tfstate tfstate::unlock, "state.unlock";
-    GET "/tfstate/{org}/{project}/{state}/outputs" State Outputs 0, Tfstate tfstate::outputs, "state.outputs";
-    GET "/api/orgs/{org}/tfstates" Token Outputs 0, Tfstate states::list;
-    POST "/api/orgs/{org}/tfstates" Token Apply SMALL_BYTES_MAX, Tfstate states::create, "state.create";
-    GET "/api/orgs/{org}/tfstates/{project}/{state}" Token Plan 0, Tfstate states::get;
-    GET "/api/orgs/{org}/tfstate-locks" Token Plan 0, Tfstate states::locks;
-    GET "/api/orgs/{org}/tfstate-removed" Token Plan 0, Tfstate states::removed;
-    GET "/api/orgs/{org}/tfstate-policy" Token Plan 0, Tfstate states::label_policy;
-    PUT "/api/orgs/{org}/tfstate-policy" Token Member SMALL_BYTES_MAX, Tfstate states::set_label_policy, "policy.set";
-    GET "/api/orgs/{org}/tfstate-policy/compliance" Token Plan 0, Tfstate states::compliance;
-    GET "/api/orgs/{org}/outputs" Token Outputs 0, Tfstate states::all_outputs;
-    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" Token Outputs 0, Tfstate states::stack_outputs, "stack.outputs";
-    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" Token Outputs 0, Tfstate states::state_outputs, "state.outputs";
-    GET "/api/tfstates/{guid}" Token Plan 0, Tfstate states::get;
-    PATCH "/api/tfstates/{guid}" Token Apply SMALL_BYTES_MAX, Tfstate states::edit, "state.edit";
-    DELETE "/api/tfstates/{guid}" Token Member 0, Tfstate states::remove, "state.delete";
-    POST "/api/tfstates/{guid}/undelete" Token Member 0, Tfstate states::bring_back, "state.undelete";
-    GET "/api/tfstates/{guid}/outputs" Token Outputs 0, Tfstate states::outputs, "state.outputs";
-    GET "/api/tfstates/{guid}/schemas" Token Plan 0, Tfstate states::schemas;
-    PATCH "/api/tfstates/{guid}/schemas" Token Member SMALL_BYTES_MAX, Tfstate states::set_schemas, "state.schema";
-    GET "/api/tfstates/{guid}/lock" Token Plan 0, Tfstate states::lock;
-    POST "/api/tfstates/{guid}/lock" Token Member LOCK_BYTES_MAX, Tfstate states::lock_by_hand, "state.lock";
-    DELETE "/api/tfstates/{guid}/lock" Token Plan LOCK_BYTES_MAX, Tfstate states::unlock, "state.unlock";
-    GET "/api/tfstates/{guid}/rejected" Token Plan 0, Tfstate states::rejected;
-    GET "/api/tfstates/{guid}/versions" Token Plan 0, Tfstate states::versions;
-    GET "/api/tfstates/{guid}/versions/{version}" Token Plan 0, Tfstate states::version;
-    GET "/api/tfstates/{guid}/versions/{version}/text" Token Plan 0, Tfstate states::text, "state.download";
-    GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" Token Plan 0, Tfstate states::diff;
-    POST "/api/tfstates/{guid}/versions/{version}/restore" Token Member 0, Tfstate states::restore, "state.restore";
-    GET "/api/tfstates/{guid}/dependencies" Token Plan 0, Tfstate dependencies::dependencies;
-    GET "/api/orgs/{org}/tfstate-edges" Token Plan 0, Tfstate dependencies::list;
-    POST "/api/orgs/{org}/tfstate-edges" Token Member SMALL_BYTES_MAX, Tfstate dependencies::add, "edge.add";
-    GET "/api/orgs/{org}/tfstate-edges/{edge}" Token Plan 0, Tfstate dependencies::get;
-    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" Token Member SMALL_BYTES_MAX, Tfstate dependencies::edit, "edge.edit";
-    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" Token Member 0, Tfstate dependencies::remove, "edge.remove";
-    GET "/api/orgs/{org}/tfstate-statuses" Token Plan 0, Tfstate dependencies::statuses;
-    GET "/api/orgs/{org}/tfstate-topology" Token Plan 0, Tfstate dependencies::topology;
-    GET "/" Nobody Nothing 0, Read home::home;
-    GET "/healthz" Nobody Nothing 0, Admin health::health;
-    GET "/readyz" Nobody Nothing 0, Admin health::ready;
-];
+    /// - its purpose, its method, its path, and its handler;
+    /// - `auth`: the credentials that it demands. `needs`: the role in the organization. `group`: the function that serves it.
+    ///   `audit`: the action in the audit log;
+    /// - `body`: the shape of its body; `of::<T>` is what the type `T` reads. `max`: the longest body, in bytes. `copies`: how many
+    ///   times its bytes a request holds, where that is not the usual number;
+    /// - `answer`: the answer to a request that succeeds. `id`: its name in the OpenAPI document.
+    ///
+    /// Some requests need more than their row says, because of the body or of what is stored: an update that is not a preview, or
+    /// the lock of another user. Those checks are made where the fact is known.
+    ///
+    /// Routes below `/tfstate` have one method each; `tfstate_methods` has the others that clients use. Paths follow pulumi
+    /// v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
+    ROUTES
+
+    /// What the server offers beyond the oldest protocol
+    GET "/api/capabilities" => service::capabilities {
+        auth: Nobody, needs: Nothing, group: Read,
+        answer: Json(of::<Capabilities>), id: Capabilities,
+    }
+    /// The versions of the CLI that the server knows
+    GET "/api/cli/version" => service::cli_version {
+        auth: Nobody, needs: Nothing, group: Read,
+        answer: Json(of::<Versions>), id: Version,
+    }
+    /// Who is logged in, with their organizations
+    GET "/api/user" => user::user {
+        auth: Token, needs: Nothing, group: Read, audit: "user.sign_in",
+        answer: Json(of::<User>), id: GetCurrentUser,
+    }
+    /// The owner of stacks that are named without one
+    GET "/api/user/organizations/default" => user::default_organization {
+        auth: Token, needs: Nothing, group: Read,
+        answer: Json(of::<DefaultOrganization>), id: GetDefaultOrganization,
+    }
+    /// The stacks that the user may see, a page at a time
+    GET "/api/user/stacks" => stacks::list_stacks {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(of::<Stacks>), id: ListUserStacks,
+    }
+    /// The members of an organization, with their roles
+    GET "/api/orgs/{org}/members" => user::members {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<OrgMembers>), id: ListOrganizationMembers,
+    }
+    /// The templates of an organization: none
+    GET "/api/orgs/{org}/templates" => empty::templates {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(of::<Templates>), id: GetOrgTemplates,
+    }
+    /// The policy packs of an organization: none
+    GET "/api/orgs/{org}/policypacks" => empty::policy_packs {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(policy_packs), id: ListPolicyPacks_orgs,
+    }
+    /// The policy groups of an organization: none
+    GET "/api/orgs/{org}/policygroups" => empty::policy_groups {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(policy_groups), id: ListPolicyGroups,
+    }
+    /// The packages of the registry: none
+    GET "/api/registry/packages" => empty::packages {
+        auth: Token, needs: Nothing, group: Read,
+        answer: Json(packages), id: ListPackages,
+    }
+    /// The templates of the registry: none
+    GET "/api/registry/templates" => empty::registry_templates {
+        auth: Token, needs: Nothing, group: Read,
+        answer: Json(templates), id: ListTemplates,
+    }
+    /// Whether a project exists
+    HEAD "/api/stacks/{org}/{project}" => stacks::project_exists {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Empty, id: ProjectExists,
+    }
+    /// Make a stack
+    POST "/api/stacks/{org}/{project}" => stacks::create_stack {
+        auth: Token, needs: Apply, group: Head, audit: "stack.create",
+        body: of::<CreateStack<'_>>, max: DEPLOYMENT_BYTES_MAX,
+        answer: Json(anything), id: CreateStack,
+    }
+    /// A stack, with its tags and the update that runs
+    GET "/api/stacks/{org}/{project}/{stack}" => stacks::get_stack {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(of::<Stack>), id: GetStack,
+    }
+    /// Remove a stack
+    DELETE "/api/stacks/{org}/{project}/{stack}" => stacks::delete_stack {
+        auth: Token, needs: Member, group: Head, audit: "stack.delete",
+        answer: NoContent, id: DeleteStack,
+    }
+    /// The environment that holds the configuration of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/config" => stacks::config {
+        auth: Token, needs: Plan, group: Read, audit: "stack.show_config",
+        answer: Json(of::<Config>), id: GetStackConfig,
+    }
+    /// Say which environment holds the configuration of a stack
+    PUT "/api/stacks/{org}/{project}/{stack}/config" => stacks::set_config {
+        auth: Token, needs: Apply, group: Head, audit: "stack.config",
+        body: of::<Config>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Config>), id: UpdateStackConfig,
+    }
+    /// Leave the configuration of a stack to its project
+    DELETE "/api/stacks/{org}/{project}/{stack}/config" => stacks::remove_config {
+        auth: Token, needs: Apply, group: Head, audit: "stack.config",
+        answer: NoContent, id: DeleteStackConfig,
+    }
+    /// Who a stack belongs to
+    GET "/api/stacks/{org}/{project}/{stack}/metadata" => stacks::metadata {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(of::<StackMetadata>), id: GetStackMetadata,
+    }
+    /// Replace the tags of a stack
+    PATCH "/api/stacks/{org}/{project}/{stack}/tags" => stacks::set_tags {
+        auth: Token, needs: Apply, group: Head, audit: "stack.tag",
+        body: of::<Option<Members<String>>>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateStackTags,
+    }
+    /// Add a tag to a stack
+    POST "/api/stacks/{org}/{project}/{stack}/tags" => stacks::add_tag {
+        auth: Token, needs: Apply, group: Head, audit: "stack.tag",
+        body: of::<StackTag>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: AddStackTag,
+    }
+    /// Change a tag of a stack
+    PATCH "/api/stacks/{org}/{project}/{stack}/tags/{tag}" => stacks::edit_tag {
+        auth: Token, needs: Apply, group: Head, audit: "stack.tag",
+        body: of::<StackTag>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateStackTag,
+    }
+    /// Remove a tag of a stack
+    DELETE "/api/stacks/{org}/{project}/{stack}/tags/{tag}" => stacks::remove_tag {
+        auth: Token, needs: Apply, group: Head, audit: "stack.tag",
+        answer: NoContent, id: DeleteStackTag,
+    }
+    /// Rename a stack
+    POST "/api/stacks/{org}/{project}/{stack}/rename" => stacks::rename {
+        auth: Token, needs: Member, group: Head, audit: "stack.rename",
+        body: of::<RenameStack>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Renamed>), id: RenameStack,
+    }
+    /// Give a stack to another organization
+    POST "/api/stacks/{org}/{project}/{stack}/transfer" => stacks::transfer {
+        auth: Token, needs: Member, group: Head, audit: "stack.transfer",
+        body: of::<TransferStack>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Renamed>), id: TransferStack,
+    }
+    /// Encrypt a secret of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/encrypt" => secrets::encrypt {
+        auth: Token, needs: Plan, group: Secrets,
+        body: of::<Plaintext>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<Ciphertext>), id: EncryptValue,
+    }
+    /// Decrypt a secret of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt" => secrets::decrypt {
+        auth: Token, needs: Plan, group: Secrets, audit: "secrets.open",
+        body: of::<Ciphertext>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<Plaintext>), id: DecryptValue,
+    }
+    /// Encrypt secrets of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/batch-encrypt" => secrets::batch_encrypt {
+        auth: Token, needs: Plan, group: Secrets,
+        body: of::<BatchEncrypt>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<BatchEncrypted>), id: BatchEncryptValue,
+    }
+    /// Decrypt secrets of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/batch-decrypt" => secrets::batch_decrypt {
+        auth: Token, needs: Plan, group: Secrets, audit: "secrets.open",
+        body: of::<BatchDecrypt>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<BatchDecrypted>), id: BatchDecryptValue,
+    }
+    /// Note that a secret was shown
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" => secrets::log_decryption {
+        auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
+        body: anything, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: LogOnlyDecryptValue,
+    }
+    /// Note that secrets were shown
+    POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" => secrets::log_decryption {
+        auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
+        body: anything, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: LogOnlyBatchDecryptValue,
+    }
+    /// The state of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/export" => stacks::export {
+        auth: Token, needs: Plan, group: Read, audit: "stack.export",
+        answer: Json(of::<Checkpoint<'_>>), id: ExportStack,
+    }
+    /// The state of a stack at a version
+    GET "/api/stacks/{org}/{project}/{stack}/export/{version}" => stacks::export {
+        auth: Token, needs: Plan, group: Read, audit: "stack.export",
+        answer: Json(of::<Checkpoint<'_>>), id: ExportStackAtVersion,
+    }
+    /// Make a state the next version of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/import" => stacks::import {
+        auth: Token, needs: Apply, group: Head, audit: "stack.import",
+        body: of::<Checkpoint<'_>>, max: DEPLOYMENT_BYTES_MAX,
+        answer: Json(of::<Imported>), id: ImportStack,
+    }
+    /// The outputs of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/outputs" => stacks::outputs {
+        auth: Token, needs: Outputs, group: Read, audit: "stack.outputs",
+        answer: Json(of::<StackOutputs>), id: GetStackOutputs,
+    }
+    /// The policy packs that a stack must pass: none
+    GET "/api/stacks/{org}/{project}/{stack}/policypacks" => empty::required_policies {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(required_policies), id: GetStackPolicyPacks,
+    }
+    /// The policy groups of a stack: none
+    GET "/api/stacks/{org}/{project}/{stack}/policygroups" => empty::stack_policy_groups {
+        auth: Token, needs: Outputs, group: Read,
+        answer: Json(policy_groups), id: GetStackPolicyGroups,
+    }
+    /// The history of a stack, newest first
+    GET "/api/stacks/{org}/{project}/{stack}/updates" => history::history {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(history_page), id: GetStackUpdates,
+    }
+    /// The newest entry of the history
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest" => history::update {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<ServiceUpdate>), id: GetLatestStackUpdate,
+    }
+    /// The previews of the newest version
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" => history::previews {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<ServiceHistory>), id: GetLatestStackPreviews,
+    }
+    /// The newest version, and the previews before it
+    GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" => history::timeline {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<Timeline>), id: GetLatestUpdateTimeline,
+    }
+    /// An entry of the history
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" => history::update {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<ServiceUpdate>), id: GetStackUpdate,
+    }
+    /// An entry of the history in short
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" => history::summary {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<UpdateSummary>), id: GetStackUpdateSummary,
+    }
+    /// The previews of a version
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" => history::previews {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<ServiceHistory>), id: GetStackPreviews,
+    }
+    /// A version, and the previews before it
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" => history::timeline {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<Timeline>), id: GetUpdateTimeline,
+    }
+    /// Create an update
+    POST "/api/stacks/{org}/{project}/{stack}/update" => updates::create_update {
+        auth: Token, needs: Plan, group: Head, audit: "update.create",
+        body: of::<CreateUpdate>, max: CREATION_BYTES_MAX,
+        answer: Json(of::<CreatedUpdate>), id: CreateUpdateForUpdate,
+    }
+    /// Create a preview
+    POST "/api/stacks/{org}/{project}/{stack}/preview" => updates::create_preview {
+        auth: Token, needs: Plan, group: Head, audit: "update.create",
+        body: of::<CreateUpdate>, max: CREATION_BYTES_MAX,
+        answer: Json(of::<CreatedUpdate>), id: CreateUpdateForPreview,
+    }
+    /// Create a refresh
+    POST "/api/stacks/{org}/{project}/{stack}/refresh" => updates::create_refresh {
+        auth: Token, needs: Plan, group: Head, audit: "update.create",
+        body: of::<CreateUpdate>, max: CREATION_BYTES_MAX,
+        answer: Json(of::<CreatedUpdate>), id: CreateUpdateForRefresh,
+    }
+    /// Create a destroy
+    POST "/api/stacks/{org}/{project}/{stack}/destroy" => updates::create_destroy {
+        auth: Token, needs: Plan, group: Head, audit: "update.create",
+        body: of::<CreateUpdate>, max: CREATION_BYTES_MAX,
+        answer: Json(of::<CreatedUpdate>), id: CreateUpdateForDestroy,
+    }
+    /// Create and start an update
+    POST "/api/stacks/{org}/{project}/{stack}/begin-update" => updates::begin_update {
+        auth: Token, needs: Plan, group: Head, audit: "update.begin",
+        body: of::<BeginUpdate>, max: CREATION_BYTES_MAX,
+        answer: Json(begun), id: BeginUpdate,
+    }
+    /// Start an update
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" => updates::start_update {
+        auth: Token, needs: Plan, group: Head, audit: "update.start",
+        body: of::<StartUpdate>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<StartedUpdate>), id: StartUpdateForUpdate,
+    }
+    /// Where an update stands
+    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" => updates::update_status {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<UpdateStatus>), id: GetUpdateStatusForUpdate,
+    }
+    /// Cancel an update and keep what it saved
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" => updates::cancel {
+        auth: Token, needs: Plan, group: Head, audit: "update.cancel",
+        body: anything, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: CancelUpdate_update,
+    }
+    /// Renew the lease of an update
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" => updates::renew_lease {
+        auth: UpdateToken, needs: Nothing, group: Head,
+        body: of::<RenewLease>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<RenewedLease>), id: RenewUpdateLease_update,
+    }
+    /// End an update
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/complete" => updates::complete {
+        auth: UpdateToken, needs: Nothing, group: Head, audit: "update.end",
+        body: of::<CompleteUpdate>, max: COMPLETION_BYTES_MAX,
+        answer: NoContent, id: CompleteUpdate_update,
+    }
+    /// Add entries to the journal of an update
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" => updates::journal_entries {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: journal_entries, max: BATCH_BYTES_MAX,
+        answer: NoContent, id: CreateJournalEntries_update,
+    }
+    /// Save the state of an update
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpoint" => checkpoints::checkpoint {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: of::<Checkpoint<'_>>, max: DEPLOYMENT_BYTES_MAX, copies: 4,
+        answer: NoContent, id: PatchUpdateCheckpoint_update,
+    }
+    /// Save the state of an update as a text
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" =>
+    checkpoints::checkpoint_verbatim {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: of::<saves::Whole<'_>>, max: DEPLOYMENT_BYTES_MAX, copies: 4,
+        answer: NoContent, id: PatchUpdateVerbatimCheckpoint_update,
+    }
+    /// Save what changed in the state of an update
+    PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" =>
+    checkpoints::checkpoint_delta {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: of::<saves::Delta<'_>>, max: BATCH_BYTES_MAX, copies: 4,
+        answer: NoContent, id: PatchUpdateCheckpointDelta_update,
+    }
+    /// Record an event of an update
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" => events::append {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: of::<EngineEvent>, max: BATCH_BYTES_MAX,
+        answer: NoContent, id: RecordEngineEvent_update,
+    }
+    /// Record events of an update
+    POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events/batch" => events::append_batch {
+        auth: UpdateToken, needs: Nothing, group: Log,
+        body: of::<EventBatch>, max: BATCH_BYTES_MAX,
+        answer: NoContent, id: RecordEngineEventBatch_update,
+    }
+    /// The events of an update
+    GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" => events::list {
+        auth: Token, needs: Plan, group: Read,
+        answer: Json(of::<Events<'_>>), id: GetEngineEvents_update,
+    }
+    /// The environments that the user may see, a page at a time
+    GET "/api/esc/environments" => environments::list_all {
+        auth: Token, needs: Outputs, group: Environments,
+        answer: Json(of::<EnvironmentList>), id: ListEnvironments_esc,
+    }
+    /// The environments of an organization, a page at a time
+    GET "/api/esc/environments/{org}" => environments::list {
+        auth: Token, needs: Outputs, group: Environments,
+        answer: Json(of::<EnvironmentList>), id: ListOrgEnvironments_esc,
+    }
+    /// Make an environment
+    POST "/api/esc/environments/{org}" => environments::create {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.create",
+        body: of::<NamedEnvironment>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: CreateEnvironment_esc_environments,
+    }
+    /// The environments that were removed
+    GET "/api/esc/environments/{org}/restore" => environments::removed {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<EnvironmentList>), id: ListDeletedEnvironments,
+    }
+    /// Bring back an environment
+    PUT "/api/esc/environments/{org}/restore" => environments::restore {
+        auth: Token, needs: Member, group: Environments, audit: "environment.restore",
+        body: of::<RestoreEnvironment>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: RestoreEnvironment,
+    }
+    /// Check a definition
+    POST "/api/esc/environments/{org}/yaml/check" => environments::check {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.check",
+        body: anything, max: ENVIRONMENT_BYTES_MAX,
+        answer: Json(checked), id: CheckYAML_esc,
+    }
+    /// Open a definition that is not stored
+    POST "/api/esc/environments/{org}/yaml/open" => environments::open_text {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        body: anything, max: ENVIRONMENT_BYTES_MAX,
+        answer: Json(of::<Opened>), id: OpenYAML_esc,
+    }
+    /// The values of a definition that was opened
+    GET "/api/esc/environments/{org}/yaml/open/{session}" => environments::look {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.look",
+        answer: Json(opened), id: ReadAnonymousOpenEnvironment_esc,
+    }
+    /// The definition of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}" => environments::get {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Yaml, id: ReadEnvironment_esc_environments,
+    }
+    /// Change the definition of an environment
+    PATCH "/api/esc/environments/{org}/{project}/{environment}" => environments::update {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.edit",
+        body: anything, max: ENVIRONMENT_BYTES_MAX,
+        answer: Json(of::<Diagnostics>), id: UpdateEnvironment_esc_environments,
+    }
+    /// Remove an environment
+    DELETE "/api/esc/environments/{org}/{project}/{environment}" => environments::remove {
+        auth: Token, needs: Member, group: Environments, audit: "environment.delete",
+        answer: NoContent, id: DeleteEnvironment_esc_environments,
+    }
+    /// The definition of an environment with its secrets
+    GET "/api/esc/environments/{org}/{project}/{environment}/decrypt" => environments::decrypt {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
+        answer: Yaml, id: DecryptEnvironment_esc_environments,
+    }
+    /// Open an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/open" => environments::open {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        answer: Json(of::<Opened>), id: OpenEnvironment_esc_environments,
+    }
+    /// The values of an environment that was opened
+    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::look {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.look",
+        answer: Json(opened), id: ReadOpenEnvironment_esc_environments,
+    }
+    /// Clone an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/clone" => environments::clone {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.clone",
+        body: of::<CloneEnvironment>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: CloneEnvironment,
+    }
+    /// The settings of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/settings" => environments::settings {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<EnvironmentSettings>), id: GetEnvironmentSettings,
+    }
+    /// Change the settings of an environment
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/settings" => environments::set_settings {
+        auth: Token, needs: Member, group: Environments, audit: "environment.protect",
+        body: of::<EnvironmentSettings>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: PatchEnvironmentSettings,
+    }
+    /// Encrypt secrets of an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/encrypt-secrets" =>
+    environments::encrypt_secrets {
+        auth: Token, needs: Plan, group: Environments,
+        body: of::<EncryptSecrets>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<EncryptedSecrets>), id: EncryptEnvironmentSecrets,
+    }
+    /// Decrypt secrets of an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/decrypt-secrets" =>
+    environments::decrypt_secrets {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
+        body: of::<DecryptSecrets>, max: SECRETS_BYTES_MAX,
+        answer: Json(of::<DecryptedSecrets>), id: DecryptEnvironmentSecrets,
+    }
+    /// The revisions of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions" => environments::revisions {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<Vec<Revision>>), id: ListEnvironmentRevisions_esc_environments,
+    }
+    /// The names of revisions of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" => environments::revision_tags {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<RevisionTags>), id: ListRevisionTags_esc_environments_versions,
+    }
+    /// Name a revision of an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/tags" =>
+    environments::add_revision_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        body: of::<NewRevisionTag>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: CreateRevisionTag_esc_environments_versions_tags,
+    }
+    /// A name of a revision
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
+    environments::get_revision_tag {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<RevisionTag>), id: ReadRevisionTag_esc_environments,
+    }
+    /// Move the name of a revision to another one
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
+    environments::move_revision_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        body: of::<RevisionTagEdit>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateRevisionTag_esc_environments,
+    }
+    /// Remove the name of a revision
+    DELETE "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
+    environments::remove_revision_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        answer: NoContent, id: DeleteRevisionTag_esc_environments,
+    }
+    /// The definition of a revision
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}" => environments::get {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Yaml, id: ReadEnvironment_esc_environments_versions,
+    }
+    /// The definition of a revision with its secrets
+    GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt" =>
+    environments::decrypt {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
+        answer: Yaml, id: DecryptEnvironment_esc_environments_versions,
+    }
+    /// Open a revision of an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/open" => environments::open {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        answer: Json(of::<Opened>), id: OpenEnvironment_esc_environments_versions,
+    }
+    /// Retract a revision of an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/retract" =>
+    environments::retract {
+        auth: Token, needs: Member, group: Environments, audit: "environment.retract",
+        body: of::<Retract>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: RetractEnvironmentRevision_esc_environments,
+    }
+    /// The tags of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::list_tags {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<Tags>), id: ListEnvironmentTags_esc_environments,
+    }
+    /// Add a tag to an environment
+    POST "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::add_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        body: of::<TagText>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Tag>), id: CreateEnvironmentTag_esc_environments,
+    }
+    /// A tag of an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::get_tag {
+        auth: Token, needs: Plan, group: Environments,
+        answer: Json(of::<Tag>), id: GetEnvironmentTag_esc_environments,
+    }
+    /// Change a tag of an environment
+    PATCH "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::edit_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        body: of::<TagEdit>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Tag>), id: UpdateEnvironmentTag_esc_environments,
+    }
+    /// Remove a tag of an environment
+    DELETE "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::remove_tag {
+        auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
+        answer: NoContent, id: DeleteEnvironmentTag_esc_environments,
+    }
+    /// This document
+    GET "/api/openapi" => document {
+        auth: Nobody, needs: Nothing, group: Read,
+        answer: Json(anything), id: GetDocument,
+    }
+    /// This document, where Pulumi Cloud has its own
+    GET "/api/openapi/pulumi-spec.json" => document {
+        auth: Nobody, needs: Nothing, group: Read,
+        answer: Json(anything), id: FetchRestSpecification,
+    }
+    /// Read a Terraform state, by its id
+    GET "/tfstate/{guid}" => tfstate::get {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.read",
+        answer: StateIfAny, id: ReadStateById,
+    }
+    /// Write a Terraform state, by its id
+    POST "/tfstate/{guid}" => tfstate::write {
+        auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        body: anything, max: STATE_BYTES_MAX, copies: 2,
+        answer: Empty, id: WriteStateById,
+    }
+    /// Remove a Terraform state, by its id
+    DELETE "/tfstate/{guid}" => tfstate::remove {
+        auth: State, needs: Member, group: Tfstate, audit: "state.delete",
+        answer: Empty, id: RemoveStateById,
+    }
+    /// Lock a Terraform state, by its id
+    POST "/tfstate/{guid}/lock" => tfstate::lock {
+        auth: State, needs: Plan, group: Tfstate, audit: "state.lock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Json(of::<LockInfo>), id: LockStateById,
+    }
+    /// Unlock a Terraform state, by its id
+    DELETE "/tfstate/{guid}/lock" => tfstate::unlock {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Empty, id: UnlockStateById,
+    }
+    /// The outputs of a Terraform state, by its id
+    GET "/tfstate/{guid}/outputs" => tfstate::outputs {
+        auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: StateIfAny, id: ReadStateOutputsById,
+    }
+    /// Read a Terraform state, by its project
+    GET "/tfstate/{org}/{project}" => tfstate::get {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.read",
+        answer: StateIfAny, id: ReadStateOfProject,
+    }
+    /// Write a Terraform state, by its project
+    POST "/tfstate/{org}/{project}" => tfstate::write {
+        auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        body: anything, max: STATE_BYTES_MAX, copies: 2,
+        answer: Empty, id: WriteStateOfProject,
+    }
+    /// Remove a Terraform state, by its project
+    DELETE "/tfstate/{org}/{project}" => tfstate::remove {
+        auth: State, needs: Member, group: Tfstate, audit: "state.delete",
+        answer: Empty, id: RemoveStateOfProject,
+    }
+    /// Lock a Terraform state, by its project
+    POST "/tfstate/{org}/{project}/lock" => tfstate::lock {
+        auth: State, needs: Plan, group: Tfstate, audit: "state.lock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Json(of::<LockInfo>), id: LockStateOfProject,
+    }
+    /// Unlock a Terraform state, by its project
+    DELETE "/tfstate/{org}/{project}/lock" => tfstate::unlock {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Empty, id: UnlockStateOfProject,
+    }
+    /// The outputs of a Terraform state, by its project
+    GET "/tfstate/{org}/{project}/outputs" => tfstate::outputs {
+        auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: StateIfAny, id: ReadStateOutputsOfProject,
+    }
+    /// Read a Terraform state, by its name
+    GET "/tfstate/{org}/{project}/{state}" => tfstate::get {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.read",
+        answer: StateIfAny, id: ReadStateByName,
+    }
+    /// Write a Terraform state, by its name
+    POST "/tfstate/{org}/{project}/{state}" => tfstate::write {
+        auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        body: anything, max: STATE_BYTES_MAX, copies: 2,
+        answer: Empty, id: WriteStateByName,
+    }
+    /// Remove a Terraform state, by its name
+    DELETE "/tfstate/{org}/{project}/{state}" => tfstate::remove {
+        auth: State, needs: Member, group: Tfstate, audit: "state.delete",
+        answer: Empty, id: RemoveStateByName,
+    }
+    /// Lock a Terraform state, by its name
+    POST "/tfstate/{org}/{project}/{state}/lock" => tfstate::lock {
+        auth: State, needs: Plan, group: Tfstate, audit: "state.lock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Json(of::<LockInfo>), id: LockStateByName,
+    }
+    /// Unlock a Terraform state, by its name
+    DELETE "/tfstate/{org}/{project}/{state}/lock" => tfstate::unlock {
+        auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
+        answer: Empty, id: UnlockStateByName,
+    }
+    /// The outputs of a Terraform state, by its name
+    GET "/tfstate/{org}/{project}/{state}/outputs" => tfstate::outputs {
+        auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: StateIfAny, id: ReadStateOutputsByName,
+    }
+    /// The Terraform states of an organization, a page at a time
+    GET "/api/orgs/{org}/tfstates" => states::list {
+        auth: Token, needs: Outputs, group: Tfstate,
+        answer: Json(states_page), id: ListStates,
+    }
+    /// Make a Terraform state
+    POST "/api/orgs/{org}/tfstates" => states::create {
+        auth: Token, needs: Apply, group: Tfstate, audit: "state.create",
+        body: of::<NewState>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<OneState>), id: CreateState,
+    }
+    /// A Terraform state, by its name
+    GET "/api/orgs/{org}/tfstates/{project}/{state}" => states::get {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(state), id: GetStateByName,
+    }
+    /// The locks of Terraform states
+    GET "/api/orgs/{org}/tfstate-locks" => states::locks {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<Locks>), id: ListStateLocks,
+    }
+    /// The Terraform states that can be brought back
+    GET "/api/orgs/{org}/tfstate-removed" => states::removed {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<RemovedStates>), id: ListRemovedStates,
+    }
+    /// The label policy of an organization
+    GET "/api/orgs/{org}/tfstate-policy" => states::label_policy {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<ShownLabelPolicy>), id: GetLabelPolicy,
+    }
+    /// Replace the label policy of an organization
+    PUT "/api/orgs/{org}/tfstate-policy" => states::set_label_policy {
+        auth: Token, needs: Member, group: Tfstate, audit: "policy.set",
+        body: of::<NewLabelPolicy>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<ShownLabelPolicy>), id: SetLabelPolicy,
+    }
+    /// The Terraform states that break the label policy
+    GET "/api/orgs/{org}/tfstate-policy/compliance" => states::compliance {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<Compliance>), id: GetLabelCompliance,
+    }
+    /// The outputs of the states of an organization, without values
+    GET "/api/orgs/{org}/outputs" => states::all_outputs {
+        auth: Token, needs: Outputs, group: Tfstate,
+        answer: Json(of::<AllOutputs>), id: ListOutputs,
+    }
+    /// The outputs of a stack, with their values
+    GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" => states::stack_outputs {
+        auth: Token, needs: Outputs, group: Tfstate, audit: "stack.outputs",
+        answer: Json(of::<OutputsOf<ValuedOutput>>), id: GetOutputsOfStack,
+    }
+    /// The outputs of a Terraform state, with their values
+    GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" => states::state_outputs {
+        auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: Json(of::<OutputsOf<ValuedOutput>>), id: GetOutputsOfState,
+    }
+    /// A Terraform state
+    GET "/api/tfstates/{guid}" => states::get {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(state), id: GetState,
+    }
+    /// Change the name, the policy or the labels of a Terraform state
+    PATCH "/api/tfstates/{guid}" => states::edit {
+        auth: Token, needs: Apply, group: Tfstate, audit: "state.edit",
+        body: of::<StateEdit>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<OneState>), id: EditState,
+    }
+    /// Remove a Terraform state
+    DELETE "/api/tfstates/{guid}" => states::remove {
+        auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
+        answer: NoContent, id: DeleteState,
+    }
+    /// Bring back a Terraform state
+    POST "/api/tfstates/{guid}/undelete" => states::bring_back {
+        auth: Token, needs: Member, group: Tfstate, audit: "state.undelete",
+        answer: Json(of::<OneState>), id: RestoreRemovedState,
+    }
+    /// The outputs of a Terraform state, without values
+    GET "/api/tfstates/{guid}/outputs" => states::outputs {
+        auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: Json(of::<Outputs>), id: GetStateOutputs,
+    }
+    /// The schemas of the outputs of a Terraform state
+    GET "/api/tfstates/{guid}/schemas" => states::schemas {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<Schemas>), id: GetOutputSchemas,
+    }
+    /// Change the schemas of the outputs of a Terraform state
+    PATCH "/api/tfstates/{guid}/schemas" => states::set_schemas {
+        auth: Token, needs: Member, group: Tfstate, audit: "state.schema",
+        body: of::<SchemasEdit>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Schemas>), id: EditOutputSchemas,
+    }
+    /// Who holds the lock of a Terraform state
+    GET "/api/tfstates/{guid}/lock" => states::lock {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<Option<Lock>>), id: GetStateLock,
+    }
+    /// Lock a Terraform state by hand
+    POST "/api/tfstates/{guid}/lock" => states::lock_by_hand {
+        auth: Token, needs: Member, group: Tfstate, audit: "state.lock",
+        body: of::<WithReason>, max: LOCK_BYTES_MAX,
+        answer: Json(of::<Lock>), id: HoldStateLock,
+    }
+    /// Unlock a Terraform state by hand
+    DELETE "/api/tfstates/{guid}/lock" => states::unlock {
+        auth: Token, needs: Plan, group: Tfstate, audit: "state.unlock",
+        body: of::<WithReason>, max: LOCK_BYTES_MAX,
+        answer: NoContent, id: BreakStateLock,
+    }
+    /// The writes of a Terraform state that were refused
+    GET "/api/tfstates/{guid}/rejected" => states::rejected {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(rejected_writes), id: ListRejectedWrites,
+    }
+    /// The versions of a Terraform state
+    GET "/api/tfstates/{guid}/versions" => states::versions {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(state_versions), id: ListStateVersions,
+    }
+    /// A version of a Terraform state
+    GET "/api/tfstates/{guid}/versions/{version}" => states::version {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(state_version), id: GetStateVersion,
+    }
+    /// The text of a version of a Terraform state
+    GET "/api/tfstates/{guid}/versions/{version}/text" => states::text {
+        auth: Token, needs: Plan, group: Tfstate, audit: "state.download",
+        answer: Json(anything), id: GetStateText,
+    }
+    /// What differs between two versions of a Terraform state
+    GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" => states::diff {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<Difference>), id: CompareStateVersions,
+    }
+    /// Make an old version of a Terraform state the next one
+    POST "/api/tfstates/{guid}/versions/{version}/restore" => states::restore {
+        auth: Token, needs: Member, group: Tfstate, audit: "state.restore",
+        answer: Json(of::<Restored>), id: RestoreStateVersion,
+    }
+    /// What a Terraform state reads of others
+    GET "/api/tfstates/{guid}/dependencies" => dependencies::dependencies {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(dependencies_of_state), id: GetDependencies,
+    }
+    /// The edges between Terraform states
+    GET "/api/orgs/{org}/tfstate-edges" => dependencies::list {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<edges::Edges>), id: ListEdges,
+    }
+    /// Add an edge between Terraform states
+    POST "/api/orgs/{org}/tfstate-edges" => dependencies::add {
+        auth: Token, needs: Member, group: Tfstate, audit: "edge.add",
+        body: of::<edges::NewEdge>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<edges::Edge>), id: AddEdge,
+    }
+    /// An edge between Terraform states
+    GET "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::get {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<edges::Edge>), id: GetEdge,
+    }
+    /// Change an edge between Terraform states
+    PATCH "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::edit {
+        auth: Token, needs: Member, group: Tfstate, audit: "edge.edit",
+        body: of::<edges::EdgeEdit>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<edges::Edge>), id: EditEdge,
+    }
+    /// Remove an edge between Terraform states
+    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::remove {
+        auth: Token, needs: Member, group: Tfstate, audit: "edge.remove",
+        answer: NoContent, id: RemoveEdge,
+    }
+    /// The Terraform states with edges, and which are stale
+    GET "/api/orgs/{org}/tfstate-statuses" => dependencies::statuses {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(statuses), id: ListStatuses,
+    }
+    /// An order in which Terraform states can be run
+    GET "/api/orgs/{org}/tfstate-topology" => dependencies::topology {
+        auth: Token, needs: Plan, group: Tfstate,
+        answer: Json(of::<edges::Topology>), id: GetTopology,
+    }
+    /// What this server is, and how to log in
+    GET "/" => home::home {
+        auth: Nobody, needs: Nothing, group: Read,
+        answer: Html, id: GetHome,
+    }
+    /// Whether the process serves
+    GET "/healthz" => health::health {
+        auth: Nobody, needs: Nothing, group: Admin,
+        answer: Json(health_status), id: GetHealth,
+    }
+    /// Whether the server can do its work
+    GET "/readyz" => health::ready {
+        auth: Nobody, needs: Nothing, group: Admin,
+        answer: Json(health_status), id: GetReadiness,
+    }
+}
+
+/// The OpenAPI document, as JSON text.
+pub fn openapi() -> Bytes {
+    // Anybody may ask, so it is made once.
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    DOCUMENT.get_or_init(|| openapi::document(ROUTES.iter().zip(SHAPES)).to_string().into()).clone()
+}
+
+/// The document, also at the path where Pulumi's own service has its own.
+async fn document() -> response::Answer {
+    Ok(json_text(openapi()))
+}
 
 /// A router of all routes that a program serves.
 pub fn router<S: Serves>(app: impl Into<App>) -> Router {
@@ -433,11 +1053,23 @@ async fn metrics(State(app): State<App>) -> Result<Response, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn held<S: Serves>() -> Vec<String> {
         let rows = ROUTES.iter().zip(const { handlers::<S>() });
         rows.filter_map(|(route, handler)| handler.map(|_| route.id())).collect()
+    }
+
+    #[test]
+    fn each_route_has_a_name_and_a_path_of_its_own_in_the_document() {
+        let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+        for route in ROUTES {
+            assert!(!route.summary.is_empty(), "{route:?} has no summary");
+            assert!(names.insert(route.operation), "{} twice", route.operation);
+            assert!(paths.insert((route.method.as_str(), route.path_in_document())), "{route:?} twice");
+        }
     }
 
     #[test]

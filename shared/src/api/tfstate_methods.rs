@@ -20,9 +20,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 
 use super::error::refusal;
-
-/// Where states are.
-pub(super) const ROOT: &str = "/tfstate/";
+use super::route::STATES_ROOT;
 
 /// The request with the method and path of the route table, or the refusal of a method that does not exist there.
 pub(super) fn normalize(mut request: Request) -> Result<Request, Box<Response>> {
@@ -72,7 +70,7 @@ enum Normalized {
 }
 
 fn read(method: &Method, path: &str) -> Normalized {
-    let Some(rest) = path.strip_prefix(ROOT).map(|rest| rest.trim_end_matches('/')) else {
+    let Some(rest) = path.strip_prefix(STATES_ROOT).map(|rest| rest.trim_end_matches('/')) else {
         return Normalized::NotAState;
     };
     let (state, word) = match rest.rsplit_once('/') {
@@ -82,8 +80,8 @@ fn read(method: &Method, path: &str) -> Normalized {
     if !(1..=3).contains(&state.split('/').count()) || state.split('/').any(str::is_empty) {
         return Normalized::NotAState;
     }
-    let locks = || format!("{ROOT}{state}/lock");
-    let itself = || format!("{ROOT}{rest}");
+    let locks = || format!("{STATES_ROOT}{state}/lock");
+    let itself = || format!("{STATES_ROOT}{rest}");
     match (word, method.as_str()) {
         ("", "GET" | "HEAD" | "DELETE") | ("outputs", "GET" | "HEAD") => {
             Normalized::As(method.clone(), itself())

@@ -3,13 +3,13 @@
 use axum::http::Method;
 
 use super::error::Failure;
-use super::tfstate_methods::ROOT;
+use super::route::STATES_ROOT;
 use crate::services::Error;
 
 /// The refusal of a request that nothing here answers.
 pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
     // Whoever asks for a state takes "not found" for an empty one, also where no state can be.
-    if path.starts_with(ROOT.trim_end_matches('/')) {
+    if path.starts_with(STATES_ROOT.trim_end_matches('/')) {
         return Error::StateForbidden(format!("at {path}")).into();
     }
     let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);

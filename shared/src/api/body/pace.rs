@@ -7,7 +7,7 @@ use axum::body::BodyDataStream;
 use bytes::Bytes;
 use futures::StreamExt as _;
 
-use super::super::App;
+use super::super::app::App;
 use super::super::error::Failure;
 use crate::account::{self, Full};
 use crate::limits::{BODY_PAUSE_MAX, BODY_PROGRESS_BYTES_MIN, BODY_TIME_MAX, BODY_TURN_MAX};

@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 
-use super::{Answer, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::Body;
+use crate::api::response::{Answer, no_content};
 use crate::domain::claims::Claims;
 use crate::services::updates::log;
 use crate::services::{updates, work};

@@ -1,17 +1,14 @@
 //! Edges between Terraform states, and what is to be said of states by them, for consoles and commands.
 
 use axum::extract::{Query, State};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::value::RawValue;
 
-use super::Parameters;
-use super::states::parse_position;
-use super::{Answer, json, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::Body;
 use crate::api::path::{EdgeText, OrgPath, StatePath};
+use crate::api::query::{Parameters, parse_position, write_position};
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, no_content};
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, OrgName, OutputName, StateAddress};
 use crate::domain::tfstate::{Direction, Layers};
@@ -45,7 +42,7 @@ pub(crate) async fn list(
     let (named, next) = states::dependencies::list(&app, &caller, &org, &filter, after).await?;
     json(&Edges {
         edges: named.into_iter().map(shown).collect::<Result<_, _>>()?,
-        continuation_token: next.map(|next| URL_SAFE_NO_PAD.encode(next)),
+        continuation_token: write_position(next),
     })
 }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use serde_json::json;
 
-use super::{Answer, json as answer};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::path::{OrgPath, StackPath};
+use crate::api::response::{Answer, json as answer};
 use crate::services::caller::Caller;
 use crate::services::store::stack_lookup;
 use crate::wire::pulumi::Templates;

@@ -10,14 +10,12 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::Parameters;
-use super::secrets::{check_count, describe_count};
-use super::user::user_named;
-use super::{Answer, json, json_of, json_text, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
+use crate::api::query::{Parameters, check_count, describe_count, number};
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, json_of, json_text, no_content, user_named};
 use crate::domain::durations;
 use crate::domain::environment::access;
 use crate::domain::names::{
@@ -393,12 +391,6 @@ pub(crate) async fn revisions(
         .map_or(environments::revisions::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
     let listed = environments::revisions::list(&app, &caller, &address, before, count).await?;
     json(&listed.into_iter().map(revision).collect::<Vec<_>>())
-}
-
-fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Error> {
-    let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let number = text.parse().map_err(|_| Error::Invalid(format!("{name} is a whole number")))?;
-    Ok(Some(number))
 }
 
 fn revision(

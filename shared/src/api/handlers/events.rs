@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Answer, json_body, no_content};
-use crate::api::App;
 use crate::api::answer::Pieces;
+use crate::api::app::App;
 use crate::api::body::Body;
 use crate::api::path::{StackPath, UpdateText};
+use crate::api::response::{Answer, json_body, no_content};
 use crate::domain::claims::Claims;
 use crate::domain::events::without_unchanged;
 use crate::layout::records::Summary;

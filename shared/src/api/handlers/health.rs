@@ -2,8 +2,9 @@
 
 use axum::extract::State;
 
-use super::{Answer, json};
-use crate::api::{App, Failure};
+use crate::api::app::App;
+use crate::api::error::Failure;
+use crate::api::response::{Answer, json};
 
 /// Whether the process serves. It touches no store: a store that is away answers 503 where it is needed.
 pub(crate) async fn health() -> Answer {

@@ -1,20 +1,16 @@
 //! What was done to a stack, and what was only previewed.
 
-use std::collections::HashMap;
-
 use axum::extract::{Query, State};
 
-use super::Parameters;
-use super::user::user_named;
-use super::{Answer, json};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::path::{StackPath, VersionPath};
+use crate::api::query::{Parameters, page_of};
+use crate::api::response::{Answer, json, user_named};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::records::Version;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::stacks::history as history_service;
-use crate::services::store::page::PageOf;
 use crate::services::updates::previews as previews_service;
 use crate::services::updates::previews::{PAGE_MAX, Previewed};
 use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};
@@ -164,23 +160,4 @@ fn preview_info(preview: Previewed, latest_version: u64) -> ServiceUpdate {
             resource_count: 0,
         },
     }
-}
-
-/// The page that is asked for, if not everything is.
-fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>, Error> {
-    let number = |name: &str| {
-        let parse = |text: &String| {
-            text.parse::<u64>().map_err(|_| {
-                let text: String = text.chars().take(20).collect();
-                Error::Invalid(format!("{name} is a whole number, not {text:?}"))
-            })
-        };
-        query.get(name).map(parse).transpose()
-    };
-    Ok(match (number("pageSize")?, number("page")?) {
-        (None | Some(0), None) => None,
-        (size, page) => {
-            Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
-        }
-    })
 }

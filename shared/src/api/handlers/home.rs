@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::Answer;
 use crate::api::host::AskedHost;
+use crate::api::response::Answer;
 
 /// A page for a browser, and the same in plain text for everything else. Nobody has to be logged in for it, so it tells nothing of what is
 /// stored here.

@@ -4,12 +4,12 @@ use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{Answer, json, json_of, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
+use crate::api::query::{check_count, describe_count};
 use crate::api::request_context::RequestContext;
-use crate::limits::SECRETS_PER_BATCH_MAX;
+use crate::api::response::{Answer, json, json_of, no_content};
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::keys::data_keys;
@@ -93,19 +93,6 @@ pub(crate) async fn batch_decrypt(
     let plaintexts = data_keys::decrypt(&app, stack, ciphertexts).await?;
     let plaintexts = texts.into_iter().zip(plaintexts.into_iter().map(Base64)).collect();
     json_of(bytes, BatchDecrypted { plaintexts }).await
-}
-
-pub(super) fn describe_count(count: usize) -> String {
-    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
-}
-
-pub(super) fn check_count(count: usize) -> Result<(), Error> {
-    if count > SECRETS_PER_BATCH_MAX {
-        return Err(Error::Invalid(format!(
-            "a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent"
-        )));
-    }
-    Ok(())
 }
 
 /// The CLI tells that it shows secrets to its user: for the audit log, since it may have opened them earlier.

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 
-use super::{Answer, json};
-use crate::api::App;
+use crate::api::app::App;
+use crate::api::response::{Answer, json};
 use crate::wire::pulumi::{Capabilities, Capability, Versions};
 
 /// What this server offers beyond the oldest protocol. Asked up to three times by each command.

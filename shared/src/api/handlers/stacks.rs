@@ -9,14 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 
-use super::user::user_named;
-use super::{Answer, EMPTY_DEPLOYMENT, Parameters, json, json_gzip, json_text, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::gateway::{Gateway, elsewhere};
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, TagPath, VersionPath};
+use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content, user_named};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::records::StackConfig;

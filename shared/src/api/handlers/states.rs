@@ -5,17 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Parameters;
-use super::{Answer, json, json_gzip, json_of, no_content, tfstate};
-use crate::api::App;
+use super::tfstate;
+use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
+use crate::api::query::{Parameters, parse_position, position, write_position};
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, json_gzip, json_of, no_content};
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
@@ -113,23 +112,6 @@ fn list_filter(query: Vec<(String, String)>) -> Result<(ListFilter, Option<Strin
         }
     }
     Ok((filter, after))
-}
-
-/// Where a page of a list begins, as the one before it said.
-fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {
-    query.get("continuationToken").map(|token| parse_position(token)).transpose()
-}
-
-pub(super) fn parse_position(token: &str) -> Result<String, Error> {
-    let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.filter(|after| after.len() <= 512).ok_or_else(|| {
-        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
-    })
-}
-
-/// A token is safe in a URL without being escaped.
-fn write_position(next: Option<String>) -> Option<String> {
-    next.map(|next| URL_SAFE_NO_PAD.encode(next))
 }
 
 /// A page of the states of an organization that were removed and can be brought back: of all, of a project, or of a name.

@@ -11,14 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
-use super::{Answer, json, json_gzip, json_text, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::auth::RunCaller;
 use crate::api::body::{Body, JsonBody};
 use crate::api::error::Failure;
 use crate::api::gateway::Gateway;
 use crate::api::path::StatePath;
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, json_gzip, json_text, no_content};
 use crate::api::tfstate_methods::{OF_STATES, not_allowed_unless};
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;

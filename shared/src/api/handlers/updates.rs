@@ -2,16 +2,14 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::IntoResponse;
-use bytes::BytesMut;
 
-use super::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::gateway::Gateway;
 use crate::api::host::AskedHost;
 use crate::api::path::{StackPath, UpdateText};
 use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, EMPTY_DEPLOYMENT, JsonWithTail, json, json_gzip, json_text, no_content};
 use crate::domain::claims::Claims;
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::journal;
@@ -19,7 +17,7 @@ use crate::journal::BatchError;
 use crate::layout::records::Detail;
 use crate::services::caller::Caller;
 use crate::services::stacks::StackView;
-use crate::services::store::compression::{gzip, refuse_plaintext};
+use crate::services::store::compression::refuse_plaintext;
 use crate::services::store::stack_lookup;
 use crate::services::updates::{Begun, NewUpdate, Started, log};
 use crate::services::work::SMALL_BYTES_MAX;
@@ -173,7 +171,7 @@ pub(crate) async fn begin_update(
     Ok(answer)
 }
 
-/// The answer to a begin: the deployment stands at its end, so that the stored gzip is sent as it is.
+/// The answer to a begin. The deployment is its last member, so that the stored gzip is sent as it is.
 fn begin_answer(headers: &HeaderMap, begun: Begun) -> Answer {
     let base = begun.base;
     let has_base = begun.located.head.value.snapshot.is_some();
@@ -184,21 +182,13 @@ fn begin_answer(headers: &HeaderMap, begun: Begun) -> Answer {
         first: Both { first: created, second: started },
         second: OfStack { stack: super::stacks::stack(view) },
     };
-    let answer = serde_json::to_string(&answer).map_err(|error| Error::Broken(error.to_string()))?;
-    let open = answer.strip_suffix('}').unwrap_or(&answer);
     match base {
-        // A gzip may consist of members that follow each other, so the stored one is sent as it is.
-        Some(base) => {
-            let (before, after) = (gzip(format!("{open},\"deployment\":").as_bytes()), gzip(b"}"));
-            let mut body = BytesMut::with_capacity(before.len() + base.len() + after.len());
-            body.extend_from_slice(&before);
-            body.extend_from_slice(&base);
-            body.extend_from_slice(&after);
-            json_gzip(headers, body.freeze())
+        Some(base) => json_gzip(headers, JsonWithTail::new(&answer, "deployment")?.with_gzip(&base)),
+        None if !has_base => {
+            Ok(json_text(JsonWithTail::new(&answer, "deployment")?.with_text(EMPTY_DEPLOYMENT)))
         }
-        None if !has_base => Ok(json_text(format!("{open},\"deployment\":{EMPTY_DEPLOYMENT}}}").into())),
         // Too long for this answer: the client exports it.
-        None => Ok(json_text(answer.into()).into_response()),
+        None => json(&answer),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 
-use super::{Answer, json};
-use crate::api::App;
+use crate::api::app::App;
 use crate::api::path::OrgPath;
+use crate::api::response::{Answer, json, user_named};
 use crate::domain::names::Login;
 use crate::domain::role::Role;
 use crate::services::caller::Caller;
 use crate::services::identity::bootstrap;
-use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, RequestedBy, User};
+use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, User};
 
 /// Who is logged in: the one call of `pulumi login`.
 pub(crate) async fn user(caller: Caller) -> Answer {
@@ -50,9 +50,4 @@ pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org)
         fga_role: NamedRole { id: role, name: role },
     };
     json(&Members { members: members.into_iter().map(member).collect() })
-}
-
-pub(super) fn user_named(login: &Login) -> RequestedBy {
-    let login = login.to_string();
-    RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() }
 }

@@ -1,0 +1,22 @@
+//! Facts about a connection that the server's front end puts into the extensions of each request. No header is trusted for them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The address that a connection comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+/// A callback of the front end, called when a request shows valid credentials.
+#[derive(Clone)]
+pub struct ShowedToken(pub Arc<dyn Fn() + Send + Sync>);
+
+/// The certificate of a connection's client, as DER, once the client has shown that it has the private key.
+#[derive(Clone)]
+pub struct ClientCertificate(pub Bytes);
+
+/// The front end's ID of the request, for the log and the client. A request without one gets an ID here.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub String);

@@ -1,0 +1,71 @@
+//! Parameters of a request's query, and the counts that a request may ask for.
+
+use std::collections::HashMap;
+
+use axum::extract::Query;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::limits::SECRETS_PER_BATCH_MAX;
+use crate::services::Error;
+use crate::services::store::page::PageOf;
+
+pub(super) type Parameters = Query<HashMap<String, String>>;
+
+/// The position at which a page of a list begins, as the page before it returned it.
+pub(super) fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {
+    query.get("continuationToken").map(|token| parse_position(token)).transpose()
+}
+
+pub(super) fn parse_position(token: &str) -> Result<String, Error> {
+    let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.filter(|after| after.len() <= 512).ok_or_else(|| {
+        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
+    })
+}
+
+/// A token is safe in a URL without being escaped.
+pub(super) fn write_position(next: Option<String>) -> Option<String> {
+    next.map(|next| URL_SAFE_NO_PAD.encode(next))
+}
+
+/// A parameter that is a whole number; `None` where it is absent or empty.
+pub(super) fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Error> {
+    let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let number = text.parse().map_err(|_| Error::Invalid(format!("{name} is a whole number")))?;
+    Ok(Some(number))
+}
+
+/// The page that is asked for, if not everything is.
+pub(super) fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>, Error> {
+    let number = |name: &str| {
+        let parse = |text: &String| {
+            text.parse::<u64>().map_err(|_| {
+                let text: String = text.chars().take(20).collect();
+                Error::Invalid(format!("{name} is a whole number, not {text:?}"))
+            })
+        };
+        query.get(name).map(parse).transpose()
+    };
+    Ok(match (number("pageSize")?, number("page")?) {
+        (None | Some(0), None) => None,
+        (size, page) => {
+            Some(PageOf { size: size.filter(|size| *size > 0).unwrap_or(10), page: page.unwrap_or(1).max(1) })
+        }
+    })
+}
+
+/// How many secrets a batch has, for the audit log.
+pub(super) fn describe_count(count: usize) -> String {
+    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
+}
+
+/// Refuses a batch of too many secrets.
+pub(super) fn check_count(count: usize) -> Result<(), Error> {
+    if count > SECRETS_PER_BATCH_MAX {
+        return Err(Error::Invalid(format!(
+            "a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent"
+        )));
+    }
+    Ok(())
+}
