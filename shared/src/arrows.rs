@@ -15,8 +15,13 @@ const MODULES: &[(&str, &[&str])] = &[
     ("account", &["ports"]),
     // The one schema: it makes keys and writes of the ports from values of the domain.
     ("layout", &["domain", "ports"]),
-    ("context", &["domain", "layout::records", "ports"]),
-    ("services", &["account", "context", "domain", "journal", "layout", "limits", "ports"]),
+    ("settings", &[]),
+    ("cache", &["domain", "layout::records", "ports"]),
+    ("context", &["cache", "domain", "ports", "settings"]),
+    (
+        "services",
+        &["account", "cache", "context", "domain", "journal", "layout", "limits", "ports", "settings"],
+    ),
     ("wire", &["domain", "layout::records", "limits", "ports::Timestamp"]),
     // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
     (
@@ -30,6 +35,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "limits",
             "ports",
             "services",
+            "settings",
             "wire",
         ],
     ),
@@ -51,12 +57,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("hyper", &["api"]),
     ("tower", &["api"]),
     ("getrandom", &["adapters"]),
-    ("tokio", &["account", "adapters", "api", "context", "services"]),
+    ("tokio", &["account", "adapters", "api", "cache", "services"]),
     ("http_body", &["api"]),
     ("prometheus_client", &["api"]),
     ("async_trait", &["adapters", "ports"]),
     ("aes_gcm", &["adapters", "services"]),
-    ("argon2", &["context", "services"]),
+    ("argon2", &["cache", "services"]),
     ("ed25519_dalek", &["services"]),
 ];
 

@@ -15,6 +15,7 @@ pub mod adapters;
 pub mod api;
 #[cfg(test)]
 mod arrows;
+pub mod cache;
 pub mod context;
 pub mod domain;
 pub mod journal;
@@ -22,4 +23,5 @@ pub mod layout;
 pub mod limits;
 pub mod ports;
 pub mod services;
+pub mod settings;
 pub mod wire;

@@ -3,8 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_gateway::GatewayKind;
-use statewright_shared::context::StateLimits;
 use statewright_shared::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
+use statewright_shared::settings::StateLimits;
 use statewright_tests::app::{Backend, ORG, TestApp};
 use statewright_tests::functions::Setting;
 

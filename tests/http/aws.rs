@@ -8,11 +8,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::aws::Names;
-use statewright_shared::context::{Context, Retention, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::layout::named_blobs;
 use statewright_shared::ports::{BlobKey, Expect, Inventory, Item, Ledger, Write, WriteAction};
 use statewright_shared::services::maintenance::check;
 use statewright_shared::services::maintenance::sweep::{Swept, sweep};
+use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{Gateway, Play, StandIn};
 

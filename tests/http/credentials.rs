@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::api::ClientCertificate;
 use statewright_shared::api::routes::{Auth, ROUTES};
-use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;

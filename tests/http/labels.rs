@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::context::{Retention, Settings};
 use statewright_shared::ports::{Order, Query};
+use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::states::{text, with_settings};

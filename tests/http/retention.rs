@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
-use statewright_shared::context::{Context, Retention, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::ItemKeys;
@@ -21,6 +21,7 @@ use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{Expect, Ids, Item};
 use statewright_shared::services::maintenance::sweep::{GRACE, Swept, sweep};
 use statewright_shared::services::{Error, stacks};
+use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp};
 
 use crate::world::{Run, Stack, deployment, entry};

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::Calls;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
-use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;

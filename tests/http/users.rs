@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use statewright_shared::context::REMEMBERED_FOR;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::ItemKeys;

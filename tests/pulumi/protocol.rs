@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use statewright_shared::context::Settings;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::Update;
 use statewright_shared::layout::ItemKeys;
 use statewright_shared::layout::record::Record;
 use statewright_shared::layout::slot::{Content, Slot};
 use statewright_shared::ports::{Order, Query};
+use statewright_shared::settings::Settings;
 use statewright_tests::app::TestApp;
 use statewright_tests::tools;
 use tokio::net::{TcpListener, TcpStream};

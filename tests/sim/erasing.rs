@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use statewright_shared::adapters::{Fault, Faults};
-use statewright_shared::context::{Context, Retention};
+use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::layout::record::Record;
 use statewright_shared::layout::records::Due;
@@ -18,6 +18,7 @@ use statewright_shared::services::store::compression::gzip;
 use statewright_shared::services::store::stack_lookup;
 use statewright_shared::services::updates::events;
 use statewright_shared::services::updates::events::NewBatch;
+use statewright_shared::settings::Retention;
 
 use super::scene::{Scene, Step};
 use super::world::World;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use statewright_shared::adapters::{Fault, Faults};
-use statewright_shared::context::{Context, StateLimits};
+use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
 use statewright_shared::domain::role::Role;
@@ -28,6 +28,7 @@ use statewright_shared::services::states::label_policy;
 use statewright_shared::services::states::versions::StateVersionRef;
 use statewright_shared::services::states::{self, Beginning, Edit, StateRef};
 use statewright_shared::services::store::compression::gunzip;
+use statewright_shared::settings::StateLimits;
 
 use super::world::{Delay, World, sha256};
 

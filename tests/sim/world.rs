@@ -10,7 +10,7 @@ use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{
     Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock,
 };
-use statewright_shared::context::{Context, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::update::{Status, Update, UpdateKind};
 use statewright_shared::layout::ItemKeys;
@@ -21,6 +21,7 @@ use statewright_shared::ports::{
     Blob, BlobKey, Blobs, Clock, CommitError, DataKey, Expect, Ids as _, Item, ItemKey, KeyContext, Keys,
     KeysError, Ledger, Order, Page, PortError, Query, Timestamp, WrappedKey, Write,
 };
+use statewright_shared::settings::Settings;
 use statewright_tests::aws::{self, StandIn};
 
 /// When every world begins: 2026-01-01T00:00:00Z.

@@ -20,12 +20,13 @@ use statewright_shared::adapters::{
 };
 use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Everything};
-use statewright_shared::context::{Context, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
 use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
 use statewright_shared::services::updates;
+use statewright_shared::settings::Settings;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

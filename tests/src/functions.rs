@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use statewright_gateway::{Between, Function, GatewayKind, InvokeError, Options};
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::{SystemClock, SystemIds};
-use statewright_shared::context::{Context, Retention, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::services::identity::{bootstrap, tokens};
+use statewright_shared::settings::{Retention, Settings};
 
 use crate::app::{ORG, USER};
 use crate::aws::{self, Gateway, StandIn};

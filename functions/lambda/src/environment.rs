@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
-use statewright_shared::context::{Retention, Settings, StateLimits};
 use statewright_shared::domain::durations;
+use statewright_shared::settings::{Retention, Settings, StateLimits};
 
 /// The table.
 const TABLE: &str = "STATEWRIGHT_TABLE";

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::app::App;
 use super::error::Failure;
-use crate::context::StateLimits;
 use crate::limits::{BALANCER_BYTES_MAX, FUNCTION_BYTES_MAX};
 use crate::services::Error;
 use crate::services::store::compression::gzip;
+use crate::settings::StateLimits;
 
 /// The limits of the gateway that handed a request over. The server's front end puts it into the request's extensions.
 /// A request without one came through a socket, which has no limit.

@@ -13,7 +13,7 @@ use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
-use statewright_shared::context::{Context, Settings};
+use statewright_shared::context::Context;
 use statewright_shared::services::identity::bootstrap;
 use statewright_shared::services::identity::bootstrap::FirstUser;
 use statewright_shared::services::identity::passwords;
@@ -21,6 +21,7 @@ use statewright_shared::services::maintenance::health;
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::maintenance::sweep::Swept;
 use statewright_shared::services::updates;
+use statewright_shared::settings::Settings;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use statewright_shared::context::{Retention, StateLimits};
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::settings::{Retention, StateLimits};
 use tracing_subscriber::filter::Targets;
 
 use crate::args::{Data, duration, login, organization};

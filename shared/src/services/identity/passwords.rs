@@ -12,7 +12,8 @@ use futures::StreamExt as _;
 
 use super::membership;
 use super::tokens::TOKEN_PREFIX;
-use crate::context::{Context, Failures, REMEMBERED_FOR};
+use crate::cache::{Failures, REMEMBERED_FOR};
+use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, Stored, check, delete, put};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::membership;
-use crate::context::{Context, REMEMBERED_FOR};
+use crate::cache::REMEMBERED_FOR;
+use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
 use crate::domain::role::Role;
 use crate::layout::ItemKeys;

@@ -14,7 +14,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use crate::context::{Context, DATA_KEY_REMEMBERED_FOR};
+use crate::cache::DATA_KEY_REMEMBERED_FOR;
+use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StackId};
 use crate::layout::ItemKeys;
 use crate::layout::record::{Record, put};

@@ -6,7 +6,7 @@
 use futures::StreamExt;
 
 use super::{ListFilter, Listed, StateRef, WithLock};
-use crate::context::{Context, StateLimits};
+use crate::context::Context;
 use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::role::Role;
 use crate::domain::tfstate::LockInfo;
@@ -17,6 +17,7 @@ use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, Taken, What};
 use crate::services::states;
 use crate::services::{Error, RACES_MAX, store};
+use crate::settings::StateLimits;
 
 /// IDs of locks that ended which are remembered.
 const ENDED_MAX: usize = 8;

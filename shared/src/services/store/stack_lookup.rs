@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::account;
-use crate::context::{Context, REMEMBERED_FOR};
+use crate::cache::REMEMBERED_FOR;
+use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::Update;

@@ -7,7 +7,8 @@
 use bytes::Bytes;
 
 use super::log;
-use crate::context::{Context, LastText};
+use crate::cache::LastText;
+use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;

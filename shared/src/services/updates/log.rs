@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::context::{Context, TAIL_REMEMBERED_FOR};
+use crate::cache::TAIL_REMEMBERED_FOR;
+use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;

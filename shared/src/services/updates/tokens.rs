@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 
-use crate::context::{Context, REMEMBERED_FOR};
+use crate::cache::REMEMBERED_FOR;
+use crate::context::Context;
 use crate::domain::claims::{Bearer, Claims};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
