@@ -68,19 +68,20 @@ pub async fn write(
     if text.len() > bytes_max {
         return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
     }
-    let sent = blobs::read(text, verify).await?;
-    let (by, source) = (caller.requester(), StateSource::Written);
-    let mut attempt = Attempt { by, sent, source, began: None, sealed: None, stored: None };
+    let text = blobs::read(text, verify).await?;
+    let sent = SentState { by: caller.requester(), text, source: StateSource::Written, began: None };
+    // Stored once, however often another write is first.
+    let mut stored = None;
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
             Err(Error::StateRemoved(removed)) => {
-                return Err(attempt.reject_removed(ctx, removed, lock_id).await?);
+                return Err(sent.reject_removed(ctx, removed, lock_id, stored).await?);
             }
             found => found?,
         };
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
         let verdict = {
-            let (current, sent) = (current_of(&head.value), attempt.sent(lock_id));
+            let (current, sent) = (current_of(&head.value), sent.to_judge(lock_id));
             let org = &head.value.address.org;
             let held = holder.map(|holder| Holder {
                 id: &holder.info.id,
@@ -90,7 +91,9 @@ pub async fn write(
         };
         let taken = match verdict {
             Verdict::Replayed => {
-                attempt.discard(ctx).await;
+                if let Some(stored) = stored {
+                    stored.discard(ctx).await;
+                }
                 return Ok(Written {
                     address: head.value.address,
                     version: head.value.version,
@@ -98,11 +101,15 @@ pub async fn write(
                 });
             }
             Verdict::Refused(why) => {
-                return Err(attempt.reject(ctx, id, &head.value, holder, lock_id, why).await?);
+                let kept = sent.reject(ctx, id, head.value.version, lock_id, why, stored).await?;
+                return Err(match (why, holder) {
+                    (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
+                    _ => Error::StateRefused { why: why.describe(), kept },
+                });
             }
             Verdict::Taken(taken) => taken,
         };
-        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+        if let Some(version) = sent.commit_version(ctx, id, &head, lock.as_ref(), taken, &mut stored).await? {
             return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
@@ -159,7 +166,8 @@ pub async fn restore(
     place: &StateRef,
     which: &versions::StateVersionRef,
 ) -> Result<Written, Error> {
-    let mut attempt: Option<(Option<u64>, Attempt)> = None;
+    let mut prepared: Option<(Option<u64>, SentState)> = None;
+    let mut stored: Option<StoredState> = None;
     for _ in 0..RACES_MAX {
         let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
         if matches!(which, versions::StateVersionRef::Version(version) if *version == head.value.version) {
@@ -170,19 +178,20 @@ pub async fn restore(
         }
         let newest = head.value.current.as_ref().and_then(|kept| kept.serial);
         // Made anew where the state went on meanwhile.
-        if attempt.as_ref().is_none_or(|(made_for, _)| *made_for != newest) {
-            if let Some((_, old)) = attempt.take() {
+        if prepared.as_ref().is_none_or(|(made_for, _)| *made_for != newest) {
+            drop(prepared.take());
+            if let Some(old) = stored.take() {
                 old.discard(ctx).await;
             }
-            attempt = Some((newest, prepare_restore(ctx, caller, id, newest, which).await?));
+            prepared = Some((newest, prepare_restore(ctx, caller, id, newest, which).await?));
         }
-        let Some((_, attempt)) = &mut attempt else { continue };
-        let lineage = attempt.sent.document.lineage.as_deref();
+        let Some((_, sent)) = &prepared else { continue };
+        let lineage = sent.text.document.lineage.as_deref();
         let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
-        let serial = attempt.sent.document.serial;
+        let serial = sent.text.document.serial;
         let serial_fell = newest.zip(serial).is_some_and(|(newest, serial)| serial <= newest);
         let taken = Taken { serial_fell, lineage_changed: changed };
-        if let Some(version) = attempt.publish(ctx, id, &head, lock.as_ref(), taken).await? {
+        if let Some(version) = sent.commit_version(ctx, id, &head, lock.as_ref(), taken, &mut stored).await? {
             return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
@@ -195,7 +204,7 @@ async fn prepare_restore(
     id: StateId,
     newest: Option<u64>,
     which: &versions::StateVersionRef,
-) -> Result<Attempt, Error> {
+) -> Result<SentState, Error> {
     let (kept, began) = versions::found(ctx, id, which).await?;
     // The text is changed, and what comes of it is read as one that is sent.
     let made = usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR);
@@ -216,8 +225,8 @@ async fn prepare_restore(
         versions::StateVersionRef::Version(version) => StateSource::Restored(*version),
         versions::StateVersionRef::Rejected(id) => StateSource::Promoted(id.clone()),
     };
-    let sent = blobs::read(text, || Ok(())).await?;
-    Ok(Attempt { by: caller.requester(), sent, source, began: Some(began), sealed: None, stored: None })
+    let text = blobs::read(text, || Ok(())).await?;
+    Ok(SentState { by: caller.requester(), text, source, began: Some(began) })
 }
 
 fn current_of(head: &StateHead) -> Option<Current<'_>> {
@@ -226,83 +235,87 @@ fn current_of(head: &StateHead) -> Option<Current<'_>> {
     Some(Current { sha256: &kept.sha256, serial: kept.serial, lineage: kept.lineage.as_deref(), under })
 }
 
-/// A text on its way to be a version. What is stored of it is stored once, however often others are first.
-struct Attempt {
+/// A text that is to become a version.
+struct SentState {
     by: Requester,
-    sent: SentText,
+    text: SentText,
     source: StateSource,
     /// When the run began that made the text, where that was before it was sent.
     began: Option<Timestamp>,
-    sealed: Option<SealedText>,
-    stored: Option<(KeptState, Option<(Payload, Bytes)>)>,
 }
 
-impl Attempt {
-    fn sent<'a>(&'a self, lock_id: Option<&'a str>) -> Sent<'a> {
-        let document = &self.sent.document;
+/// A text whose blobs are stored. No version names them yet.
+#[derive(Clone)]
+struct StoredState {
+    kept: KeptState,
+    /// Its sealed index of instances, with the bytes of one that is stored inline.
+    index: Option<(Payload, Bytes)>,
+}
+
+impl StoredState {
+    /// Deletes the blobs, which nothing names.
+    async fn discard(self, ctx: &Context) {
+        let mut keys = vec![self.kept.blob];
+        if let Some((Payload::Blob { key, .. }, _)) = self.index {
+            keys.push(key);
+        }
+        blobs::discard(ctx, keys.iter().map(String::as_str)).await;
+    }
+}
+
+impl SentState {
+    fn to_judge<'a>(&'a self, lock_id: Option<&'a str>) -> Sent<'a> {
+        let document = &self.text.document;
         Sent {
-            sha256: &self.sent.sha256,
+            sha256: &self.text.sha256,
             serial: document.serial,
             lineage: document.lineage.as_deref(),
             lock_id,
         }
     }
 
-    async fn store(
-        &mut self,
-        ctx: &Context,
-        id: StateId,
-    ) -> Result<(KeptState, Option<(Payload, Bytes)>), Error> {
-        if let Some(stored) = &self.stored {
-            return Ok(stored.clone());
-        }
-        let sealed = match self.sealed.take() {
-            Some(sealed) => sealed,
-            None => blobs::seal(ctx, id, &self.sent).await?,
-        };
+    async fn store(&self, ctx: &Context, id: StateId, sealed: SealedText) -> Result<StoredState, Error> {
         let (kept, index) = futures::try_join!(
-            blobs::keep(ctx, id, &self.sent, sealed),
-            blobs::keep_index(ctx, id, &self.sent.document)
+            blobs::keep(ctx, id, &self.text, sealed),
+            blobs::keep_index(ctx, id, &self.text.document)
         )?;
-        self.stored = Some((kept.clone(), index.clone()));
-        Ok((kept, index))
+        Ok(StoredState { kept, index })
     }
 
-    /// Removes what was stored, where nothing names it.
-    async fn discard(self, ctx: &Context) {
-        let Some((kept, index)) = self.stored else { return };
-        let mut keys = vec![kept.blob];
-        if let Some((Payload::Blob { key, .. }, _)) = index {
-            keys.push(key);
-        }
-        blobs::discard(ctx, keys.iter().map(String::as_str)).await;
-    }
-
-    /// Makes it the next version, unless somebody was first.
-    async fn publish(
-        &mut self,
+    /// Commits it as the next version; `None` if another write was first. Its blobs are stored with the first attempt.
+    async fn commit_version(
+        &self,
         ctx: &Context,
         id: StateId,
         head: &Stored<StateHead>,
         lock: Option<&Stored<StateLock>>,
         taken: Taken,
+        stored: &mut Option<StoredState>,
     ) -> Result<Option<u64>, Error> {
-        if self.stored.is_none() && self.sealed.is_none() {
-            // First, so that all that is waited for then is waited for at once.
-            self.sealed = Some(blobs::seal(ctx, id, &self.sent).await?);
-        }
         let before = versions::before(ctx, id, head.value.version);
         let schemas = async { if head.value.has_schemas { schemas::read(ctx, id).await } else { Ok(None) } };
-        let ((kept, index), before, schemas) = futures::try_join!(self.store(ctx, id), before, schemas)?;
+        let (StoredState { kept, index }, before, schemas) = match stored {
+            Some(stored) => {
+                let (before, schemas) = futures::try_join!(before, schemas)?;
+                (stored.clone(), before, schemas)
+            }
+            None => {
+                // First, so that all that is waited for then is waited for at once.
+                let sealed = blobs::seal(ctx, id, &self.text).await?;
+                let (new, before, schemas) =
+                    futures::try_join!(self.store(ctx, id, sealed), before, schemas)?;
+                (stored.insert(new).clone(), before, schemas)
+            }
+        };
         let at = ctx.now();
         let holder = lock.and_then(|lock| lock.value.holder.as_ref());
-        let document = &self.sent.document;
+        let document = &self.text.document;
         let changes =
             document.index.as_ref().zip(before.index.as_ref()).map(|(now, before)| now.changes_since(before));
         let version = head.value.version + 1;
         let (outputs, inferred) = self.judge_outputs(ctx, id, schemas, version, at).await?;
         let outputs =
-            blobs::mark_outputs(ctx, id, &self.sent, &outputs, &before.outputs, version, at).await?;
+            blobs::mark_outputs(ctx, id, &self.text, &outputs, &before.outputs, version, at).await?;
         let locked = holder.map(|holder| holder.since);
         let is_edit = holder.is_some_and(|holder| EDITS.contains(&holder.info.operation.as_str()));
         let began = self.began.or(if is_edit { before.began.or(locked) } else { locked });
@@ -357,12 +370,12 @@ impl Attempt {
         version: u64,
         at: Timestamp,
     ) -> Result<(Vec<Output>, Option<Write>), Error> {
-        let outputs = self.sent.document.outputs.clone();
-        let Some(stored) = schemas.filter(|_| !self.sent.document.is_encrypted) else {
+        let outputs = self.text.document.outputs.clone();
+        let Some(stored) = schemas.filter(|_| !self.text.document.is_encrypted) else {
             return Ok((outputs, None));
         };
         let origin = Origin { version, at, by: self.by.login.clone() };
-        let text = self.sent.text().await?;
+        let text = self.text.text().await?;
         let judged = schemas::judge(text, outputs, stored.value.clone(), origin).await?;
         let inferred = (judged.schemas != stored.value).then(|| {
             let key = ItemKeys::state_schemas(id);
@@ -377,38 +390,40 @@ impl Attempt {
         ctx: &Context,
         removed: Box<RemovedName>,
         lock_id: Option<&str>,
+        stored: Option<StoredState>,
     ) -> Result<Error, Error> {
         let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(removed.id)).await?;
         // It was erased since.
         let Some(head) = head else { return Ok(Error::StateRemoved(removed)) };
-        let refused = self.reject(ctx, removed.id, &head.value, None, lock_id, Refused::Removed).await?;
-        Ok(match refused {
-            Error::StateRefused { kept, .. } => Error::WriteOfRemoved { removed, kept },
-            other => other,
-        })
+        let kept =
+            self.reject(ctx, removed.id, head.value.version, lock_id, Refused::Removed, stored).await?;
+        Ok(Error::WriteOfRemoved { removed, kept })
     }
 
-    /// Keeps it beside the versions, and says why it is none. Sent again, it is kept once.
+    /// Keeps it as a refused write, and returns its name. Sent again, it is kept once.
     async fn reject(
-        mut self,
+        self,
         ctx: &Context,
         id: StateId,
-        head: &StateHead,
-        holder: Option<&StateHolder>,
+        version: u64,
         lock_id: Option<&str>,
         why: Refused,
-    ) -> Result<Error, Error> {
-        let name: String = self.sent.sha256.chars().take(REJECTED_ID_CHARS).collect();
+        stored: Option<StoredState>,
+    ) -> Result<String, Error> {
+        let name: String = self.text.sha256.chars().take(REJECTED_ID_CHARS).collect();
         let key = ItemKeys::rejected_state(id, &name);
         if store::get(ctx, &key).await?.is_none() {
-            let (kept, index) = self.store(ctx, id).await?;
+            let StoredState { kept, index } = match stored {
+                Some(stored) => stored,
+                None => self.store(ctx, id, blobs::seal(ctx, id, &self.text).await?).await?,
+            };
             if let Some((Payload::Blob { key, .. }, _)) = &index {
                 blobs::discard(ctx, [key.as_str()]).await;
             }
             let at = ctx.now();
             let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
             let blob = kept.blob.clone();
-            let record = RejectedState { at, by: self.by.clone(), lock, why, version: head.version, kept };
+            let record = RejectedState { at, by: self.by.clone(), lock, why, version, kept };
             let due = Due::RejectedState { state: id, id: name.clone() };
             let writes = vec![
                 put(key, Expect::Absent, ctx.ids.revision(), record.encode()),
@@ -419,10 +434,7 @@ impl Attempt {
                 blobs::discard(ctx, [blob.as_str()]).await;
             }
         }
-        Ok(match (why, holder) {
-            (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
-            _ => Error::StateRefused { why: why.describe(), kept: name },
-        })
+        Ok(name)
     }
 }
 
