@@ -137,9 +137,7 @@ fn every_module_knows_only_what_it_may() {
         let first = place.components().next().unwrap().as_os_str().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
         // Files of tests may know what they test with; the two below are not modules of the program.
-        let is_test = place
-            .file_name()
-            .is_some_and(|name| name == "tests.rs" || name == "properties.rs" || name == "formats.rs");
+        let is_test = TEST_FILES.iter().any(|name| place.ends_with(name));
         if is_test || module == "lib" || module == "arrows" {
             continue;
         }
@@ -187,10 +185,10 @@ fn no_request_is_judged_as_that_of_the_operator() {
 const ROOMS: &[&str] =
     &["store", "identity", "updates", "keys", "states", "environments", "stacks", "maintenance"];
 
-/// The path of a file's module below `services`: `states::locks`, or `states` for the file of a room itself.
-fn module_of(file: &Path, services: &Path) -> Vec<String> {
+/// The path of a file's module below `src`: `services::states::locks`, or `services::states` for the file of a room itself.
+fn module_of(file: &Path, source: &Path) -> Vec<String> {
     let mut names: Vec<String> = file
-        .strip_prefix(services)
+        .strip_prefix(source)
         .unwrap()
         .with_extension("")
         .iter()
@@ -200,38 +198,53 @@ fn module_of(file: &Path, services: &Path) -> Vec<String> {
     names
 }
 
+/// The modules of a folder of `src`, each with those that its `use` lines and other paths name.
+fn named_in(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&source.join(folder), &mut all);
+    all.extend(Some(source.join(folder).with_extension("rs")).filter(|file| file.exists()));
+    all.retain(|file| !TEST_FILES.iter().any(|name| file.ends_with(name)));
+    let modules: BTreeSet<String> = all.iter().map(|file| module_of(file, &source).join("::")).collect();
+    let known = all.iter().map(|file| {
+        let own = module_of(file, &source);
+        let code = code(&fs::read_to_string(file).unwrap());
+        let (above, within) = (own[..own.len() - 1].to_vec(), own.clone());
+        let named = [(Vec::new(), "crate"), (above, "super"), (within, "self")]
+            .into_iter()
+            .flat_map(|(base, root)| {
+                paths(&code, root).into_iter().map(move |path| absolute(&base, &path)).collect::<Vec<_>>()
+            })
+            .filter_map(|names| {
+                let module = |end: usize| Some(names[..end].join("::")).filter(|name| modules.contains(name));
+                (1..=names.len()).rev().find_map(module)
+            })
+            .filter(|name| *name != own.join("::"))
+            .collect();
+        (own.join("::"), named)
+    });
+    known.collect()
+}
+
+/// A path from the root of the crate; each further `super` goes up from `base`.
+fn absolute(base: &[String], path: &str) -> Vec<String> {
+    let mut names = base.to_vec();
+    for name in path.split("::") {
+        match name {
+            "super" => drop(names.pop()),
+            name => names.push(name.to_owned()),
+        }
+    }
+    names
+}
+
 /// Each use case with the use cases that it names.
 fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
-    let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services");
-    let mut all = Vec::new();
-    files(&services, &mut all);
-    let modules: BTreeSet<String> = all.iter().map(|file| module_of(file, &services).join("::")).collect();
-    let known: BTreeMap<String, BTreeSet<String>> = all
-        .iter()
-        .filter(|file| **file != services.join("mod.rs"))
-        .map(|file| {
-            let own = module_of(file, &services);
-            let code = code(&fs::read_to_string(file).unwrap());
-            let above = own[..own.len() - 1].join("::");
-            let named = [(String::new(), "crate::services"), (above, "super"), (own.join("::"), "self")]
-                .into_iter()
-                .flat_map(|(base, root)| {
-                    let join = move |path: String| {
-                        if base.is_empty() { path } else { format!("{base}::{path}") }
-                    };
-                    paths(&code, root).into_iter().map(join).collect::<Vec<_>>()
-                })
-                .filter_map(|path| {
-                    let names: Vec<&str> = path.split("::").collect();
-                    let modules = &modules;
-                    (1..=names.len())
-                        .rev()
-                        .map(|end| names[..end].join("::"))
-                        .find(|name| modules.contains(name))
-                })
-                .filter(|name| *name != own.join("::"))
-                .collect();
-            (own.join("::"), named)
+    let below = |name: &str| name.strip_prefix("services::").map(str::to_owned);
+    let known: BTreeMap<String, BTreeSet<String>> = named_in("services")
+        .into_iter()
+        .filter_map(|(name, others)| {
+            Some((below(&name)?, others.iter().filter_map(|other| below(other)).collect()))
         })
         .collect();
     assert!(
@@ -241,18 +254,50 @@ fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
     known
 }
 
-/// Use cases build on each other in one direction: a reader of a file that opens what it names never comes back to it.
-#[test]
-fn no_use_case_knows_itself_through_others() {
-    let mut known = use_cases();
-    // A file that names none of those that are left cannot be in a circle.
+/// What is left of modules when those that cannot be in a circle are taken away.
+fn circles(mut known: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
+    // A file that names none of those that are left cannot be in one.
     while let Some(name) = known.iter().find(|(_, others)| others.is_empty()).map(|(name, _)| name.clone()) {
         known.remove(&name);
         known.values_mut().for_each(|others| {
             others.remove(&name);
         });
     }
-    assert_eq!(known, BTreeMap::new(), "these know themselves through others");
+    known
+}
+
+/// Use cases build on each other in one direction: a reader of a file that opens what it names never comes back to it.
+#[test]
+fn no_use_case_knows_itself_through_others() {
+    assert_eq!(circles(use_cases()), BTreeMap::new(), "these know themselves through others");
+}
+
+/// The files of tests, which may name what they test with.
+const TEST_FILES: &[&str] = &["tests.rs", "properties.rs", "formats.rs"];
+
+/// The folders whose files import each other in one direction. `domain` has two knots left: of the parts of an environment's
+/// values, and of a state's outputs with their schemas.
+const WITHOUT_CIRCLES: &[&str] = &["adapters", "api", "cache", "journal", "layout", "ports", "wire"];
+
+#[test]
+fn no_file_imports_itself_through_others() {
+    let known: Vec<_> = WITHOUT_CIRCLES.iter().map(|folder| named_in(folder)).collect();
+    assert!(known.iter().all(|files| files.len() > 1), "the files are not found any more: {known:?}");
+    for files in known {
+        assert_eq!(circles(files), BTreeMap::new(), "these import themselves through others");
+    }
+}
+
+/// The file of a folder only says what is in it and what is public. A name that is imported from there hides where it comes from,
+/// and a circle with it.
+#[test]
+fn files_of_the_api_import_from_where_a_name_is_defined() {
+    let through_root: Vec<String> = named_in("api")
+        .into_iter()
+        .filter(|(_, others)| others.contains("api"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(through_root, Vec::<String>::new());
 }
 
 #[test]

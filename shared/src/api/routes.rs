@@ -37,18 +37,18 @@ use crate::limits::{
     LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
 };
 use crate::wire::environments::{
-    CloneEnvironment, Config, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets,
-    EncryptedSecrets, EnvironmentSettings, Environments as EnvironmentList, NamedEnvironment, NewRevisionTag,
-    Opened, RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit,
-    TagText, Tags,
+    CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
+    EnvironmentSettings, Environments as EnvironmentList, NamedEnvironment, NewRevisionTag, Opened,
+    RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit, TagText,
+    Tags,
 };
 use crate::wire::pulumi::{
     BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
-    Ciphertext, CompleteUpdate, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization, EngineEvent,
-    EventBatch, Events, Imported, Members as OrgMembers, Plaintext, RenameStack, Renamed, RenewLease,
-    RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks,
-    StartUpdate, StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User,
-    Versions,
+    Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
+    EngineEvent, EventBatch, Events, Imported, Members as OrgMembers, Plaintext, RenameStack, Renamed,
+    RenewLease, RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag,
+    Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary,
+    User, Versions,
 };
 use crate::wire::tfstate::{
     AllOutputs, Compliance, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState, Outputs, OutputsOf,

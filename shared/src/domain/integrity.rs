@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use super::deployment::Deployment;
+use super::deployment::model::Deployment;
 use super::resource::Resource;
 use super::urn::{DELIMITER, Urn, is_provider_type};
 

@@ -347,23 +347,6 @@ pub struct Tags {
     pub next_token: String,
 }
 
-/// `GET`, `PUT {stack}/config`, and `config` of a stack: pulumi v3.274.1, `sdk/go/common/apitype/stacks.go`.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Config {
-    /// The environment.
-    pub environment: String,
-    /// The secrets provider of the stack's state.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub secrets_provider: String,
-    /// What that wrapped.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub encrypted_key: String,
-    /// The salt of a passphrase.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub encryption_salt: String,
-}
-
 impl From<Config> for StackConfig {
     fn from(config: Config) -> Self {
         let Config { environment, secrets_provider, encrypted_key, encryption_salt } = config;

@@ -15,7 +15,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::environments::Config;
 use super::{Both, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
@@ -700,6 +699,23 @@ pub struct RequestedBy {
     pub github_login: String,
     /// Not kept.
     pub avatar_url: String,
+}
+
+/// `GET`, `PUT {stack}/config`, and `config` of a stack: pulumi v3.274.1, `sdk/go/common/apitype/stacks.go`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The environment.
+    pub environment: String,
+    /// The secrets provider of the stack's state.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub secrets_provider: String,
+    /// What that wrapped.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub encrypted_key: String,
+    /// The salt of a passphrase.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub encryption_salt: String,
 }
 
 /// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).

@@ -28,9 +28,8 @@ use crate::services::stacks::{
 };
 use crate::services::{Error, stacks, updates};
 use crate::wire::Members;
-use crate::wire::environments::Config;
 use crate::wire::pulumi::{
-    CreateStack, CurrentOperation, Imported, NotificationSettings, RenameStack, Renamed, Stack,
+    Config, CreateStack, CurrentOperation, Imported, NotificationSettings, RenameStack, Renamed, Stack,
     StackMetadata, StackSummary, StackTag, Stacks, TransferStack,
 };
 

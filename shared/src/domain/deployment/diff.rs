@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::DeploymentError;
+use super::error::DeploymentError;
 use super::model::{Envelope, read_envelope};
 use crate::domain::json::{self, Reader, members, unquote};
 use crate::domain::resource::Resource;

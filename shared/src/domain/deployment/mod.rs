@@ -5,7 +5,8 @@
 
 mod diff;
 mod edit;
-mod model;
+mod error;
+pub(super) mod model;
 mod rename;
 mod service;
 mod write;
@@ -17,6 +18,7 @@ use time::format_description::well_known::Rfc3339;
 
 pub(in crate::domain) use self::diff::changes_between;
 pub use self::diff::{Change, Diff, How, Named, diff};
+pub use self::error::{DeploymentError, IntegrityError};
 pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,
     read_envelope, snippet_features,
@@ -24,32 +26,10 @@ pub(crate) use self::model::{
 pub use self::rename::rename;
 pub use self::service::{address, readdress, secrets_url};
 use super::integrity;
-use super::json::{Malformed, Reader};
+use super::json::Reader;
 use super::resource::Resource;
 use super::urn::ROOT_STACK_TYPE;
 use crate::ports::Timestamp;
-
-/// A text that is no deployment. The message says what was expected and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this is not a deployment as the CLI writes it: {0}")]
-pub struct DeploymentError(String);
-
-impl From<Malformed> for DeploymentError {
-    fn from(fault: Malformed) -> Self {
-        Self(fault.to_string())
-    }
-}
-
-/// What the CLI is told, in `metadata.integrity_error`, about a state that it will not work with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IntegrityError {
-    /// The version of the deployment's schema, as the CLI itself puts it here.
-    pub version: String,
-    /// What wrote the state.
-    pub command: String,
-    /// What is wrong with it.
-    pub error: String,
-}
 
 /// What a deployment holds, as far as anybody but the CLI asks.
 #[derive(Debug, Clone, PartialEq, Eq)]

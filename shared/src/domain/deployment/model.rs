@@ -73,7 +73,7 @@ pub(crate) enum IntegrityMember {
     #[default]
     AsRead,
     /// Nothing, or this.
-    Set(Option<super::IntegrityError>),
+    Set(Option<super::error::IntegrityError>),
 }
 
 /// A piece of program that is kept with the state.

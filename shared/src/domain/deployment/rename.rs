@@ -7,8 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::DeploymentError;
 use super::edit::{self, Edit};
+use super::error::DeploymentError;
 use super::model::list;
 use crate::domain::integrity::{UNKNOWN_ID, split_provider_reference};
 use crate::domain::json::{self, Reader, Visitor, unquote};

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::DeploymentError;
 use super::edit::{self, Edit};
+use super::error::DeploymentError;
 use super::model::read_envelope;
 use crate::domain::json::{self, Reader, members, unquote};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
