@@ -11,6 +11,15 @@ use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddres
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 
+/// Options that do not fit together. The process ends with 2, as after any other error of usage.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Misused(pub(crate) String);
+
+pub(crate) fn misused(why: impl fmt::Display) -> anyhow::Error {
+    Misused(why.to_string()).into()
+}
+
 /// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {

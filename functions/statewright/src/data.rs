@@ -18,8 +18,7 @@ use statewright_shared::ports::{BlobKey, Blobs, BoxError, Ids, Inventory, Item, 
 use statewright_shared::services::maintenance::backup;
 use statewright_shared::services::maintenance::copy::refuse_unfinished;
 
-use crate::args::{self, Data, Place, Shelf, Store};
-use crate::commands::misused;
+use crate::args::{self, Data, Place, Shelf, Store, misused};
 
 /// The folder that was asked for, or this platform's place for the data of programs.
 pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {

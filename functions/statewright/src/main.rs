@@ -21,10 +21,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
 use statewright_shared::api::audit::AuditLog as _;
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Builder;
 
+use crate::args::Misused;
 use crate::audit::AuditFile;
 use crate::commands::{Args, EndsWith};
 use crate::output::Output;
@@ -54,8 +57,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if let Some(usage) = error.downcast_ref::<clap::Error>() {
-                return misused(usage);
+            if let Some(Misused(why)) = error.downcast_ref() {
+                return misused(&Args::command().error(ErrorKind::ArgumentConflict, why));
             }
             if let Some(EndsWith(code)) = error.downcast_ref() {
                 return ExitCode::from(*code);

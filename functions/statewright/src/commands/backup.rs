@@ -9,8 +9,8 @@ use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as br
 use statewright_shared::ports::{BlobKey, ItemKey};
 use statewright_shared::services::maintenance::copy::Copied;
 
-use crate::args::{self, Data, Kept, Shelf, Store};
-use crate::commands::{backup_on_aws, misused};
+use crate::args::{self, Data, Kept, Shelf, Store, misused};
+use crate::commands::backup_on_aws;
 use crate::data;
 use crate::output::Output;
 

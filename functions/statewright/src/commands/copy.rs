@@ -8,8 +8,7 @@ use serde::Serialize;
 use statewright_shared::services::maintenance::copy as service;
 use statewright_shared::services::maintenance::copy::{Progress, Source, Target};
 
-use crate::args::{self, Place};
-use crate::commands::misused;
+use crate::args::{self, Place, misused};
 use crate::data::{self, Side};
 use crate::output::Output;
 

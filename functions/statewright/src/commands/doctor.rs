@@ -17,7 +17,7 @@ use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::{Clock as _, Ids as _};
 use statewright_shared::services::maintenance::{copy, health};
 
-use crate::args::{self, Data, Store};
+use crate::args::{self, Data, Misused, Store};
 use crate::data;
 use crate::output::{Output, table};
 
@@ -83,7 +83,7 @@ pub(crate) async fn run(doctor: Doctor, out: Output) -> anyhow::Result<()> {
 
 /// Why a server could not start on its store: what is wrong with it, if anything is found to be, or else the error.
 pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
-    if data.store != Store::Aws || error.is::<clap::Error>() {
+    if data.store != Store::Aws || error.is::<Misused>() {
         return error;
     }
     let findings = check_store(data).await.unwrap_or_default();

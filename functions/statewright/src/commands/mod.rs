@@ -26,10 +26,10 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use statewright_shared::services::Error;
 
+use crate::args::misused;
 use crate::audit::AuditFile;
 use crate::client::Failure;
 use crate::output::Output;
@@ -189,11 +189,6 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
 #[derive(Debug, thiserror::Error)]
 #[error("the program that was run ended with {0}")]
 pub(crate) struct EndsWith(pub(crate) u8);
-
-/// An error of usage: the process ends with 2, as after any other.
-pub(crate) fn misused(why: impl std::fmt::Display) -> anyhow::Error {
-    Args::command().error(ErrorKind::ArgumentConflict, why).into()
-}
 
 /// What to do about an error whose words do not say it.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {

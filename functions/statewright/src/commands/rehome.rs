@@ -9,8 +9,7 @@ use statewright_shared::services::identity::directory;
 use statewright_shared::services::stacks::rehome;
 use statewright_shared::services::stacks::rehome::{Plan, Rehomed};
 
-use super::misused;
-use crate::args::{self, Data};
+use crate::args::{self, Data, misused};
 use crate::data;
 use crate::output::{Output, table};
 
