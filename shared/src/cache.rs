@@ -8,7 +8,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub(crate) use self::passwords::{Failures, PasswordSlot, Passwords};
+pub(crate) use self::passwords::{Failures, Passwords};
 use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::names::{StackAddress, StateAddress};

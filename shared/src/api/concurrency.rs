@@ -27,7 +27,7 @@ impl ConcurrencyLimit {
     }
 
     /// Admits a request until the permit is dropped.
-    pub(super) fn acquire(self: &Arc<Self>, who: Holder) -> Result<Permit, Failure> {
+    pub(super) fn acquire(self: &Arc<Self>, holder: Holder) -> Result<Permit, Failure> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let count = under_way.entry(holder.clone()).or_insert(0);
         if *count >= self.per_token_max {

@@ -133,7 +133,7 @@ impl RequestContext {
     }
 
     /// The Terraform state, whose name may be known once it was found.
-    pub(crate) fn state_named(&self, address: &StateAddress) {
+    pub(super) fn state_named(&self, address: &StateAddress) {
         let mut facts = self.facts();
         (facts.org, facts.project) = (Some(address.org.clone()), Some(address.project.clone()));
         facts.state = Some(StateRef::Name(address.clone()));

@@ -121,7 +121,7 @@ pub(crate) async fn on<T: Send + 'static>(
 ///
 /// # Errors
 /// Those of the work; [`Error::NoRoom`].
-pub(crate) async fn with<T: Send + 'static>(
+pub(super) async fn with<T: Send + 'static>(
     bytes: usize,
     factor: usize,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::bounded;
 use super::pulumi::{Base64, RequestedBy};
 use crate::domain::environment::{Diagnostic, Range};
-use crate::layout::records::StackConfig;
 
 /// `POST /api/esc/environments/{org}`.
 #[derive(Debug, Deserialize)]
@@ -345,18 +344,4 @@ pub struct Tags {
     pub tags: BTreeMap<String, Tag>,
     /// Where the next page begins; `0` behind the last.
     pub next_token: String,
-}
-
-impl From<Config> for StackConfig {
-    fn from(config: Config) -> Self {
-        let Config { environment, secrets_provider, encrypted_key, encryption_salt } = config;
-        Self { environment, secrets_provider, encrypted_key, encryption_salt }
-    }
-}
-
-impl From<StackConfig> for Config {
-    fn from(config: StackConfig) -> Self {
-        let StackConfig { environment, secrets_provider, encrypted_key, encryption_salt } = config;
-        Self { environment, secrets_provider, encrypted_key, encryption_salt }
-    }
 }

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::{Both, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
-use crate::layout::records::ConfigValue;
+use crate::layout::records::{ConfigValue, StackConfig};
 
 /// Bytes as standard base64 with padding, as Go writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -716,6 +716,20 @@ pub struct Config {
     /// The salt of a passphrase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub encryption_salt: String,
+}
+
+impl From<Config> for StackConfig {
+    fn from(config: Config) -> Self {
+        let Config { environment, secrets_provider, encrypted_key, encryption_salt } = config;
+        Self { environment, secrets_provider, encrypted_key, encryption_salt }
+    }
+}
+
+impl From<StackConfig> for Config {
+    fn from(config: StackConfig) -> Self {
+        let StackConfig { environment, secrets_provider, encrypted_key, encryption_salt } = config;
+        Self { environment, secrets_provider, encrypted_key, encryption_salt }
+    }
 }
 
 /// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).

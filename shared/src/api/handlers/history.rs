@@ -11,6 +11,7 @@ use crate::layout::records::Version;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::stacks::history as history_service;
+use crate::services::store::page::PageOf;
 use crate::services::updates::previews as previews_service;
 use crate::services::updates::previews::{PAGE_MAX, Previewed};
 use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};

@@ -90,7 +90,7 @@ impl std::fmt::Display for RevisionRef {
 }
 
 /// The number that is meant.
-pub(crate) fn number(
+pub(super) fn number(
     address: &EnvironmentAddress,
     head: &EnvironmentHead,
     which: &RevisionRef,

@@ -97,7 +97,7 @@ fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) ->
 const EMPTY_CONFIG: &str = "values:\n  pulumiConfig: {}\n";
 
 /// What makes the environment that is to hold the configuration of a stack; nothing where it is there.
-pub(crate) async fn prepare_for_stack(
+pub(super) async fn prepare_for_stack(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
@@ -168,7 +168,7 @@ async fn seal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Er
 }
 
 /// The text with its secrets opened.
-pub(crate) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
+pub(super) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
     let shut: Vec<Secret> = sealed::secrets(text).into_iter().filter(|secret| secret.is_sealed).collect();
     let ciphertexts: Vec<String> = shut.iter().map(|secret| secret.text.clone()).collect();
     let mut plaintexts = Vec::with_capacity(shut.len());
@@ -277,7 +277,7 @@ pub async fn update(
 }
 
 /// Changes the head of an environment.
-pub(crate) async fn edit<T>(
+pub(super) async fn edit<T>(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,

@@ -80,7 +80,7 @@ pub(crate) async fn open_secrets(
 }
 
 /// What is wrong with a text that is to become an environment's.
-pub(crate) async fn diagnose(
+pub(super) async fn diagnose(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,

@@ -47,7 +47,7 @@ pub async fn users(ctx: &Context) -> Result<Vec<(Login, Timestamp)>, Error> {
 }
 
 /// Whether any user is listed.
-pub(crate) async fn has_users(ctx: &Context) -> Result<bool, Error> {
+pub(super) async fn has_users(ctx: &Context) -> Result<bool, Error> {
     let (partition, prefix) = ItemKeys::listed_users();
     Ok(!store::query_all(ctx, partition, prefix, 1).await?.is_empty())
 }

@@ -10,12 +10,12 @@ use crate::ports::{Expect, Item, Write};
 use crate::services::{Error, store};
 
 /// A user that is there.
-pub(crate) async fn user(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
+pub(super) async fn user(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
     store::read::<User>(ctx, &ItemKeys::user(login)).await?.ok_or_else(|| Error::NoUser(login.clone()))
 }
 
 /// An organization that is there.
-pub(crate) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Error> {
+pub(super) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Error> {
     store::read::<Org>(ctx, &ItemKeys::org(org)).await?.ok_or_else(|| Error::NoOrg(org.clone()))
 }
 

@@ -187,7 +187,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<(), Error> {
 }
 
 /// The writes that take a user's password away.
-pub(crate) fn removal(login: &Login) -> [Write; 2] {
+pub(super) fn removal(login: &Login) -> [Write; 2] {
     [ItemKeys::user_password(login), ItemKeys::old_user_password(login)].map(|key| delete(key, Expect::Any))
 }
 

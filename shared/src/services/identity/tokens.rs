@@ -269,7 +269,7 @@ pub(super) fn new_token(
 }
 
 /// A token's entry in its owner's list, with what its item is found by.
-pub(crate) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
+pub(super) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
     let certificate = match shown {
         Shown::Token(_) => None,
         Shown::Certificate(der) => Some(sha256_hex(der)),

@@ -22,7 +22,7 @@ use crate::services::{Error, store};
 ///
 /// # Errors
 /// Those of the ports. What is wrong with the edges is in the answer, in words.
-pub(crate) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, Error> {
+pub(super) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, Error> {
     const LOOKS_MAX: usize = 3;
     let key = ItemKeys::state_graph(org);
     let mut looks = 0;

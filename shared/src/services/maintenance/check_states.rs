@@ -17,7 +17,7 @@ use crate::services::{Error, states, store};
 
 /// How closely is looked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(super) enum Depth {
     /// Whether the items fit together.
     Items,
     /// That, and whether every blob that is kept is what its item says.
@@ -240,7 +240,7 @@ async fn check_former(ctx: &Context, address: &StateAddress, item: &Item) -> Res
 }
 
 /// Tells what is wrong with what is stored from a store that does not answer.
-pub(crate) fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
+pub(super) fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(Error::Port(error)) => Err(Error::Port(error)),

@@ -33,7 +33,7 @@ const WRITES_MAX: usize = 99;
 const WRITES_BYTES_MAX: usize = 3_000_000;
 
 /// Blobs that are copied or compared at once: a store syncs those together that wait for it.
-pub(crate) const BLOBS_AT_ONCE: usize = 64;
+pub(super) const BLOBS_AT_ONCE: usize = 64;
 
 /// Bytes of blobs that are in memory at once, each as a whole. One that is longer has all of this for itself.
 pub(super) const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;

@@ -28,7 +28,7 @@ pub async fn get(
 }
 
 /// What has to be written for a new stack to have its configuration there: an environment, where there is none of that name yet.
-pub(crate) async fn prepare(
+pub(super) async fn prepare(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,

@@ -31,7 +31,7 @@ pub(crate) struct SentText {
 }
 
 /// Reads a state, hashes it and compresses it at the same time, away from the threads that serve. `verify` is run beside.
-pub(crate) async fn read(
+pub(super) async fn read(
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<SentText, Error> {
@@ -76,13 +76,13 @@ pub(crate) struct SealedText {
 }
 
 /// Seals a text. That is work for processors alone, once the state's key is there.
-pub(crate) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Result<SealedText, Error> {
+pub(super) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Result<SealedText, Error> {
     let bytes = Bytes::from(data_keys::seal(ctx, state.into(), sent.gzip.to_vec()).await?);
     work::on(bytes.len(), move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
 }
 
 /// Stores a text under a key of its own.
-pub(crate) async fn keep(
+pub(super) async fn keep(
     ctx: &Context,
     state: StateId,
     sent: &SentText,
@@ -109,7 +109,7 @@ pub(crate) async fn keep(
 }
 
 /// What [`fetch`] takes, in bytes: the text, and what it lies in.
-pub(crate) fn weight(kept: &KeptState) -> usize {
+pub(super) fn weight(kept: &KeptState) -> usize {
     usize::try_from(kept.bytes.saturating_add(kept.blob_bytes)).unwrap_or(usize::MAX)
 }
 

@@ -35,7 +35,7 @@ pub const EDGES_PAGE: usize = 500;
 const HEADS_MAX: usize = 200;
 
 /// States that are read at once.
-pub(crate) const READ_AT_ONCE: usize = 16;
+pub(super) const READ_AT_ONCE: usize = 16;
 
 /// Edges that one commit removes.
 const EDGES_PER_COMMIT: usize = 90;
@@ -73,14 +73,14 @@ impl Edge {
 }
 
 /// All edges of an organization, of which there are [`EDGES_MAX`] at most.
-pub(crate) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Edge>, Error> {
+pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Edge>, Error> {
     let (partition, prefix) = ItemKeys::state_edges(org);
     // What lies there beyond the bound is read too: nothing is judged by a part of the graph.
     store::query_all(ctx, partition, prefix, usize::MAX).await?.iter().map(Edge::read).collect()
 }
 
 /// The graph of these edges.
-pub(crate) fn graph<'a>(edges: impl IntoIterator<Item = &'a Edge>) -> Graph<StateId> {
+pub(super) fn graph<'a>(edges: impl IntoIterator<Item = &'a Edge>) -> Graph<StateId> {
     Graph::of(edges.into_iter().map(|edge| (edge.ends.producer, edge.ends.consumer)))
 }
 
@@ -261,7 +261,7 @@ fn shortened(words: &[String]) -> String {
 
 /// What states are called, and whether they were removed. A read for each, some at once; where they are many, one query for all
 /// names of the organization, and reads for what is not in it.
-pub(crate) async fn describe(
+pub(super) async fn describe(
     ctx: &Context,
     org: &OrgName,
     ids: impl IntoIterator<Item = StateId>,

@@ -70,7 +70,7 @@ pub async fn replace(
 ///
 /// # Errors
 /// [`Error::Invalid`] with the rule that they would break.
-pub(crate) async fn judge(
+pub(super) async fn judge(
     ctx: &Context,
     org: &OrgName,
     before: &Labels,

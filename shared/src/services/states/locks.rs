@@ -98,7 +98,7 @@ fn holder(ctx: &Context, caller: &Caller, info: LockInfo, by_hand: bool) -> Stat
 }
 
 /// A lock as something that somebody took.
-pub(crate) fn taken(holder: &StateHolder) -> Taken<'_> {
+pub(super) fn taken(holder: &StateHolder) -> Taken<'_> {
     let needs = if holder.by_hand { Role::Member } else { needs(&holder.info) };
     Taken { by: &holder.by, user_made: holder.user_made, at: holder.since, needs }
 }

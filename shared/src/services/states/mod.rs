@@ -338,7 +338,7 @@ impl StateHead {
 }
 
 /// The head of a state without a version.
-pub(crate) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, policy: Policy) -> StateHead {
+pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, policy: Policy) -> StateHead {
     StateHead {
         address: address.clone(),
         created: ctx.now(),
@@ -391,7 +391,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
 }
 
 /// What lists show of a state.
-pub(crate) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
+pub(super) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
     let current = head.current.as_ref();
     StateEntry {
         id,
@@ -406,7 +406,7 @@ pub(crate) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
 
 /// The write of the list's entry that goes with one of the head. Whoever writes an entry moves the head, so nothing needs to
 /// be expected of it.
-pub(crate) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
+pub(super) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
     let key = ItemKeys::state_name(&head.address);
     put(key, Expect::Any, ctx.ids.revision(), entry_of(id, head).encode())
 }
@@ -528,7 +528,7 @@ fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
 }
 
 /// All states of an organization.
-pub(crate) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
+pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
     let (partition, prefix) = ItemKeys::state_names(org, None);
     let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
     items.iter().map(|item| read_name(org, item)).collect()

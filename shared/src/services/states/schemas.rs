@@ -184,7 +184,7 @@ pub(crate) struct Origin {
 
 /// Says of each output of a text how it stands to its schema, away from the threads that serve; first it infers those that
 /// are missing, if that was asked for.
-pub(crate) async fn judge(
+pub(super) async fn judge(
     text: Bytes,
     mut outputs: Vec<Output>,
     mut schemas: StateSchemas,

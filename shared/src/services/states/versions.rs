@@ -85,7 +85,7 @@ async fn kept(ctx: &Context, id: StateId, which: &StateVersionRef) -> Result<Kep
 }
 
 /// Where a text of a state lies, and when the run began that made it, as far as that is known.
-pub(crate) async fn found(
+pub(super) async fn found(
     ctx: &Context,
     id: StateId,
     which: &StateVersionRef,
@@ -117,7 +117,7 @@ pub(crate) struct Before {
 }
 
 /// What a version after this one is compared with. One read, and a blob where the index is long.
-pub(crate) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
+pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
     if version == 0 {
         return Ok(Before { index: Some(Index::default()), ..Before::default() });
     }

@@ -150,7 +150,7 @@ async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
 ///
 /// # Errors
 /// [`Error::Broken`] when they do not fit: what is stored is damaged.
-pub(crate) fn replay<'a>(chain: impl IntoIterator<Item = (Kind, &'a Bytes)>) -> Result<Option<Saved>, Error> {
+pub(super) fn replay<'a>(chain: impl IntoIterator<Item = (Kind, &'a Bytes)>) -> Result<Option<Saved>, Error> {
     let broken = |error: DeltaError| Error::Broken(format!("a delta of a log: {error}"));
     let mut last: Option<Saved> = None;
     let mut hash = None;

@@ -25,7 +25,7 @@ pub(crate) enum LogPart {
 }
 
 /// What became of a stack's deployment.
-pub(crate) enum Folded {
+pub(super) enum Folded {
     /// It is equal to the base: the new version points at the base's blob.
     Unchanged,
     /// It is another one.
@@ -33,7 +33,7 @@ pub(crate) enum Folded {
 }
 
 /// A deployment to be stored.
-pub(crate) struct NewDeployment {
+pub(super) struct NewDeployment {
     /// The gzip of the untyped deployment's text. The same input gives the same bytes.
     pub gzip: Bytes,
     /// The text's length in bytes.
@@ -70,7 +70,7 @@ pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [
 }
 
 /// Folds a log onto its base.
-pub(crate) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
+pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
     let base = base.map(|gzip| gunzip(gzip)).transpose()?;
     if parts.is_empty() && base.is_some() {
         return Ok(Folded::Unchanged);
@@ -163,7 +163,7 @@ pub(crate) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
 }
 
 /// The address of the server that opens the secrets of a deployment.
-pub(crate) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
+pub(super) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
     let text = gunzip(gzip)?;
     let inspection = deployment::inspect(&text).map_err(broken)?;
     Ok(inspection.secrets_providers.and_then(deployment::secrets_url))

@@ -107,7 +107,7 @@ fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
 /// How a client saves what it did. One log holds one of both: entries are counted onto the base, and a deployment
 /// stands for itself, so whichever came second would be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(super) enum Way {
     /// Journal entries.
     Journal,
     /// Whole deployments, and deltas between them.
@@ -172,7 +172,7 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
 /// The number of the last slot, 0 for an empty log: what this process remembers of the last second, or else asked for. Only
 /// a guess either way, which the condition on the next slot decides about. What was asked for may be the seal, and is not
 /// remembered: an append trusts what it remembers, and the slot after a seal is free.
-pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
+pub(super) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
         Some(tail) => Ok(tail),
         // Only the number: a log is sealed even if its last slot does not read back.
@@ -181,7 +181,7 @@ pub(crate) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
 }
 
 /// The last slot of a log.
-pub(crate) struct LastSlot {
+pub(super) struct LastSlot {
     pub(crate) number: u64,
     pub(crate) slot: Slot,
 }

@@ -26,7 +26,7 @@ pub(crate) struct NewVersion {
     pub(crate) resource_changes: Option<BTreeMap<String, u64>>,
     pub(crate) detail: Detail,
     /// What of the log is not in it.
-    pub(crate) left_out: Option<LeftOut>,
+    pub(super) left_out: Option<LeftOut>,
 }
 
 /// The end of a log that an operator leaves out of a version, since it does not read back.

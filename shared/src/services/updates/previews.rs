@@ -28,7 +28,7 @@ pub(super) fn entry_key(id: UpdateId, update: &Update) -> ItemKey {
 }
 
 /// The entry of a preview that starts, in its stack's list.
-pub(crate) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write {
+pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write {
     put(entry_key(id, update), Expect::Any, ctx.ids.revision(), Preview { update: id }.encode())
 }
 

@@ -39,7 +39,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// [`Error::NotNow`] when the update cannot be sealed.
-pub(crate) async fn seal(
+pub(super) async fn seal(
     ctx: &Context,
     id: UpdateId,
     record: &Stored<Update>,
@@ -79,7 +79,7 @@ pub(crate) async fn seal(
 ///
 /// # Errors
 /// [`Error::Broken`] when the log or the base does not read back.
-pub(crate) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>) -> Result<(), Error> {
+pub(super) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>) -> Result<(), Error> {
     let turn = {
         let mut publishing = ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(publishing.entry(id).or_default())

@@ -25,7 +25,7 @@ use crate::services::{Error, store};
 const SECRET_BYTES: usize = 16;
 
 /// One more secret that tokens of this update are renewed by, and the record that knows it.
-pub(crate) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
+pub(super) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
     let mut random = [0; SECRET_BYTES];
     ctx.ids.fill(&mut random);
     let secret = URL_SAFE_NO_PAD.encode(random);
@@ -62,7 +62,7 @@ pub(crate) struct Standing {
 ///
 /// # Errors
 /// [`Error::Fenced`] when the update is gone.
-pub(crate) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
+pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
     let head_key = ItemKeys::head(claims.stack);
     let bearer = async {
         let Some(bearer) = &claims.bearer else { return Ok(None) };

@@ -26,7 +26,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
 }
 
 /// Who holds the stack.
-pub(crate) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>, Error> {
+pub(super) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>, Error> {
     let Some(id) = head.running else { return Ok(None) };
     let Some(update) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
         return Err(Error::Broken(format!("the update {id} that holds {} has no record", head.address)));
@@ -57,7 +57,7 @@ pub(crate) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>,
 ///
 /// # Errors
 /// Those of the ports.
-pub(crate) async fn take_over_if_expired(ctx: &Context, mut located: Located) -> Result<Located, Error> {
+pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let Some(id) = located.head.value.running.filter(|_| ctx.rights.publish) else { return Ok(located) };
         let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
