@@ -6,24 +6,7 @@ use crate::cache::Memory;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
 use crate::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
-use crate::settings::Settings;
-
-/// What this process may do beside reading and writing the ledger. A server may do all of it; a function no more than its role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rights {
-    /// It may publish an update that is over. Where it may not, it shows a stack as its log stands, and leaves the rest to who
-    /// may.
-    pub publish: bool,
-    /// It has blobs to write.
-    pub blobs: bool,
-    /// It has keys to open.
-    pub keys: bool,
-}
-
-impl Rights {
-    /// Those of a server.
-    pub const ALL: Self = Self { publish: true, blobs: true, keys: true };
-}
+use crate::settings::{Rights, Settings};
 
 /// What every use case works with.
 pub struct Context {

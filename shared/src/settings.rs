@@ -1,4 +1,4 @@
-//! The operator's settings.
+//! The operator's settings, and the rights of a process.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -90,3 +90,20 @@ impl Retention {
 }
 
 const DAY_SECONDS: u64 = 24 * 3600;
+
+/// What this process may do beside reading and writing the ledger. A server may do all of it; a function no more than its role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    /// It may publish an update that is over. Where it may not, it shows a stack as its log stands, and leaves the rest to who
+    /// may.
+    pub publish: bool,
+    /// It has blobs to write.
+    pub blobs: bool,
+    /// It has keys to open.
+    pub keys: bool,
+}
+
+impl Rights {
+    /// Those of a server.
+    pub const ALL: Self = Self { publish: true, blobs: true, keys: true };
+}
