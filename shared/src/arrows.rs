@@ -16,26 +16,18 @@ const MODULES: &[(&str, &[&str])] = &[
     // The one schema: it makes keys and writes of the ports from values of the domain.
     ("layout", &["domain", "ports"]),
     ("settings", &[]),
-    ("cache", &["domain", "layout::records", "ports"]),
+    ("cache", &["domain", "layout::Token", "layout::User", "ports"]),
     ("context", &["cache", "domain", "ports", "settings"]),
     (
         "services",
         &["account", "cache", "context", "domain", "journal", "layout", "limits", "ports", "settings"],
     ),
-    ("wire", &["domain", "layout::records", "limits", "ports::Timestamp"]),
+    ("wire", &["domain", "layout", "limits", "ports::Timestamp"]),
     // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
     (
         "api",
         &[
-            "account",
-            "context",
-            "domain",
-            "journal",
-            "layout::records",
-            "limits",
-            "ports",
-            "services",
-            "settings",
+            "account", "context", "domain", "journal", "layout", "limits", "ports", "services", "settings",
             "wire",
         ],
     ),
@@ -178,6 +170,22 @@ fn no_request_is_judged_as_that_of_the_operator() {
         let named = paths(&code, "crate").into_iter().find(|path| allows("services::directory", path));
         assert_eq!(named, None, "{}", file.display());
         assert!(!code.contains("directory::"), "{}", file.display());
+    }
+}
+
+/// The wire and the API show records, and leave keys and writes to the use cases.
+#[test]
+fn only_use_cases_make_keys_and_writes() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = vec![source.join("context.rs")];
+    files(&source.join("api"), &mut all);
+    files(&source.join("wire"), &mut all);
+    for file in all {
+        let code = code(&fs::read_to_string(&file).unwrap());
+        let makers = ["Key", "KeyPrefix", "put", "put_with", "put_bytes", "delete", "check"];
+        let named = makers.iter().find(|maker| paths(&code, "crate").contains(&format!("layout::{maker}")));
+        assert_eq!(named, None, "{}", file.display());
+        assert!(!code.contains("::key("), "{}", file.display());
     }
 }
 

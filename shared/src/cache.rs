@@ -13,7 +13,7 @@ use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::names::{StackAddress, StateAddress};
 use crate::domain::saves::Saved;
-use crate::layout::records::{Token, User};
+use crate::layout::{Token, User};
 use crate::ports::{DataKey, Timestamp};
 
 /// Names, tokens and memberships are believed for so long without asking again, so a revocation takes as long.

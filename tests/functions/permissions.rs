@@ -15,10 +15,7 @@ use statewright_gateway::Between;
 use statewright_shared::adapters::SystemIds;
 use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
 use statewright_shared::domain::names::Login;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::keys::{events_blob, log_blob, snapshot_blob, state_blob};
-use statewright_shared::layout::record::{Record as _, put};
-use statewright_shared::layout::records::Due;
+use statewright_shared::layout::{Due, EventBatch, KeptState, Slot, Snapshot, put};
 use statewright_shared::ports::{BlobKey, Expect, Ids as _};
 use statewright_shared::services::identity::passwords;
 use statewright_shared::settings::{Retention, Settings};
@@ -143,12 +140,13 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
 /// The sweep ends what was left, erases what was removed, and deletes a blob of each class that has been due for long.
 async fn swept(functions: &Functions, state: StateId) {
     let (stack, update) = (StackId::new(SystemIds.uuid()), UpdateId::new(SystemIds.uuid()));
-    let of_stacks = [snapshot_blob(stack, update), log_blob(update, 1), events_blob(update, 1, 2)];
+    let of_stacks =
+        [Snapshot::new_blob(stack, update), Slot::new_blob(update, 1), EventBatch::new_blob(update, 1, 2)];
     let blob = |key: BlobKey, stack| Due::Blob { key: key.to_string(), stack };
     let due = of_stacks.map(|key| blob(key, Some(stack))).into_iter();
-    let of_a_state = blob(state_blob(state, SystemIds.uuid()), None);
+    let of_a_state = blob(KeptState::new_blob(state, SystemIds.uuid()), None);
     for due in due.chain([of_a_state, Due::StateVersions(state)]) {
-        let write = put(ItemKeys::due(&due, START), Expect::Any, SystemIds.revision(), due.encode());
+        let write = put(due.key(START), Expect::Any, SystemIds.revision(), &due);
         functions.context.ledger.commit(vec![write]).await.unwrap();
     }
     let swept = functions.sweep().await.unwrap();

@@ -11,7 +11,7 @@ use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Names, Outcome, set_up};
 use statewright_shared::api::routes::{Group, ROUTES};
 use statewright_shared::domain::names::Login;
-use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::Password;
 use statewright_tests::aws::{Right, StandIn, clients};
 use statewright_tests::policies::{allowed, policies};
 use statewright_tests::tools;
@@ -288,7 +288,7 @@ async fn the_init_script_makes_the_store_and_may_run_again() {
 /// Hashes of passwords lie in a partition of their own, so that one role reads them.
 #[test]
 fn one_function_reads_the_hashes_of_passwords() {
-    let on = ItemKeys::user_password(&Login::parse("bob").unwrap()).partition;
+    let on = Password::key(&Login::parse("bob").unwrap()).partition.clone();
     let hash = Right { action: "dynamodb:GetItem".to_owned(), on };
     let reads = |rights: &BTreeSet<Right>| rights.iter().any(|right| right.covers(&hash));
     let who: Vec<&str> =

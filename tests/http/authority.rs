@@ -9,8 +9,7 @@ use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::update::{LEASE, Update};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record as _, Stored, put};
+use statewright_shared::layout::{Stored, put};
 use statewright_shared::ports::Expect;
 use statewright_shared::services::identity::{orgs, passwords, tokens, users};
 use statewright_shared::services::updates;
@@ -49,7 +48,7 @@ async fn revoke(app: &TestApp, user: &str, name: &str) {
 
 async fn record(app: &TestApp, run: &Run<'_>) -> Update {
     let id = UpdateId::parse(&run.id).unwrap();
-    let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+    let item = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
     Stored::<Update>::read(&item).unwrap().value
 }
 
@@ -247,7 +246,7 @@ async fn a_token_of_an_older_program_is_renewed_by_the_same_rights() {
 async fn begun_by_an_older_program<'a>(app: &TestApp, stack: &Stack<'_>, run: &Run<'a>) -> Run<'a> {
     let id = UpdateId::parse(&run.id).unwrap();
     let update = Update { renewed_by: Vec::new(), user_made: None, ..record(app, run).await };
-    let write = put(ItemKeys::update(id), Expect::Any, app.context.ids.revision(), update.encode());
+    let write = put(Update::key(id), Expect::Any, app.context.ids.revision(), &update);
     app.context.ledger.commit(vec![write]).await.unwrap();
     run.with_token(&forged(app, stack, run).await)
 }

@@ -10,10 +10,10 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::domain::ids::{EdgeId, StackId, StateId, UpdateId};
 use statewright_shared::domain::names::{InputName, OrgName, StateAddress};
 use statewright_shared::domain::tfstate::Ends;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, delete, put};
-use statewright_shared::layout::records::{
-    FormerStateName, Head, RemovedState, Snapshot, StateEdge, StateEntry, StateGraph, StateHead, Version,
+use statewright_shared::layout::{
+    DeletedState, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead, StackVersion, StateEdge,
+    StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StoredLabelPolicy, WrappedDataKey, delete,
+    put_bytes,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::keys::master_key;
@@ -87,17 +87,17 @@ impl Store {
         );
     }
 
-    async fn version(&self, stack: StackId, version: u64) -> Version {
-        let item = self.ledger.get(&ItemKeys::version(stack, version)).await.unwrap().unwrap();
-        Version::decode(&item.value).unwrap()
+    async fn version(&self, stack: StackId, version: u64) -> StackVersion {
+        let item = self.ledger.get(&StackVersion::key(stack, version)).await.unwrap().unwrap();
+        StackVersion::decode(&item.value).unwrap()
     }
 
-    async fn write(&self, key: ItemKey, value: Bytes) {
-        let write = put(key, Expect::Any, self.app.context.ids.revision(), value);
+    async fn write(&self, key: impl Into<ItemKey>, value: Bytes) {
+        let write = put_bytes(key, Expect::Any, self.app.context.ids.revision(), value);
         self.ledger.commit(vec![write]).await.unwrap();
     }
 
-    async fn remove(&self, key: ItemKey) {
+    async fn remove(&self, key: impl Into<ItemKey>) {
         self.ledger.commit(vec![delete(key, Expect::Any)]).await.unwrap();
     }
 }
@@ -191,7 +191,7 @@ async fn replace_deployment(store: &Store, id: StackId, text: &str, resource_cou
         ..version.snapshot.clone()
     };
     store.blobs.put(&snapshot.key().unwrap(), body).await.unwrap();
-    store.write(ItemKeys::version(id, 2), Version { snapshot, ..version }.encode()).await;
+    store.write(StackVersion::key(id, 2), StackVersion { snapshot, ..version }.encode()).await;
 }
 
 #[tokio::test]
@@ -217,11 +217,11 @@ async fn a_deployment_that_breaks_a_rule_has_to_say_so() {
 async fn versions_have_no_gap_but_those_that_are_not_kept() {
     let store = Store::new().await;
     let (_, id, _) = stack(&store).await;
-    store.remove(ItemKeys::version(id, 1)).await;
+    store.remove(StackVersion::key(id, 1)).await;
     assert_eq!(store.problems().await, [""; 0]);
-    store.remove(ItemKeys::version(id, 3)).await;
+    store.remove(StackVersion::key(id, 3)).await;
     Store::assert_one(&store.problems().await, "versions 3 to 3 are missing");
-    store.write(ItemKeys::version(id, 2), Bytes::from("no record")).await;
+    store.write(StackVersion::key(id, 2), Bytes::from("no record")).await;
     let problems = store.problems().await;
     assert!(problems.iter().any(|problem| problem.contains("version 2: a version record")), "{problems:?}");
 }
@@ -230,22 +230,22 @@ async fn versions_have_no_gap_but_those_that_are_not_kept() {
 async fn a_head_has_to_show_the_last_version() {
     let store = Store::new().await;
     let (_, id, _) = stack(&store).await;
-    let item = store.ledger.get(&ItemKeys::head(id)).await.unwrap().unwrap();
-    let head = Head::decode(&item.value).unwrap();
-    store.write(ItemKeys::head(id), Head { version: 5, ..head.clone() }.encode()).await;
+    let item = store.ledger.get(&StackHead::key(id)).await.unwrap().unwrap();
+    let head = StackHead::decode(&item.value).unwrap();
+    store.write(StackHead::key(id), StackHead { version: 5, ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "its head is at version 5, and the last is 4");
     let first = store.version(id, 1).await.snapshot;
-    store.write(ItemKeys::head(id), Head { snapshot: Some(first), ..head.clone() }.encode()).await;
+    store.write(StackHead::key(id), StackHead { snapshot: Some(first), ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "does not show what version 4 does");
-    store.write(ItemKeys::head(id), Head { running: None, ..head.clone() }.encode()).await;
+    store.write(StackHead::key(id), StackHead { running: None, ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "its name says that an update holds it, and none does");
     let nobody = Some(UpdateId::new(store.app.context.ids.uuid()));
-    store.write(ItemKeys::head(id), Head { running: nobody, ..head.clone() }.encode()).await;
+    store.write(StackHead::key(id), StackHead { running: nobody, ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "has no record");
-    store.remove(ItemKeys::name(&head.address)).await;
-    store.write(ItemKeys::head(id), head.encode()).await;
+    store.remove(StackEntry::key(&head.address)).await;
+    store.write(StackHead::key(id), head.encode()).await;
     Store::assert_one(&store.problems().await, "its name does not lead to it");
-    store.remove(ItemKeys::head(id)).await;
+    store.remove(StackHead::key(id)).await;
     Store::assert_one(&store.problems().await, "has no head");
 }
 
@@ -260,7 +260,7 @@ async fn the_log_of_a_running_update_is_whole() {
     store.blobs.delete(&logs[0]).await.unwrap();
     Store::assert_one(&store.problems().await, "is missing");
     store.blobs.put(&logs[0], body).await.unwrap();
-    store.remove(ItemKeys::slot(id, 2)).await;
+    store.remove(Slot::key(id, 2)).await;
     Store::assert_one(&store.problems().await, "lacks slot 2");
 }
 
@@ -268,7 +268,7 @@ async fn the_log_of_a_running_update_is_whole() {
 async fn names_keys_and_the_signer_are_looked_at_too() {
     let store = Store::new().await;
     let (stack, id, _) = stack(&store).await;
-    let name = ItemKeys::name(
+    let name = StackEntry::key(
         &statewright_shared::domain::names::StackAddress::parse("acme", &stack.project, "other").unwrap(),
     );
     let item = store.ledger.items().into_iter().find(|item| item.key.sort.ends_with("/dev")).unwrap();
@@ -278,7 +278,7 @@ async fn names_keys_and_the_signer_are_looked_at_too() {
     store.write(ItemKey::new("DUE#1", "00000000000000000001#x"), Bytes::from("x")).await;
     Store::assert_one(&store.problems().await, "due item");
     store.remove(ItemKey::new("DUE#1", "00000000000000000001#x")).await;
-    let key = ItemKeys::data_key(id, 1);
+    let key = WrappedDataKey::key(id, 1);
     let whole = store.ledger.get(&key).await.unwrap().unwrap().value;
     let mut altered = whole.to_vec();
     *altered.last_mut().unwrap() ^= 1;
@@ -359,7 +359,7 @@ async fn edges_and_what_moves_with_them_are_looked_at() {
     // One of them leads from a state that was removed, which may come back.
     assert_eq!(store.problems().await, [""; 0]);
     let org = OrgName::parse(ORG).unwrap();
-    let graph = ItemKeys::state_graph(&org);
+    let graph = StateGraph::key(&org);
     Store::assert_one(
         &store.with(&graph, None).await,
         "the edges of acme: what moves with each change of them is missing",
@@ -373,7 +373,7 @@ async fn edges_and_what_moves_with_them_are_looked_at() {
 
     let mut edge = None;
     for item in store.ledger.items() {
-        let Some(id) = ItemKeys::parse_state_edge_sort(&item.key.sort) else { continue };
+        let Ok(id) = StateEdge::id_in(&item.key) else { continue };
         let (record, _) = StateEdge::decode_with(&item.value).unwrap();
         if record.ends.producer == net {
             edge = Some((item.key, id, record));
@@ -400,7 +400,7 @@ async fn edges_and_what_moves_with_them_are_looked_at() {
     let replaced = async |ends: Ends| {
         let whole = store.ledger.get(&key).await.unwrap().unwrap().value;
         store.remove(key.clone()).await;
-        let problems = store.with(&ItemKeys::state_edge(&org, ends.id()), Some(with(ends))).await;
+        let problems = store.with(&StateEdge::key(&org, ends.id()), Some(with(ends))).await;
         store.write(key.clone(), whole).await;
         problems
     };
@@ -424,11 +424,10 @@ async fn edges_and_what_moves_with_them_are_looked_at() {
 
     // Edges of an organization that is not there.
     let nowhere = OrgName::parse("nowhere").unwrap();
-    let problems =
-        store.with(&ItemKeys::state_graph(&nowhere), Some(StateGraph { edge_count: 0 }.encode())).await;
+    let problems = store.with(&StateGraph::key(&nowhere), Some(StateGraph { edge_count: 0 }.encode())).await;
     Store::assert_one(&problems, "the edges of nowhere: there is no such organization");
-    let key = ItemKeys::state_edge(&org, EdgeId::new(store.app.context.ids.uuid()));
-    let key = ItemKey::new(key.partition, "TFEDGE#x");
+    let key = StateEdge::key(&org, EdgeId::new(store.app.context.ids.uuid()));
+    let key = ItemKey::new(key.partition.clone(), "TFEDGE#x");
     let problems = store.with(&key, Some(record.encode())).await;
     assert!(
         problems.iter().any(|it| it.contains("TFEDGE#x") && it.contains("is not the key")),
@@ -443,7 +442,7 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
     let store = Store::new().await;
     let [net, ..] = states(&store).await;
     let org = OrgName::parse(ORG).unwrap();
-    let name = ItemKeys::state_name(&StateAddress::parse(ORG, "net", None).unwrap());
+    let name = StateEntry::key(&StateAddress::parse(ORG, "net", None).unwrap());
     let entry: StateEntry = store.read(&name).await;
     for other in [
         StateEntry { serial: Some(7), ..entry.clone() },
@@ -455,7 +454,7 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
             "the name of a state, acme/net/default, says something else than its head",
         );
     }
-    let elsewhere = ItemKeys::state_name(&StateAddress::parse(ORG, "other", None).unwrap());
+    let elsewhere = StateEntry::key(&StateAddress::parse(ORG, "other", None).unwrap());
     Store::assert_one(
         &store.with(&elsewhere, Some(entry.encode())).await,
         "the name of a state, acme/other/default, leads to no state of that name",
@@ -463,20 +462,20 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
     let damaged = store.with(&name, Some(Bytes::from_static(b"\x01"))).await;
     assert!(damaged.iter().any(|it| it.contains("acme/net/default: a state name record")), "{damaged:?}");
 
-    let is_removed = |key: &ItemKey| ItemKeys::parse_removed_state_sort(&key.sort).is_some();
+    let is_removed = |key: &ItemKey| DeletedState::name_in(key).is_ok();
     let removed = store.ledger.items().into_iter().map(|item| item.key).find(is_removed).unwrap();
-    let record: RemovedState = store.read(&removed).await;
-    let other = RemovedState { entry: StateEntry { bytes: 7, ..record.entry.clone() }, ..record.clone() };
+    let record: DeletedState = store.read(&removed).await;
+    let other = DeletedState { entry: StateEntry { bytes: 7, ..record.entry.clone() }, ..record.clone() };
     Store::assert_one(
         &store.with(&removed, Some(other.encode())).await,
         "the removed state, acme/gone/default, says something else",
     );
     // One that is there is not removed.
-    let other = RemovedState { entry: entry.clone(), ..record };
-    let there = ItemKeys::removed_state(&StateAddress::parse(ORG, "net", None).unwrap(), net);
+    let other = DeletedState { entry: entry.clone(), ..record };
+    let there = DeletedState::key(&StateAddress::parse(ORG, "net", None).unwrap(), net);
     Store::assert_one(&store.with(&there, Some(other.encode())).await, "leads to no state of that name");
 
-    let former = ItemKeys::former_state_name(&StateAddress::parse(ORG, "before", None).unwrap());
+    let former = FormerStateName::key(&StateAddress::parse(ORG, "before", None).unwrap());
     let nowhere = FormerStateName { id: StateId::new(store.app.context.ids.uuid()) };
     Store::assert_one(
         &store.with(&former, Some(nowhere.encode())).await,
@@ -485,22 +484,22 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
     let ours = FormerStateName { id: net };
     assert_eq!(store.with(&former, Some(ours.encode())).await, [""; 0]);
 
-    let policy = ItemKeys::label_policy(&org);
+    let policy = StoredLabelPolicy::key(&org);
     Store::assert_one(
         &store.with(&policy, Some(Bytes::from_static(b"\x01"))).await,
         "acme: a label policy record",
     );
-    let schemas = ItemKeys::state_schemas(net);
+    let schemas = StateSchemas::key(net);
     Store::assert_one(&store.with(&schemas, None).await, "its schemas are missing");
     Store::assert_one(
         &store.with(&schemas, Some(Bytes::from_static(b"\x01"))).await,
         "output schemas record",
     );
-    let head_key = ItemKeys::state_head(net);
+    let head_key = StateHead::key(net);
     let head: StateHead = store.read(&head_key).await;
     let unaware = StateHead { has_schemas: false, ..head };
     Store::assert_one(&store.with(&head_key, Some(unaware.encode())).await, "its head knows of no schemas");
-    let lock = ItemKeys::state_lock(net);
+    let lock = StateLock::key(net);
     Store::assert_one(
         &store.with(&lock, Some(Bytes::from_static(b"\x01"))).await,
         "its lock: a state lock record",

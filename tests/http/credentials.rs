@@ -14,8 +14,7 @@ use statewright_shared::api::routes::{Auth, ROUTES};
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{delete, put};
+use statewright_shared::layout::{Password, delete, put_bytes};
 use statewright_shared::ports::{Expect, ItemKey, Timestamp};
 use statewright_shared::services::identity::tokens::Certificate;
 use statewright_shared::services::identity::{passwords, tokens, users};
@@ -299,7 +298,7 @@ async fn a_password_costs_three_reads_a_minute_and_a_wrong_one_two() {
 async fn a_password_of_an_earlier_version_is_good_and_moves() {
     let app = with_password().await;
     let ctx = &app.context;
-    let (place, old) = (ItemKeys::user_password(&login("bob")), ItemKeys::old_user_password(&login("bob")));
+    let (place, old) = (Password::key(&login("bob")), Password::old_key(&login("bob")));
     let found = async || {
         let there = async |key: &ItemKey| ctx.ledger.get(key).await.unwrap().is_some();
         (there(&old).await, there(&place).await)
@@ -307,7 +306,7 @@ async fn a_password_of_an_earlier_version_is_good_and_moves() {
     let as_before = async || {
         let item = ctx.ledger.get(&place).await.unwrap().unwrap();
         let writes = vec![
-            put(old.clone(), Expect::Absent, ctx.ids.revision(), item.value),
+            put_bytes(old.clone(), Expect::Absent, ctx.ids.revision(), item.value),
             delete(place.clone(), Expect::Any),
         ];
         ctx.ledger.commit(writes).await.unwrap();

@@ -11,9 +11,7 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName};
 use statewright_shared::domain::tfstate::Ends;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record as _, put};
-use statewright_shared::layout::records::StateEdge;
+use statewright_shared::layout::{StateEdge, put_with};
 use statewright_shared::ports::{Expect, Ids, Ledger as _, Revision};
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::states::dependencies::{EDGES_MAX, MOCK_BYTES_MAX};
@@ -495,9 +493,9 @@ async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
             consumer,
             input: InputName::parse(&format!("i{number}")).unwrap(),
         };
-        let key = ItemKeys::state_edge(&org, ends.id());
+        let key = StateEdge::key(&org, ends.id());
         let edge = StateEdge { ends, created: START, created_by: Login::parse("alice").unwrap() };
-        put(key, Expect::Any, Revision(number as u64), edge.encode_with(mock))
+        put_with(key, Expect::Any, Revision(number as u64), &edge, mock)
     };
     for first in (1..=EDGES_MAX).step_by(100) {
         ledger.commit((first..first + 100).map(|number| write(number, b"")).collect()).await.unwrap();

@@ -5,10 +5,9 @@ use statewright_shared::domain::deployment::{Change, Diff, How};
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::server_url::ServerUrl;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, delete, put};
-use statewright_shared::layout::records::{Head, Payload, Version};
-use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::layout::{
+    Content, Payload, Record, Slot, StackHead, StackVersion, delete, put, put_bytes,
+};
 use statewright_shared::ports::{BlobKey, Expect, Item};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::identity::directory;
@@ -47,13 +46,13 @@ fn state(stack: &Stack<'_>, url: &str, names: &[&str]) -> Value {
     state
 }
 
-async fn version(app: &TestApp, stack: &Stack<'_>, number: u64) -> Version {
+async fn version(app: &TestApp, stack: &Stack<'_>, number: u64) -> StackVersion {
     let id = stack_lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().id;
-    let item = app.context.ledger.get(&ItemKeys::version(id, number)).await.unwrap().unwrap();
-    Version::decode(&item.value).unwrap()
+    let item = app.context.ledger.get(&StackVersion::key(id, number)).await.unwrap().unwrap();
+    StackVersion::decode(&item.value).unwrap()
 }
 
-async fn head(app: &TestApp, stack: &Stack<'_>) -> Head {
+async fn head(app: &TestApp, stack: &Stack<'_>) -> StackHead {
     stack_lookup::locate(&app.context, &operator(app).await, &address(stack)).await.unwrap().head.value
 }
 
@@ -155,13 +154,13 @@ async fn three_slots<'a>(app: &'a TestApp, stack: &Stack<'a>) -> (Run<'a>, Item)
         run.append(&[stack.made(sequence, name)]).await.expect(204);
     }
     let id = UpdateId::parse(&run.id).unwrap();
-    let item = app.context.ledger.get(&ItemKeys::slot(id, 2)).await.unwrap().unwrap();
+    let item = app.context.ledger.get(&Slot::key(id, 2)).await.unwrap().unwrap();
     (run, item)
 }
 
 /// Puts something else where an item lies.
 async fn overwrite(app: &TestApp, item: &Item, value: &[u8]) {
-    let write = put(item.key.clone(), Expect::Any, app.context.ids.revision(), value.to_vec().into());
+    let write = put_bytes(item.key.clone(), Expect::Any, app.context.ids.revision(), value.to_vec().into());
     app.context.ledger.commit(vec![write]).await.unwrap();
 }
 
@@ -257,7 +256,7 @@ async fn missing_slots_and_blobs_are_named_and_can_be_left_out() {
         entry["state"]["inputs"] = json!({ "text": random });
         run.append(&[entry]).await.expect(204);
         let id = UpdateId::parse(&run.id).unwrap();
-        let slot = app.context.ledger.get(&ItemKeys::slot(id, 4)).await.unwrap().unwrap();
+        let slot = app.context.ledger.get(&Slot::key(id, 4)).await.unwrap().unwrap();
         let Content::Entries(payload) = Slot::decode(&slot.value).unwrap().content else {
             panic!("{slot:?}")
         };
@@ -294,7 +293,7 @@ async fn an_update_whose_last_slot_is_damaged_is_ended_and_published_without_it(
     let stack = Stack::new(&app).await;
     let (run, _) = three_slots(&app, &stack).await;
     let id = UpdateId::parse(&run.id).unwrap();
-    let last = app.context.ledger.get(&ItemKeys::slot(id, 3)).await.unwrap().unwrap();
+    let last = app.context.ledger.get(&Slot::key(id, 3)).await.unwrap().unwrap();
     overwrite(&app, &last, b"\xff").await;
     // Another process does not remember the tail.
     let other = app.another_process("other").await;
@@ -352,7 +351,7 @@ async fn every_state_that_names_the_old_address_names_the_new_one_after_a_rehome
         stack_lookup::locate(&app.context, &operator(&app).await, &address(&unknown)).await.unwrap();
     let mut old = located.head.value.clone();
     old.snapshot.as_mut().unwrap().secrets_url = None;
-    let write = put(ItemKeys::head(located.id), Expect::Any, app.context.ids.revision(), old.encode());
+    let write = put(StackHead::key(located.id), Expect::Any, app.context.ids.revision(), &old);
     app.context.ledger.commit(vec![write]).await.unwrap();
     let run = held.begin().await;
     let blob = head(&app, &broken).await.snapshot.unwrap().key().unwrap();

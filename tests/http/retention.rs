@@ -14,10 +14,7 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::names::StackAddress;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, delete, put};
-use statewright_shared::layout::records::{Head, Payload, Version};
-use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::layout::{Content, Payload, Record, Slot, StackHead, StackVersion, delete, put};
 use statewright_shared::ports::{Expect, Ids, Item};
 use statewright_shared::services::maintenance::sweep::{GRACE, Swept, sweep};
 use statewright_shared::services::{Error, stacks};
@@ -238,9 +235,9 @@ async fn the_log_of_an_update_whose_publish_skipped_entries_is_kept_as_long_as_i
     let impossible = entry(2, 1, &json!({ "removeOld": 77, "state": stack.resource("b") }));
     run.append(&[stack.made(1, "a"), impossible]).await.expect(204);
     run.complete("succeeded").await.expect(204);
-    let version: Version = {
-        let item = app.context.ledger.get(&ItemKeys::version(stack_id(&stack).await, 1)).await.unwrap();
-        Version::decode(&item.unwrap().value).unwrap()
+    let version: StackVersion = {
+        let item = app.context.ledger.get(&StackVersion::key(stack_id(&stack).await, 1)).await.unwrap();
+        StackVersion::decode(&item.unwrap().value).unwrap()
     };
     assert_eq!(version.skipped_count, 1);
     let slots = || kept.items(&format!("UPDATE#{}", run.id)).iter().filter(|s| s.starts_with("L#")).count();
@@ -315,18 +312,21 @@ async fn a_blob_stays_as_long_as_any_version_names_it() {
     stack.publish(&["second"]).await;
     // One that restores an old version names the old blob.
     let read = async |number| {
-        let item = ctx.ledger.get(&ItemKeys::version(id, number)).await.unwrap().unwrap();
-        Version::decode(&item.value).unwrap()
+        let item = ctx.ledger.get(&StackVersion::key(id, number)).await.unwrap().unwrap();
+        StackVersion::decode(&item.value).unwrap()
     };
     let old = read(1).await;
     assert_eq!(old.snapshot, read(2).await.snapshot);
-    let head = ctx.ledger.get(&ItemKeys::head(id)).await.unwrap().unwrap();
-    let restored = Version { version: 4, update: UpdateId::new(ctx.ids.uuid()), ..old.clone() };
-    let moved =
-        Head { version: 4, snapshot: Some(old.snapshot.clone()), ..Head::decode(&head.value).unwrap() };
+    let head = ctx.ledger.get(&StackHead::key(id)).await.unwrap().unwrap();
+    let restored = StackVersion { version: 4, update: UpdateId::new(ctx.ids.uuid()), ..old.clone() };
+    let moved = StackHead {
+        version: 4,
+        snapshot: Some(old.snapshot.clone()),
+        ..StackHead::decode(&head.value).unwrap()
+    };
     let writes = vec![
-        put(ItemKeys::version(id, 4), Expect::Absent, ctx.ids.revision(), restored.encode()),
-        put(ItemKeys::head(id), Expect::Revision(head.revision), ctx.ids.revision(), moved.encode()),
+        put(StackVersion::key(id, 4), Expect::Absent, ctx.ids.revision(), &restored),
+        put(StackHead::key(id), Expect::Revision(head.revision), ctx.ids.revision(), &moved),
     ];
     ctx.ledger.commit(writes).await.unwrap();
     stack.begin().await.complete("succeeded").await.expect(204);
@@ -374,16 +374,16 @@ async fn a_stack_of_many_versions_is_pruned_in_bounded_pages() {
     let stack = Stack::new(app).await;
     stack.publish(&["a"]).await;
     let id = stack_id(&stack).await;
-    let item = ctx.ledger.get(&ItemKeys::version(id, 1)).await.unwrap().unwrap();
-    let first = Version::decode(&item.value).unwrap();
+    let item = ctx.ledger.get(&StackVersion::key(id, 1)).await.unwrap().unwrap();
+    let first = StackVersion::decode(&item.value).unwrap();
     for version in 2..=2000 {
-        let next = Version { version, update: UpdateId::new(ctx.ids.uuid()), ..first.clone() };
-        let key = ItemKeys::version(id, version);
-        ctx.ledger.commit(vec![put(key, Expect::Absent, ctx.ids.revision(), next.encode())]).await.unwrap();
+        let next = StackVersion { version, update: UpdateId::new(ctx.ids.uuid()), ..first.clone() };
+        let key = StackVersion::key(id, version);
+        ctx.ledger.commit(vec![put(key, Expect::Absent, ctx.ids.revision(), &next)]).await.unwrap();
     }
-    let head = ctx.ledger.get(&ItemKeys::head(id)).await.unwrap().unwrap();
-    let moved = Head { version: 2000, ..Head::decode(&head.value).unwrap() };
-    let write = put(ItemKeys::head(id), Expect::Any, ctx.ids.revision(), moved.encode());
+    let head = ctx.ledger.get(&StackHead::key(id)).await.unwrap().unwrap();
+    let moved = StackHead { version: 2000, ..StackHead::decode(&head.value).unwrap() };
+    let write = put(StackHead::key(id), Expect::Any, ctx.ids.revision(), &moved);
     ctx.ledger.commit(vec![write]).await.unwrap();
     stack.publish(&["b"]).await;
     app.advance(GRACE + TICK);
@@ -402,8 +402,8 @@ async fn a_log_of_thousands_of_slots_goes_in_bounded_pages() {
     let run = updated(&stack, "a").await;
     let id = UpdateId::parse(&run.id).unwrap();
     for number in 3..=5000 {
-        let slot = Slot { at: START, content: Content::Entries(Payload::Inline), made: None }.encode();
-        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), slot);
+        let slot = Slot { at: START, content: Content::Entries(Payload::Inline), made: None };
+        let write = put(Slot::key(id, number), Expect::Absent, ctx.ids.revision(), &slot);
         ctx.ledger.commit(vec![write]).await.unwrap();
     }
     app.advance(LEASE + GRACE + TICK);

@@ -9,9 +9,7 @@ use statewright_shared::api::routes::{Auth, ROUTES, Route};
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
-use statewright_shared::layout::records::{Member, User};
+use statewright_shared::layout::{Member, Record, User, put_bytes};
 use statewright_shared::ports::Expect;
 use statewright_shared::services::identity::{orgs, tokens};
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
@@ -478,7 +476,7 @@ async fn a_role_is_kept_in_both_places_and_known_within_a_minute() {
     let both = async || {
         let listed = orgs::members(&app.context, &org(ORG)).await.unwrap();
         let listed = listed.into_iter().find(|(member, _)| member.as_str() == "bob").map(|(_, role)| role);
-        let item = app.context.ledger.get(&ItemKeys::user(&login("bob"))).await.unwrap().unwrap();
+        let item = app.context.ledger.get(&User::key(&login("bob"))).await.unwrap().unwrap();
         (listed, User::decode(&item.value).unwrap().role_in(&org(ORG)))
     };
     for role in [Role::Outputs, Role::Admin, Role::Plan, Role::Member, Role::Apply] {
@@ -512,13 +510,13 @@ async fn members_of_an_older_store_stay_what_they_were() {
     bytes.extend_from_slice(&u32::try_from(old.len()).unwrap().to_be_bytes());
     bytes.extend_from_slice(old.as_bytes());
     let ctx = &app.context;
-    let write = put(ItemKeys::user(&login(USER)), Expect::Any, ctx.ids.revision(), bytes.into());
+    let write = put_bytes(User::key(&login(USER)), Expect::Any, ctx.ids.revision(), bytes.into());
     ctx.ledger.commit(vec![write]).await.unwrap();
     app.advance(REMEMBERED_FOR + Duration::from_secs(1));
     stack.publish(&["a"]).await;
     app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
     // And can be made less in both.
-    let item = ctx.ledger.get(&ItemKeys::member(&org(ORG), &login(USER))).await.unwrap().unwrap();
+    let item = ctx.ledger.get(&Member::key(&org(ORG), &login(USER))).await.unwrap().unwrap();
     assert_eq!(Member::decode(&item.value).unwrap().role, Role::Admin);
     assert!(orgs::set_role(ctx, &org(ORG), &login(USER), Role::Member).await.unwrap().changed);
     assert_eq!(orgs::members(ctx, &org(ORG)).await.unwrap(), [(login(USER), Role::Member)]);

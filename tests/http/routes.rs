@@ -6,8 +6,7 @@ use statewright_shared::adapters::Calls;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::update::Update;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Stored;
+use statewright_shared::layout::Stored;
 use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
@@ -341,7 +340,7 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
 /// The update that a token is for, as it is on record.
 async fn record(app: &TestApp, run: &Run<'_>) -> Update {
     let id = statewright_shared::domain::ids::UpdateId::parse(&run.id).unwrap();
-    let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+    let item = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
     Stored::<Update>::read(&item).unwrap().value
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
-use statewright_shared::layout::record::put;
+use statewright_shared::layout::put_bytes;
 use statewright_shared::ports::{Expect, ItemKey, Order, Query};
 use statewright_shared::services::maintenance::sweep::{GRACE, Swept, sweep};
 use statewright_tests::app::TestApp;
@@ -134,7 +134,7 @@ async fn what_cannot_be_done_does_not_keep_a_sweep_from_the_rest() {
     for shard in 0..4 {
         for number in 0..250 {
             let key = ItemKey::new(format!("DUE#{shard}"), format!("{number:020}#damaged"));
-            let write = put(key, Expect::Absent, app.context.ids.revision(), Bytes::from("no record"));
+            let write = put_bytes(key, Expect::Absent, app.context.ids.revision(), Bytes::from("no record"));
             app.context.ledger.commit(vec![write]).await.unwrap();
         }
     }

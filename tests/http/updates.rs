@@ -7,9 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::{Command, Outcome, Seal, SealedBy, Update};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, Stored, put};
-use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::layout::{Content, Slot, Stored, put};
 use statewright_shared::ports::Expect;
 use statewright_tests::app::{START, TestApp};
 
@@ -479,7 +477,7 @@ async fn an_export_while_an_update_runs_shows_what_it_has_saved() {
 async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) {
     let ctx = &app.context;
     let id = UpdateId::parse(&run.id).unwrap();
-    let item = ctx.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+    let item = ctx.ledger.get(&Update::key(id)).await.unwrap().unwrap();
     let record = Stored::<Update>::read(&item).unwrap();
     let at = ctx.now();
     let (outcome, by) = (Outcome::Succeeded, SealedBy::Client);
@@ -487,8 +485,8 @@ async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) 
     let sealed = record.value.decide(Command::Seal(seal.clone()), at).unwrap();
     let content = Slot { at, content: Content::Seal(seal), made: None };
     let writes = vec![
-        put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
-        put(ItemKeys::update(id), record.unchanged(), ctx.ids.revision(), sealed.encode()),
+        put(Slot::key(id, slot), Expect::Absent, ctx.ids.revision(), &content),
+        put(Update::key(id), record.unchanged(), ctx.ids.revision(), &sealed),
     ];
     ctx.ledger.commit(writes).await.unwrap();
 }

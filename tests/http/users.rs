@@ -5,8 +5,7 @@ use std::time::Duration;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::delete;
+use statewright_shared::layout::{User, delete};
 use statewright_shared::ports::{Expect, Item, Order, Query};
 use statewright_shared::services::identity::{bootstrap, directory, orgs, tokens, users};
 use statewright_tests::app::{ORG, TestApp, USER};
@@ -88,7 +87,7 @@ async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
     let app = TestApp::memory().await;
     users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();
     let laptop = token(&app, "bob", "laptop").await;
-    app.context.ledger.commit(vec![delete(ItemKeys::user(&login("bob")), Expect::Any)]).await.unwrap();
+    app.context.ledger.commit(vec![delete(User::key(&login("bob")), Expect::Any)]).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
     users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);

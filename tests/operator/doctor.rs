@@ -9,7 +9,7 @@ use std::process::Output;
 use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Names, set_up};
-use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::Signer;
 use statewright_tests::app::TestApp;
 use statewright_tests::aws::{Gateway, Play, StandIn, clients};
 use statewright_tests::commands::{run, statewright};
@@ -196,7 +196,7 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
     let rotated = place.run(&["key", "rotate", "--stack", "acme/shop/dev", "--json"], &[]).await;
     let rotated: Value = serde_json::from_slice(&rotated.stdout).unwrap();
     assert_eq!(rotated["dataKey"], 1, "{rotated}");
-    let signer = async || app.context.ledger.get(&ItemKeys::signer()).await.unwrap().unwrap().revision;
+    let signer = async || app.context.ledger.get(&Signer::key()).await.unwrap().unwrap().revision;
     let before = signer().await;
     let rotated = place.run(&["key", "rotate", "--data-keys"], &[]).await;
     let said = String::from_utf8(rotated.stdout).unwrap();
@@ -215,15 +215,14 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
 /// What is unfinished is told before anything is done, by every command.
 #[tokio::test]
 async fn a_store_with_an_unfinished_copy_is_opened_by_nobody() {
-    use statewright_shared::layout::record::{Record, put};
-    use statewright_shared::layout::records::Unfinished;
+    use statewright_shared::layout::{UnfinishedCopy, put};
     use statewright_shared::ports::{Expect, Revision};
     let place = Place::set_up().await;
     let on_aws = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
     let embedded = TestApp::embedded().await;
     for app in [&on_aws, &embedded] {
-        let mark = Unfinished { source: "0123456789abcdef".to_owned(), begun: app.context.now() };
-        let mark = put(ItemKeys::unfinished(), Expect::Absent, Revision(1), mark.encode());
+        let mark = UnfinishedCopy { source: "0123456789abcdef".to_owned(), begun: app.context.now() };
+        let mark = put(UnfinishedCopy::key(), Expect::Absent, Revision(1), &mark);
         app.context.ledger.commit(vec![mark]).await.unwrap();
     }
     let commands = [

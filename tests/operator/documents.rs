@@ -8,9 +8,7 @@ use statewright_shared::adapters::SystemIds;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::StackAddress;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
-use statewright_shared::layout::records::Name;
+use statewright_shared::layout::{StackEntry, put};
 use statewright_shared::ports::{Expect, Ids, Ledger};
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::StandIn;
@@ -254,8 +252,8 @@ async fn damage(folder: &std::path::Path) {
     let address = StackAddress::parse(ORG, "shop", "nobody").unwrap();
     let id = StackId::new(SystemIds.uuid());
     let name =
-        Name { id, tags: BTreeMap::new(), last_update: None, resource_count: None, is_updating: false };
-    let write = put(ItemKeys::name(&address), Expect::Any, SystemIds.revision(), name.encode());
+        StackEntry { id, tags: BTreeMap::new(), last_update: None, resource_count: None, is_updating: false };
+    let write = put(StackEntry::key(&address), Expect::Any, SystemIds.revision(), &name);
     data.ledger.commit(vec![write]).await.unwrap();
 }
 

@@ -10,8 +10,7 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::update::{LEASE, Update};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Stored;
+use statewright_shared::layout::{Stored, VerifyingKeyRecord};
 use statewright_shared::ports::Clock;
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::keys::data_keys;
@@ -79,7 +78,7 @@ impl Copy {
 
     async fn signs(&self, app: &TestApp, project: &str, run: &Run<'_>) -> String {
         let id = UpdateId::parse(&run.id).unwrap();
-        let item = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
+        let item = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
         let update = Stored::<Update>::read(&item).unwrap().value;
         let until = self.context.now().plus(LEASE);
         let address = address(project);
@@ -123,9 +122,8 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
     renewed.complete().await.expect(204);
     // The next rotation removes it.
     let keys = async || {
-        let (partition, prefix) = ItemKeys::verifying_keys();
         let order = statewright_shared::ports::Order::Ascending;
-        let query = statewright_shared::ports::Query { partition, prefix, after: None, order, limit: 9 };
+        let query = VerifyingKeyRecord::all().query(None, order, 9);
         app.context.ledger.query(&query).await.unwrap().items.len()
     };
     assert_eq!(keys().await, 2);

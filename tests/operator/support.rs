@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use statewright_shared::domain::ids::UpdateId;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::put;
+use statewright_shared::layout::{Slot, put_bytes};
 use statewright_shared::ports::Expect;
 use statewright_tests::app::{Answer, ORG, TestApp};
 
@@ -96,8 +95,8 @@ impl<'a> Run<'a> {
     /// What a bad disk may do to a slot of the log.
     pub(crate) async fn damage(&self, slot: u64) {
         let ctx = &self.app.context;
-        let key = ItemKeys::slot(UpdateId::parse(&self.id).unwrap(), slot);
-        let write = put(key, Expect::Any, ctx.ids.revision(), b"\x01".to_vec().into());
+        let key = Slot::key(UpdateId::parse(&self.id).unwrap(), slot);
+        let write = put_bytes(key, Expect::Any, ctx.ids.revision(), b"\x01".to_vec().into());
         ctx.ledger.commit(vec![write]).await.unwrap();
     }
 }

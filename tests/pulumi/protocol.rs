@@ -5,10 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::update::Update;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Record;
-use statewright_shared::layout::slot::{Content, Slot};
-use statewright_shared::ports::{Order, Query};
+use statewright_shared::layout::{Content, Record, Slot};
+use statewright_shared::ports::Order;
 use statewright_shared::settings::Settings;
 use statewright_tests::app::TestApp;
 use statewright_tests::tools;
@@ -37,9 +35,8 @@ fn beginnings(requests: &[String], project: &str) -> Vec<String> {
 /// The record of the stack's last update, and the kinds of what is in its log.
 async fn last_update(app: &TestApp, project: &str) -> (Update, Vec<&'static str>) {
     let id = stack(app, project).await["activeUpdate"].as_str().and_then(UpdateId::parse).unwrap();
-    let record = app.context.ledger.get(&ItemKeys::update(id)).await.unwrap().unwrap();
-    let (partition, prefix) = ItemKeys::slots(id);
-    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1000 };
+    let record = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
+    let query = Slot::of_update(id).query(None, Order::Ascending, 1000);
     let slots = app.context.ledger.query(&query).await.unwrap().items;
     let kind = |value: &Bytes| match Slot::decode(value).unwrap().content {
         Content::Entries(_) => "entries",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use statewright_shared::adapters::{Fault, Faults, Kept, MemoryLedger, Unavailable};
 use statewright_shared::context::Context;
-use statewright_shared::layout::ItemKeys;
+use statewright_shared::layout::Signer;
 use statewright_shared::ports::{
     BlobKey, Blobs as _, Expect, Inventory as _, Ledger as _, Write, WriteAction,
 };
@@ -254,5 +254,5 @@ async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
     back_up(wanted, Shelf { ctx: &process, inventory: &there }, &|_| {}).await.unwrap();
     let back = bring_back(&scene, &shelf).await;
     assert!(back.ledger_in_memory().get(&key.key).await.unwrap().is_some());
-    assert!(back.ledger_in_memory().get(&ItemKeys::signer()).await.unwrap().is_some());
+    assert!(back.ledger_in_memory().get(&Signer::key()).await.unwrap().is_some());
 }

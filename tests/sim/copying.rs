@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use statewright_shared::adapters::{Fault, Faults, MemoryBlobs, MemoryLedger};
 use statewright_shared::context::Context;
-use statewright_shared::layout::record::{Record as _, put};
-use statewright_shared::layout::records::Due;
-use statewright_shared::layout::{ItemKeys, named_blobs};
+use statewright_shared::layout::{Due, Signer, named_blobs, put, put_bytes};
 use statewright_shared::ports::{
     Blob, BlobKey, Blobs, Expect, Inventory, Item, ItemKey, Ledger, PortError, Revision, Timestamp,
 };
@@ -56,7 +54,7 @@ async fn copy_to(scene: &Scene, target: &World, process: &Context) -> Result<Cop
 
 /// What both stores have to agree in: all items but for what wraps the keys, and all blobs that items name.
 async fn content(world: &World) -> (BTreeMap<ItemKey, (Revision, Vec<u8>)>, BTreeMap<BlobKey, Vec<u8>>) {
-    let is_key = |item: &Item| item.key == ItemKeys::signer() || item.key.partition.starts_with("KEY#");
+    let is_key = |item: &Item| item.key == Signer::key() || item.key.partition.starts_with("KEY#");
     let mut blobs = BTreeMap::new();
     let items = world.items();
     for named in items.iter().flat_map(|item| named_blobs(item).unwrap()) {
@@ -160,7 +158,7 @@ async fn many_blobs_are_copied_side_by_side() {
         let blob = BlobKey::parse(&key).unwrap();
         scene.world.blobs_in_memory().put(&blob, Bytes::from(vec![7; 1_000])).await.unwrap();
         let due = Due::Blob { key, stack: None };
-        let write = put(ItemKeys::due(&due, Timestamp(0)), Expect::Any, Revision(number), due.encode());
+        let write = put(due.key(Timestamp(0)), Expect::Any, Revision(number), &due);
         scene.world.ledger_in_memory().commit(vec![write]).await.unwrap();
     }
     let target = scene.world.elsewhere();
@@ -194,7 +192,7 @@ async fn a_source_that_changed_after_a_copy_broke_off_is_what_the_target_becomes
     }
     // What the target has and the source has lost goes.
     let extra = ItemKey::new("UPDATE#gone", "META");
-    let write = put(extra.clone(), Expect::Absent, Revision(7), "gone".into());
+    let write = put_bytes(extra.clone(), Expect::Absent, Revision(7), "gone".into());
     target.ledger_in_memory().commit(vec![write]).await.unwrap();
 
     let done = copy_to(&scene, &target, &target.process("again")).await.unwrap();
@@ -220,7 +218,7 @@ async fn what_was_altered_in_the_target_is_found_by_its_hash() {
     let key = target.items().into_iter().find(|item| item.key.partition.starts_with("KEY#")).unwrap();
     let mut value = key.value.to_vec();
     *value.last_mut().unwrap() ^= 1;
-    let write = put(key.key, Expect::Any, key.revision, value.into());
+    let write = put_bytes(key.key, Expect::Any, key.revision, value.into());
     target.ledger_in_memory().commit(vec![write]).await.unwrap();
 
     let done = copy_to(&scene, &target, &target.process("again")).await.unwrap();
@@ -306,14 +304,14 @@ async fn a_copy_that_another_one_went_on_with_writes_nothing_more() {
     for seed in 0..300 {
         let target = source.world.elsewhere();
         let dice = Arc::new(Dice::new(seed));
-        let (new, head) = (ItemKey::new("TOKEN#new", "META"), ItemKeys::signer());
+        let (new, head) = (ItemKey::new("TOKEN#new", "META"), Signer::key());
         let attempt = async |name: &str| {
             let process = target.jittery(name, None, &dice);
             let ended = copy_to(&source, &target, &process).await;
             if let Ok(done) = &ended {
                 assert!(done.finished, "{done:?}");
-                let writes =
-                    [&new, &head].map(|key| put(key.clone(), Expect::Any, Revision(77), "served".into()));
+                let writes = [&new, &head]
+                    .map(|key| put_bytes(key.clone(), Expect::Any, Revision(77), "served".into()));
                 target.ledger_in_memory().commit(writes.to_vec()).await.unwrap();
             }
             ended

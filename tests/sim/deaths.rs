@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::domain::update::{Status, Update};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{Head, Version};
+use statewright_shared::layout::{StackHead, StackVersion};
 use statewright_shared::services::updates::takeover;
 
 use super::scene::{Scene, Step};
@@ -25,8 +24,8 @@ enum Successor {
 /// What is left of an update in the end.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
-    head: Head,
-    version: Version,
+    head: StackHead,
+    version: StackVersion,
     snapshots: Vec<String>,
 }
 
@@ -51,14 +50,14 @@ async fn scene(world: World) -> (Scene, Faults, statewright_shared::context::Con
 
 async fn end(scene: &Scene) -> End {
     let stack = scene.claims().unwrap().stack;
-    let head: Head = scene.world.read(&ItemKeys::head(stack)).await.unwrap();
-    let version = scene.world.read(&ItemKeys::version(stack, head.version)).await.unwrap();
+    let head: StackHead = scene.world.read(&StackHead::key(stack)).await.unwrap();
+    let version = scene.world.read(&StackVersion::key(stack, head.version)).await.unwrap();
     End { head, version, snapshots: scene.world.snapshots().await }
 }
 
 async fn status(scene: &Scene) -> Status {
     let id = scene.claims().unwrap().update;
-    scene.world.read::<Update>(&ItemKeys::update(id)).await.unwrap().status
+    scene.world.read::<Update>(&Update::key(id)).await.unwrap().status
 }
 
 /// Kills the publisher of an update at each of its calls, in a new world each time.

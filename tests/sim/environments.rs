@@ -12,8 +12,7 @@ use statewright_shared::domain::names::{
     EnvironmentAddress, EnvironmentTagName, Login, OrgName, StackAddress, TokenName,
 };
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{EnvironmentHead, Head, Name, StackConfig, Token, User};
+use statewright_shared::layout::{EnvironmentHead, StackConfig, StackEntry, StackHead, Token, User};
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
@@ -116,7 +115,7 @@ impl Scene {
     }
 
     async fn head(&self, address: &EnvironmentAddress) -> Option<EnvironmentHead> {
-        self.world.read(&ItemKeys::environment(address)).await
+        self.world.read(&EnvironmentHead::key(address)).await
     }
 
     /// What has to be so whatever failed: each environment has all its revisions, and each of them opens.
@@ -131,8 +130,8 @@ impl Scene {
                 read.unwrap_or_else(|error| panic!("I3: revision {number} of {address}: {error}"));
             }
         }
-        if let Some(name) = self.world.read::<Name>(&ItemKeys::name(&self.stack)).await {
-            let head: Head = self.world.read(&ItemKeys::head(name.id)).await.unwrap();
+        if let Some(name) = self.world.read::<StackEntry>(&StackEntry::key(&self.stack)).await {
+            let head: StackHead = self.world.read(&StackHead::key(name.id)).await.unwrap();
             let Some(config) = head.config else { return };
             let (address, _) = environments::lookup::parse(&self.stack.org, &config.environment).unwrap();
             assert!(self.head(&address).await.is_some(), "a stack's configuration lies nowhere");
@@ -176,8 +175,8 @@ impl Scene {
             Step::Restore => assert_eq!(text_of(&self.address).await, text(1)),
             Step::Open => {}
             Step::NewStack | Step::Configure => {
-                let name: Name = self.world.read(&ItemKeys::name(&self.stack)).await.unwrap();
-                let head: Head = self.world.read(&ItemKeys::head(name.id)).await.unwrap();
+                let name: StackEntry = self.world.read(&StackEntry::key(&self.stack)).await.unwrap();
+                let head: StackHead = self.world.read(&StackHead::key(name.id)).await.unwrap();
                 let expected = if step == Step::NewStack { "web/dev" } else { "web/base" };
                 assert_eq!(head.config.unwrap().environment, expected);
             }

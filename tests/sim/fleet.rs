@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::Version;
+use statewright_shared::layout::StackVersion;
 use statewright_shared::services::{Error, stacks};
 use statewright_tests::aws::{Gateway, StandIn};
 use tokio::sync::{Notify, watch};
@@ -214,7 +213,7 @@ async fn race(seed: u64) {
     let view = stacks::get(&last, &scene.caller, &scene.address).await.unwrap();
     assert_eq!(view.head.version, 3, "one version for each update");
     for number in 1..=3 {
-        let version: Version = scene.world.read(&ItemKeys::version(update.stack, number)).await.unwrap();
+        let version: StackVersion = scene.world.read(&StackVersion::key(update.stack, number)).await.unwrap();
         assert_eq!((version.integrity_error, version.skipped), (None, Vec::new()), "I6");
     }
 }

@@ -12,9 +12,7 @@ use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName}
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::Record as _;
-use statewright_shared::layout::records::{Detail, Head, Name, Token, TokenEntry, User};
+use statewright_shared::layout::{Record as _, StackEntry, StackHead, Token, TokenEntry, UpdateDetail, User};
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
 use statewright_shared::services::keys::data_keys;
@@ -149,8 +147,7 @@ impl Scene {
     pub(crate) async fn put_caller(&self) {
         let Caller { user, token, .. } = &self.caller;
         let entry = TokenEntry { hash: "00".repeat(32), certificate: None, token: token.clone() };
-        let (user_key, token_key) =
-            (ItemKeys::user(&user.login), ItemKeys::user_token(&user.login, &token.name));
+        let (user_key, token_key) = (User::key(&user.login), TokenEntry::key(&user.login, &token.name));
         self.world.put(&user_key, user.encode()).await;
         self.world.put(&token_key, entry.encode()).await;
     }
@@ -360,9 +357,9 @@ impl Scene {
     pub(crate) async fn check(&self) {
         let mut found = 0;
         for address in [&self.address, &self.away] {
-            if let Some(name) = self.world.read::<Name>(&ItemKeys::name(address)).await {
+            if let Some(name) = self.world.read::<StackEntry>(&StackEntry::key(address)).await {
                 self.world.check_stack(name.id).await;
-                let head = self.world.read::<Head>(&ItemKeys::head(name.id)).await.unwrap();
+                let head = self.world.read::<StackHead>(&StackHead::key(name.id)).await.unwrap();
                 assert_eq!(head.address, *address, "a name leads to a stack of that name");
                 found += 1;
             }
@@ -415,7 +412,7 @@ impl Scene {
     /// Whether the client's update takes writes, as far as its record says.
     async fn is_open(&self) -> bool {
         let Some(claims) = self.claims() else { return false };
-        let update = self.world.read::<Update>(&ItemKeys::update(claims.update)).await.unwrap();
+        let update = self.world.read::<Update>(&Update::key(claims.update)).await.unwrap();
         matches!(update.status, Status::Running { .. })
     }
 
@@ -484,7 +481,7 @@ impl Scene {
 }
 
 pub(crate) fn new_update() -> NewUpdate {
-    NewUpdate { kind: UpdateKind::Update, dry_run: false, detail: Detail::default() }
+    NewUpdate { kind: UpdateKind::Update, dry_run: false, detail: UpdateDetail::default() }
 }
 
 /// A resource whose text does not compress to nothing.

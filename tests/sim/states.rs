@@ -14,9 +14,8 @@ use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::{
-    FormerStateName, RemovedState, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
+use statewright_shared::layout::{
+    DeletedState, FormerStateName, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
     StoredLabelPolicy, Token, User,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
@@ -114,7 +113,7 @@ impl Scene {
         let (edges, _) = states::dependencies::list(&ctx, &self.caller, self.org(), &Filter::default(), None)
             .await
             .unwrap();
-        let graph: Option<StateGraph> = self.world.read(&ItemKeys::state_graph(self.org())).await;
+        let graph: Option<StateGraph> = self.world.read(&StateGraph::key(self.org())).await;
         assert_eq!(graph.map_or(0, |graph| graph.edge_count), edges.len() as u64);
         edges
     }
@@ -194,11 +193,11 @@ impl Scene {
     }
 
     async fn head(&self) -> Option<StateHead> {
-        self.world.read(&ItemKeys::state_head(self.id)).await
+        self.world.read(&StateHead::key(self.id)).await
     }
 
     async fn holder(&self) -> Option<String> {
-        let lock: Option<StateLock> = self.world.read(&ItemKeys::state_lock(self.id)).await;
+        let lock: Option<StateLock> = self.world.read(&StateLock::key(self.id)).await;
         lock?.holder.map(|holder| holder.info.id)
     }
 
@@ -208,7 +207,7 @@ impl Scene {
         for version in 1..=head.version {
             let record: StateVersion = self
                 .world
-                .read(&ItemKeys::state_version(self.id, version))
+                .read(&StateVersion::key(self.id, version))
                 .await
                 .expect("I2: versions are dense up to the head");
             assert_eq!(record.version, version);
@@ -228,21 +227,20 @@ impl Scene {
             }
         }
         let above: Option<StateVersion> =
-            self.world.read(&ItemKeys::state_version(self.id, head.version + 1)).await;
+            self.world.read(&StateVersion::key(self.id, head.version + 1)).await;
         assert_eq!(above, None, "I2: no version is above the head");
-        let name = self.world.read(&ItemKeys::state_name(&head.address)).await;
+        let name = self.world.read(&StateEntry::key(&head.address)).await;
         let leads_here = name.map(|entry: StateEntry| (entry.id, entry.version, entry.labels));
         assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version, head.labels)));
-        let removed = self.world.read(&ItemKeys::removed_state(&head.address, self.id)).await;
-        assert_eq!(removed.map(|it: RemovedState| it.at), head.deleted, "it is listed among the removed");
+        let removed = self.world.read(&DeletedState::key(&head.address, self.id)).await;
+        assert_eq!(removed.map(|it: DeletedState| it.at), head.deleted, "it is listed among the removed");
         // A state keeps each name that it left, and a removed one its last.
         let has_left = head.address != self.address || head.deleted.is_some();
-        let former: Option<FormerStateName> =
-            self.world.read(&ItemKeys::former_state_name(&self.address)).await;
+        let former: Option<FormerStateName> = self.world.read(&FormerStateName::key(&self.address)).await;
         if has_left && head.version > 0 {
             assert_eq!(former.map(|former| former.id), Some(self.id), "its old name leads to it");
         }
-        let schemas: Option<StateSchemas> = self.world.read(&ItemKeys::state_schemas(self.id)).await;
+        let schemas: Option<StateSchemas> = self.world.read(&StateSchemas::key(self.id)).await;
         assert_eq!(schemas.is_some(), head.has_schemas);
     }
 
@@ -283,11 +281,11 @@ impl Scene {
             Step::Disconnect => assert_eq!(self.edges().await, []),
             Step::Label => assert!(head.labels.contains_key(&label("env"))),
             Step::Infer => {
-                let schemas: StateSchemas = self.world.read(&ItemKeys::state_schemas(self.id)).await.unwrap();
+                let schemas: StateSchemas = self.world.read(&StateSchemas::key(self.id)).await.unwrap();
                 assert_eq!(schemas.outputs.len(), usize::from(head.version > 0));
             }
             Step::SetPolicy => {
-                let key = ItemKeys::label_policy(&self.address.org);
+                let key = StoredLabelPolicy::key(&self.address.org);
                 let stored: StoredLabelPolicy = self.world.read(&key).await.unwrap();
                 assert_eq!((stored.version, stored.policy.max_keys), (1, 3), "I5: it is replaced once");
             }

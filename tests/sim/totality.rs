@@ -12,8 +12,7 @@ use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::deployment::inspect;
 use statewright_shared::domain::update::Outcome;
 use statewright_shared::journal::parse_batch;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::records::Version;
+use statewright_shared::layout::StackVersion;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
 use statewright_shared::services::store::compression::{gunzip, gzip};
 use statewright_shared::services::updates;
@@ -381,7 +380,7 @@ async fn a_log_with_more_faults_than_a_history_entry_can_name_publishes() {
         log::append_entries(&process, &claims, gzip(text.as_bytes())).await.unwrap();
     }
     scene.act(&process, Step::Complete).await.unwrap();
-    let version: Version = scene.world.read(&ItemKeys::version(claims.stack, 1)).await.unwrap();
+    let version: StackVersion = scene.world.read(&StackVersion::key(claims.stack, 1)).await.unwrap();
     assert_eq!((version.skipped_count, version.skipped.len()), (faults_total, SKIPPED_NAMED_MAX));
     scene.check().await;
 }
@@ -442,7 +441,7 @@ async fn totals_that_are_too_long_for_a_version_do_not_keep_it_from_being_made()
     scene.act(&process, Step::CreateStack).await.unwrap();
     scene.act(&process, Step::Begin).await.unwrap();
     let resource_changes: BTreeMap<String, u64> = (0..100_000).map(|n| (format!("{n:0>37}"), n)).collect();
-    let summary = Some(statewright_shared::layout::records::Summary { resource_changes });
+    let summary = Some(statewright_shared::layout::UpdateSummary { resource_changes });
     let batch = NewBatch { first: 1, last: 1, count: 1, summary, gzip: gzip(b"{}") };
     events::append(&process, &scene.claims().unwrap(), batch).await.unwrap();
     scene.act(&process, Step::Append(1)).await.unwrap();

@@ -13,10 +13,9 @@ use statewright_shared::adapters::{
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::update::{Status, Update, UpdateKind};
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record, put};
-use statewright_shared::layout::records::{Head, Snapshot, Version};
-use statewright_shared::layout::slot::{Content, Slot};
+use statewright_shared::layout::{
+    Content, Key, KeyPrefix, Record, Slot, Snapshot, StackHead, StackVersion, WrappedDataKey, put_bytes,
+};
 use statewright_shared::ports::{
     Blob, BlobKey, Blobs, Clock, CommitError, DataKey, Expect, Ids as _, Item, ItemKey, KeyContext, Keys,
     KeysError, Ledger, Order, Page, PortError, Query, Timestamp, WrappedKey, Write,
@@ -255,7 +254,7 @@ pub(crate) struct World {
     lies: Lies,
     pub(crate) settings: Settings,
     /// Every version that was seen, for I2: it never changes.
-    versions: Mutex<HashMap<(StackId, u64), Version>>,
+    versions: Mutex<HashMap<(StackId, u64), StackVersion>>,
 }
 
 /// Where a world lies, for a look behind the ports.
@@ -326,7 +325,7 @@ impl World {
 
     /// Puts an item, in place of any other, without a process that does it.
     pub(crate) async fn put(&self, key: &ItemKey, value: Bytes) {
-        let write = put(key.clone(), Expect::Any, self.ids.revision(), value);
+        let write = put_bytes(key.clone(), Expect::Any, self.ids.revision(), value);
         self.ledger.commit(vec![write]).await.unwrap();
     }
 
@@ -400,12 +399,12 @@ impl World {
         self.clock.now()
     }
 
-    pub(crate) async fn read<T: Record>(&self, key: &ItemKey) -> Option<T> {
+    pub(crate) async fn read<T: Record>(&self, key: &Key<T>) -> Option<T> {
         self.ledger.get(key).await.unwrap().map(|item| T::decode(&item.value).unwrap())
     }
 
-    async fn all(&self, partition: String, prefix: String) -> Vec<Item> {
-        let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1_000 };
+    async fn all<T>(&self, prefix: KeyPrefix<T>) -> Vec<Item> {
+        let mut query = prefix.query(None, Order::Ascending, 1_000);
         let mut items = Vec::new();
         loop {
             let page = self.ledger.query(&query).await.unwrap();
@@ -461,23 +460,22 @@ impl World {
 
     /// How many data keys a stack has.
     pub(crate) async fn data_keys(&self, stack: StackId) -> usize {
-        self.all(ItemKeys::data_key(stack, 1).partition, String::new()).await.len()
+        self.all(WrappedDataKey::of_owner(stack)).await.len()
     }
 
     /// Asserts what has to be true of a stack at any moment, whatever was interrupted.
     pub(crate) async fn check_stack(&self, stack: StackId) {
-        let head: Head = self.read(&ItemKeys::head(stack)).await.expect("a stack has a head");
-        let (partition, prefix) = ItemKeys::versions(stack);
-        let versions = self.all(partition, prefix).await;
+        let head: StackHead = self.read(&StackHead::key(stack)).await.expect("a stack has a head");
+        let versions = self.all(StackVersion::of_stack(stack)).await;
         let mut publishers = Vec::new();
         let first = match (self.settings.retention.versions, versions.first()) {
-            (Some(_), Some(item)) => Version::decode(&item.value).unwrap().version,
+            (Some(_), Some(item)) => StackVersion::decode(&item.value).unwrap().version,
             (None, _) | (_, None) => 1,
         };
         for (number, item) in (first..).zip(&versions) {
-            let version = Version::decode(&item.value).unwrap();
+            let version = StackVersion::decode(&item.value).unwrap();
             assert_eq!(version.version, number, "I2: versions rise by one");
-            assert_eq!(item.key, ItemKeys::version(stack, number));
+            assert_eq!(item.key, StackVersion::key(stack, number));
             let before = self.versions.lock().unwrap().insert((stack, number), version.clone());
             assert!(before.is_none_or(|before| before == version), "I2: a published version never changes");
             self.check_snapshot(&version.snapshot).await;
@@ -485,7 +483,7 @@ impl World {
             publishers.push(version.update);
         }
         assert_eq!(head.version + 1, first + versions.len() as u64, "I2: the head is at the last version");
-        let last = versions.last().map(|item| Version::decode(&item.value).unwrap().snapshot);
+        let last = versions.last().map(|item| StackVersion::decode(&item.value).unwrap().snapshot);
         assert_eq!(head.snapshot, last, "the head shows what was published last");
         publishers.sort();
         publishers.dedup();
@@ -505,12 +503,11 @@ impl World {
 
     /// Asserts that an update's record and log agree. `holds`: whether the head names it.
     async fn check_update(&self, id: UpdateId, holds: bool) {
-        let update: Update = self.read(&ItemKeys::update(id)).await.expect("an update has a record");
-        let (partition, prefix) = ItemKeys::slots(id);
+        let update: Update = self.read(&Update::key(id)).await.expect("an update has a record");
         let slots: Vec<Slot> = (1..)
-            .zip(&self.all(partition, prefix).await)
+            .zip(&self.all(Slot::of_update(id)).await)
             .map(|(number, item)| {
-                assert_eq!(item.key, ItemKeys::slot(id, number), "slots are dense");
+                assert_eq!(item.key, Slot::key(id, number), "slots are dense");
                 Slot::decode(&item.value).unwrap()
             })
             .collect();

@@ -19,12 +19,10 @@ use statewright_shared::domain::environment::sealed::{self, Replacement, Secret}
 use statewright_shared::domain::ids::EnvironmentId;
 use statewright_shared::domain::names::{EnvironmentAddress, EnvironmentTagName, Login, OrgName, TokenName};
 use statewright_shared::domain::update::Requester;
-use statewright_shared::layout::ItemKeys;
-use statewright_shared::layout::record::{Record as _, delete, put as put_item};
-use statewright_shared::layout::records::{
-    EnvironmentHead, EnvironmentRevision, EnvironmentTag, Retracted, RevisionTag,
+use statewright_shared::layout::{
+    self, EnvironmentHead, EnvironmentRevision, EnvironmentTag, Retracted, RevisionTag, delete, put_with,
 };
-use statewright_shared::ports::{Expect, Order, Query};
+use statewright_shared::ports::{Expect, Order};
 use statewright_shared::services::keys::data_keys;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -127,8 +125,7 @@ type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Forgets all environments of an organization.
 async fn forget(ctx: &Context, org: &str) -> Done {
-    let (partition, prefix) = ItemKeys::environments(&OrgName::parse(org)?);
-    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let query = EnvironmentHead::of_org(&OrgName::parse(org)?).query(None, Order::Ascending, 100);
     for item in ctx.ledger.query(&query).await?.items {
         ctx.ledger.commit(vec![delete(item.key, Expect::Any)]).await?;
     }
@@ -167,12 +164,12 @@ async fn keep(ctx: &Context, name: &str, fixture: Fixture) -> Done {
         let retracted =
             retracted.map(|(replacement, reason)| Retracted { replacement, at: now, by: by.clone(), reason });
         let by = Requester { login: by.clone(), token: TokenName::parse("scripts")? };
-        let record = EnvironmentRevision { created: now, by, retracted }
-            .encode_with(resealed(ctx, id, &text).await?.as_bytes());
-        let key = ItemKeys::environment_revision(id, revision);
-        writes.push(put_item(key, Expect::Absent, ctx.ids.revision(), record));
+        let record = EnvironmentRevision { created: now, by, retracted };
+        let text = resealed(ctx, id, &text).await?;
+        let key = EnvironmentRevision::key(id, revision);
+        writes.push(put_with(key, Expect::Absent, ctx.ids.revision(), &record, text.as_bytes()));
     }
-    writes.push(put_item(ItemKeys::environment(&address), Expect::Any, ctx.ids.revision(), head.encode()));
+    writes.push(layout::put(EnvironmentHead::key(&address), Expect::Any, ctx.ids.revision(), &head));
     ctx.ledger.commit(writes).await?;
     Ok(())
 }

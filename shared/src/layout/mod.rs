@@ -1,17 +1,109 @@
-//! How everything is laid down in the ledger and among the blobs: the one schema of every store.
+//! What is stored in the ledger and among the blobs, and how: the one schema of every store.
 //!
-//! [`keys`] makes item and blob keys, [`record`] is the envelope of every persisted value, [`records`] are the values
-//! themselves, [`slot`] are the entries of an update's log.
+//! Each kind of record has a file with its struct, its keys, and examples of its stored form. A [`Key`] knows its record,
+//! and a [`Record`] its envelope.
 
-pub mod keys;
-pub mod named;
-pub mod record;
-pub mod records;
-pub mod slot;
+#![expect(
+    missing_docs,
+    reason = "a record's doc comment says what it stores; a field gets one where its name does not"
+)]
 
-pub use keys::ItemKeys;
-pub use named::{NamedBlob, named_blobs};
-pub use record::{Broken, Record};
+mod blobs;
+mod deleted_environment;
+mod deleted_stack;
+mod deleted_state;
+mod directory_entry;
+mod due;
+mod environment_head;
+mod environment_revision;
+mod environment_session;
+mod event_batch;
+mod former_stack_name;
+mod former_stack_name_entry;
+mod former_state_name;
+mod former_state_name_entry;
+mod kept_state;
+mod key;
+mod label_policy;
+mod member;
+mod org;
+mod password;
+mod payload;
+mod preview;
+mod record;
+mod rejected_state;
+mod signer;
+mod slot;
+mod snapshot;
+mod stack_entry;
+mod stack_head;
+mod stack_outputs;
+mod stack_version;
+mod state_edge;
+mod state_entry;
+mod state_graph;
+mod state_head;
+mod state_lock;
+mod state_schemas;
+mod state_version;
+mod token;
+mod token_entry;
+mod unfinished_copy;
+mod update;
+mod update_detail;
+mod update_entry;
+mod update_summary;
+mod user;
+mod verifying_key;
+mod wrapped_data_key;
+
+pub use blobs::{NamedBlob, named_blobs, probe_blob};
+pub use deleted_environment::DeletedEnvironment;
+pub use deleted_stack::DeletedStack;
+pub use deleted_state::DeletedState;
+pub use directory_entry::DirectoryEntry;
+pub use due::{DUE_SHARDS, Due};
+pub use environment_head::{EnvironmentHead, EnvironmentTag, RevisionTag};
+pub use environment_revision::{EnvironmentRevision, Retracted};
+pub use environment_session::{EnvironmentSession, OpenedRevision};
+pub use event_batch::EventBatch;
+pub use former_stack_name::FormerStackName;
+pub use former_stack_name_entry::FormerStackNameEntry;
+pub use former_state_name::FormerStateName;
+pub use former_state_name_entry::FormerStateNameEntry;
+pub use kept_state::KeptState;
+pub use key::{Key, KeyPrefix};
+pub use label_policy::StoredLabelPolicy;
+pub use member::Member;
+pub use org::Org;
+pub use password::Password;
+pub use payload::Payload;
+pub use preview::Preview;
+pub use record::{Broken, Record, Stored, check, delete, expiring, put, put_bytes, put_with};
+pub use rejected_state::RejectedState;
+pub use signer::Signer;
+pub use slot::{Content, Numbered, Slot};
+pub use snapshot::Snapshot;
+pub use stack_entry::StackEntry;
+pub use stack_head::{StackConfig, StackHead};
+pub use stack_outputs::StackOutputs;
+pub use stack_version::StackVersion;
+pub use state_edge::StateEdge;
+pub use state_entry::StateEntry;
+pub use state_graph::StateGraph;
+pub use state_head::{StateHead, WrittenUnder};
+pub use state_lock::{StateHolder, StateLock};
+pub use state_schemas::{OutputSchema, StateSchemas};
+pub use state_version::{LockOf, StateSource, StateVersion};
+pub use token::Token;
+pub use token_entry::TokenEntry;
+pub use unfinished_copy::{UnfinishedCopy, describes_the_store};
+pub use update_detail::{ConfigValue, UpdateDetail};
+pub use update_entry::UpdateEntry;
+pub use update_summary::UpdateSummary;
+pub use user::User;
+pub use verifying_key::VerifyingKeyRecord;
+pub use wrapped_data_key::WrappedDataKey;
 
 #[cfg(test)]
 mod formats;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ports::{Expect, Item, ItemKey, Revision, Write, WriteAction};
+use super::key::Key;
+use crate::ports::{Expect, Item, ItemKey, Revision, Timestamp, Write, WriteAction};
 
 /// A persisted value that does not read back: written by a newer version, or damaged.
 #[derive(Debug, thiserror::Error)]
@@ -19,25 +20,13 @@ pub enum Broken {
     #[error(
         "a {name} record has format {found}, and this version of statewright reads up to {known}: upgrade it"
     )]
-    TooNew {
-        /// The record's name.
-        name: &'static str,
-        /// The version found.
-        found: u8,
-        /// The newest version known.
-        known: u8,
-    },
+    TooNew { name: &'static str, found: u8, known: u8 },
     /// The bytes are not a record.
     #[error("a {name} record is damaged: {detail}")]
-    Damaged {
-        /// The record's name.
-        name: &'static str,
-        /// What does not fit.
-        detail: String,
-    },
+    Damaged { name: &'static str, detail: String },
 }
 
-/// A value that lies in the ledger.
+/// A value that is stored in the ledger.
 pub trait Record: Serialize + DeserializeOwned {
     /// What messages call it.
     const NAME: &'static str;
@@ -97,7 +86,6 @@ pub trait Record: Serialize + DeserializeOwned {
 /// A record as it was read: its value, and the revision that a conditional write expects.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
-    /// The value.
     pub value: T,
     /// The put that made it.
     pub revision: Revision,
@@ -112,25 +100,56 @@ impl<T: Record> Stored<T> {
         Ok(Self { value: T::decode(&item.value)?, revision: item.revision })
     }
 
-    /// The expectation that nobody wrote since.
+    /// The expectation that no other write came since.
     pub fn unchanged(&self) -> Expect {
         Expect::Revision(self.revision)
     }
 }
 
-/// A put of a record.
-pub fn put(key: ItemKey, expect: Expect, revision: Revision, value: Bytes) -> Write {
-    Write { key, expect, action: WriteAction::Put { revision, value, expires: None } }
+/// A put of a record. A key takes the record that it knows, and no other:
+///
+/// ```compile_fail,E0308
+/// use statewright_shared::layout::{Org, User, put};
+/// use statewright_shared::ports::{Expect, Revision, Timestamp};
+///
+/// let login = statewright_shared::domain::names::Login::parse("alice").unwrap();
+/// put(User::key(&login), Expect::Absent, Revision(1), &Org { created: Timestamp(0) });
+/// ```
+pub fn put<T: Record>(key: Key<T>, expect: Expect, revision: Revision, record: &T) -> Write {
+    put_with(key, expect, revision, record, &[])
 }
 
-/// A delete.
-pub fn delete(key: ItemKey, expect: Expect) -> Write {
-    Write { key, expect, action: WriteAction::Delete }
+/// A put of a record with a tail.
+pub fn put_with<T: Record>(
+    key: Key<T>,
+    expect: Expect,
+    revision: Revision,
+    record: &T,
+    tail: &[u8],
+) -> Write {
+    put_bytes(key, expect, revision, record.encode_with(tail))
+}
+
+/// A put of a stored form that was not made here: that of a copy, or of a damaged record in a test.
+pub fn put_bytes(key: impl Into<ItemKey>, expect: Expect, revision: Revision, value: Bytes) -> Write {
+    Write { key: key.into(), expect, action: WriteAction::Put { revision, value, expires: None } }
+}
+
+/// A put of an item that the store may drop after this instant.
+pub fn expiring(mut put: Write, at: Timestamp) -> Write {
+    if let WriteAction::Put { expires, .. } = &mut put.action {
+        *expires = Some(at);
+    }
+    put
+}
+
+pub fn delete(key: impl Into<ItemKey>, expect: Expect) -> Write {
+    Write { key: key.into(), expect, action: WriteAction::Delete }
 }
 
 /// A check without a write.
-pub fn check(key: ItemKey, expect: Expect) -> Write {
-    Write { key, expect, action: WriteAction::Check }
+pub fn check(key: impl Into<ItemKey>, expect: Expect) -> Write {
+    Write { key: key.into(), expect, action: WriteAction::Check }
 }
 
 #[cfg(test)]

@@ -1,22 +1,25 @@
-//! One place in an update's log.
-
 use serde::{Deserialize, Serialize};
 
-use super::record::Record;
-use super::records::Payload;
+use super::blobs::blob;
+use super::key::{Key, KeyPrefix, parsed};
+use super::payload::Payload;
+use super::record::{Broken, Record};
+use crate::domain::ids::UpdateId;
 use crate::domain::saves::Save;
 use crate::domain::update::Seal;
-use crate::ports::Timestamp;
+use crate::ports::{BlobKey, ItemKey, Timestamp};
 
-/// A slot. Slots are numbered from 1 without gaps; each is written once, on the condition that it is absent.
+const PREFIX: &str = "L#";
+
+/// A slot of an update's log. Slots are numbered from 1 without gaps; each is written once, by an append or by the
+/// seal, on the condition that it is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     /// When the server took it.
     pub at: Timestamp,
-    /// What it holds.
     pub content: Content,
     /// When the deployment of a [`Content::Checkpoint`] was made, as its manifest says, so that of many only the last one
-    /// has to be read. Absent in slots that were written before it was kept, and where the manifest holds no time.
+    /// has to be read. Absent in slots that were written before it was stored, and where the manifest holds no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Timestamp>,
 }
@@ -42,12 +45,11 @@ pub enum Content {
 pub struct Numbered {
     /// The client's number of it, so that what is old need not be read.
     pub sequence: u64,
-    /// Where the body lies.
     pub payload: Payload,
 }
 
 impl Content {
-    /// Where its bytes lie; a seal has none.
+    /// Where its bytes are stored; a seal has none.
     pub fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Entries(payload) | Self::Checkpoint(payload) => Some(payload),
@@ -68,4 +70,68 @@ impl Content {
 
 impl Record for Slot {
     const NAME: &'static str = "log slot";
+}
+
+impl Slot {
+    /// The slots of a log are numbered from 1.
+    pub fn key(update: UpdateId, slot: u64) -> Key<Self> {
+        Key::new(format!("UPDATE#{update}"), format!("{PREFIX}{slot:020}"))
+    }
+
+    pub fn of_update(update: UpdateId) -> KeyPrefix<Self> {
+        KeyPrefix::new(format!("UPDATE#{update}"), PREFIX)
+    }
+
+    /// The slot's number in a key.
+    ///
+    /// # Errors
+    /// [`Broken`] for the key of another record.
+    pub fn number_in(key: &ItemKey) -> Result<u64, Broken> {
+        parsed::<Self, _>(key, key.sort.strip_prefix(PREFIX).and_then(|number| number.parse().ok()))
+    }
+
+    /// The blob of a slot that is too long for an item. `part` is random, since two appends may try one slot.
+    pub fn new_blob(update: UpdateId, part: u64) -> BlobKey {
+        blob(format!("log/{update}/{part:016x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn slots_sort_as_their_numbers() {
+        let update = UpdateId::new(Uuid::from_u128(1));
+        assert!(Slot::key(update, 9).sort < Slot::key(update, 10).sort);
+        let longest = Slot::key(update, u64::MAX);
+        assert_eq!(Slot::number_in(&longest).unwrap(), u64::MAX);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::super::payload::examples::in_blob;
+    use super::super::update::examples::seal;
+    use super::*;
+    use crate::domain::update::{Outcome, SealedBy};
+    use crate::layout::formats::*;
+
+    pub(crate) fn read(files: &mut Files) {
+        let slot = |content| Slot { at: LATER, content, made: None };
+        files.hold("slot-entries.v1", &slot(Content::Entries(Payload::Inline)), b"\x1f\x8b\x00gzip");
+        let checkpoint = Content::Checkpoint(in_blob(format!("log/{}/00000000000000ff", update_id(2))));
+        files.hold("slot-checkpoint.v1", &slot(checkpoint.clone()), b"");
+        let made = Slot { made: Some(CREATED), ..slot(checkpoint) };
+        files.hold("slot-checkpoint-made.v1", &made, b"");
+        let numbered = |sequence, payload| Numbered { sequence, payload };
+        let blob = in_blob(format!("log/{}/00000000000000fe", update_id(2)));
+        files.hold("slot-verbatim.v1", &slot(Content::Verbatim(numbered(1, blob))), b"");
+        let delta = Content::Delta(numbered(2, Payload::Inline));
+        files.hold("slot-delta.v1", &slot(delta), b"\x1f\x8b\x00gzip");
+        let seal = Content::Seal(seal(Outcome::Succeeded, SealedBy::Client));
+        files.hold("slot-seal.v1", &slot(seal), b"");
+    }
 }

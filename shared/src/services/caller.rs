@@ -9,7 +9,7 @@ use crate::domain::claims::Bearer;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
 use crate::domain::update::Requester;
-use crate::layout::records::{Token, User};
+use crate::layout::{Token, User};
 use crate::ports::Timestamp;
 
 /// What stands in the place of an access token's name where somebody showed a password. No token is given this name.

@@ -10,8 +10,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{EnvironmentAddress, InvalidName, Login, OrgName, StackAddress};
 use crate::domain::saves::DeltaError;
 use crate::domain::update::{NotNow, Outcome, Requester, SealedBy, UpdateKind, ended_text};
-use crate::layout::Broken;
-use crate::layout::records::StateHolder;
+use crate::layout::{Broken, StateHolder};
 use crate::ports::{BoxError, KeysError, PortError, Timestamp};
 
 /// Why a use case refuses or cannot answer.

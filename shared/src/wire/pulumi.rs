@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::{Both, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
-use crate::layout::records::{ConfigValue, StackConfig};
+use crate::layout::{ConfigValue, StackConfig};
 
 /// Bytes as standard base64 with padding, as Go writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use crate::domain::tfstate::{
     Changes, InstanceChanges, LabelPolicy, Labels, LockInfo as DomainLockInfo, Output, Policy, Refused,
     Validity, Violation,
 };
-use crate::layout::records::{
-    KeptState, LockOf, OutputSchema, RejectedState, RemovedState, StateHead, StateHolder, StateSchemas,
+use crate::layout::{
+    DeletedState, KeptState, LockOf, OutputSchema, RejectedState, StateHead, StateHolder, StateSchemas,
     StateSource, StateVersion, StoredLabelPolicy,
 };
 use crate::ports::Timestamp;
@@ -235,8 +235,8 @@ pub struct ListedRemoved {
 
 impl ListedRemoved {
     /// A removed state as it is shown.
-    pub fn of(project: String, state: String, removed: RemovedState, until: Timestamp) -> Self {
-        let RemovedState { at, by, entry } = removed;
+    pub fn of(project: String, state: String, removed: DeletedState, until: Timestamp) -> Self {
+        let DeletedState { at, by, entry } = removed;
         Self {
             id: entry.id.to_string(),
             project,

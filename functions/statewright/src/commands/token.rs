@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::records;
+use statewright_shared::layout;
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::identity::tokens;
 use statewright_shared::services::updates::running::Begun;
@@ -123,7 +123,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
         }
         Command::List { owner: Owner { user } } => {
             let tokens = tokens::list_tokens(&ctx, &user).await?;
-            let line = |records::TokenEntry { token, certificate, .. }| Line {
+            let line = |layout::TokenEntry { token, certificate, .. }| Line {
                 name: token.name,
                 created: Rfc3339(token.created),
                 expires: token.expires.map(Rfc3339),

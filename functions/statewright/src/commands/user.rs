@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::records;
+use statewright_shared::layout;
 use statewright_shared::services::identity::{passwords, users};
 use statewright_shared::services::updates::running::Begun;
 
@@ -75,8 +75,8 @@ struct Line {
 }
 
 impl Line {
-    fn new(user: records::User, has_password: bool) -> Self {
-        let records::User { login, created, orgs, roles } = user;
+    fn new(user: layout::User, has_password: bool) -> Self {
+        let layout::User { login, created, orgs, roles } = user;
         Self { user: login, created: Rfc3339(created), organizations: orgs, roles, has_password }
     }
 

@@ -21,7 +21,7 @@ use crate::domain::environment::access;
 use crate::domain::names::{
     DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
 };
-use crate::layout::records;
+use crate::layout;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
@@ -397,7 +397,7 @@ fn revision(
     environments::revisions::Listed { number, record, tags }: environments::revisions::Listed,
 ) -> Revision {
     let creator = record.by.login.to_string();
-    let retracted = record.retracted.map(|records::Retracted { replacement, at, by, reason }| Retracted {
+    let retracted = record.retracted.map(|layout::Retracted { replacement, at, by, reason }| Retracted {
         replacement,
         at: at.to_rfc3339(),
         by_login: by.to_string(),
@@ -438,7 +438,7 @@ pub(crate) async fn revision_tags(
     let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     let latest = (LATEST.to_owned(), tags::latest(&head));
     let others = head.revision_tags.into_iter().map(|(name, tag)| (name.to_string(), tag));
-    let all: BTreeMap<String, records::RevisionTag> = std::iter::once(latest).chain(others).collect();
+    let all: BTreeMap<String, layout::RevisionTag> = std::iter::once(latest).chain(others).collect();
     let (page, next_token) = page(all, &query)?;
     json(&RevisionTags {
         tags: page.into_iter().map(|(name, tag)| revision_tag(name, tag)).collect(),
@@ -463,7 +463,7 @@ fn page<T>(
     Ok((page, next))
 }
 
-fn revision_tag(name: String, tag: records::RevisionTag) -> RevisionTag {
+fn revision_tag(name: String, tag: layout::RevisionTag) -> RevisionTag {
     RevisionTag {
         name,
         revision: tag.revision,
@@ -537,7 +537,7 @@ pub(crate) async fn list_tags(
     json(&Tags { tags, next_token })
 }
 
-fn tag(name: String, tag: records::EnvironmentTag) -> Tag {
+fn tag(name: String, tag: layout::EnvironmentTag) -> Tag {
     Tag {
         name,
         value: tag.value,

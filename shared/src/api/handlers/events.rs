@@ -16,7 +16,7 @@ use crate::api::path::{StackPath, UpdateText};
 use crate::api::response::{Answer, json_body, no_content};
 use crate::domain::claims::Claims;
 use crate::domain::events::without_unchanged;
-use crate::layout::records::Summary;
+use crate::layout::UpdateSummary;
 use crate::services::caller::Caller;
 use crate::services::store::compression::{gzip, gzip_well};
 use crate::services::updates::events as event_service;
@@ -70,9 +70,9 @@ pub(crate) async fn append(State(app): State<App>, claims: Claims, body: Body) -
     no_content()
 }
 
-fn summary(events: &[EngineEvent]) -> Option<Summary> {
+fn summary(events: &[EngineEvent]) -> Option<UpdateSummary> {
     let summary = events.iter().find_map(|event| event.summary_event.as_ref())?;
-    Some(Summary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
+    Some(UpdateSummary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
 }
 
 /// The one number for a kind of events that the client sends (pulumi v3.274.1, `pkg/backend/httpstate/client`).

@@ -7,7 +7,7 @@ use crate::api::path::{StackPath, VersionPath};
 use crate::api::query::{Parameters, page_of};
 use crate::api::response::{Answer, json, user_named};
 use crate::domain::update::{Outcome, Status};
-use crate::layout::records::Version;
+use crate::layout::StackVersion;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::stacks::history as history_service;
@@ -68,7 +68,7 @@ pub(crate) async fn summary(
     })
 }
 
-fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {
+fn service_info(version: StackVersion, latest_version: u64) -> ServiceUpdate {
     ServiceUpdate {
         update_id: version.update.to_string(),
         version: version.version,
@@ -78,7 +78,7 @@ fn service_info(version: Version, latest_version: u64) -> ServiceUpdate {
     }
 }
 
-fn info(version: Version) -> UpdateInfo {
+fn info(version: StackVersion) -> UpdateInfo {
     UpdateInfo {
         kind: version.kind.as_str(),
         start_time: version.started.seconds(),

@@ -19,7 +19,7 @@ use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content, user_named};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
-use crate::layout::records::StackConfig;
+use crate::layout::StackConfig;
 use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
 use crate::services::stacks::rename::NewAddress;

@@ -14,7 +14,7 @@ use crate::domain::claims::Claims;
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::journal;
 use crate::journal::BatchError;
-use crate::layout::records::Detail;
+use crate::layout::UpdateDetail;
 use crate::services::caller::Caller;
 use crate::services::stacks::StackView;
 use crate::services::store::compression::refuse_plaintext;
@@ -93,7 +93,7 @@ fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
         program.options.and_then(|options| options.dry_run).unwrap_or(false) || kind == UpdateKind::Preview;
     let (message, environment) =
         program.metadata.map_or((None, None), |metadata| (metadata.message, metadata.environment));
-    let detail = Detail {
+    let detail = UpdateDetail {
         message: message.unwrap_or_default(),
         environment: environment.unwrap_or_default(),
         config: program.config.unwrap_or_default(),

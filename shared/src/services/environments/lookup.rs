@@ -4,9 +4,7 @@ use crate::context::Context;
 use crate::domain::names::{
     DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
 };
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored};
-use crate::layout::records::{EnvironmentHead, EnvironmentRevision, Retracted};
+use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, Stored};
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
 
@@ -18,7 +16,7 @@ pub(crate) async fn head_of(
     ctx: &Context,
     address: &EnvironmentAddress,
 ) -> Result<Option<Stored<EnvironmentHead>>, Error> {
-    store::read(ctx, &ItemKeys::environment(address)).await
+    store::read(ctx, &EnvironmentHead::key(address)).await
 }
 
 /// The head of an environment, for a caller. One read.
@@ -110,7 +108,7 @@ pub(crate) async fn read(
     head: &EnvironmentHead,
     number: u64,
 ) -> Result<(EnvironmentRevision, String), Error> {
-    let item = store::get(ctx, &ItemKeys::environment_revision(head.id, number)).await?;
+    let item = store::get(ctx, &EnvironmentRevision::key(head.id, number)).await?;
     let item = item.ok_or_else(|| Error::Broken(format!("revision {number} of {address} is missing")))?;
     let (record, text) = EnvironmentRevision::decode_with(&item.value)?;
     let text = String::from_utf8(text.to_vec())

@@ -26,12 +26,10 @@ use crate::context::Context;
 use crate::domain::environment::sealed::{self, Replacement, Secret};
 use crate::domain::environment::{Diagnostic, comments, has_errors};
 use crate::domain::ids::EnvironmentId;
-use crate::domain::names::{EnvironmentAddress, EnvironmentName, OrgName, ProjectName};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, delete, put};
-use crate::layout::records::{Due, EnvironmentHead, EnvironmentRevision, RemovedEnvironment};
+use crate::domain::names::{EnvironmentAddress, OrgName};
+use crate::layout::{DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record, Stored, delete};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
-use crate::ports::{Expect, Order, Query, Timestamp, Write};
+use crate::ports::{Expect, Order, Timestamp, Write};
 
 /// Environments on one page of a list.
 pub const LIST_PAGE: usize = 500;
@@ -70,13 +68,8 @@ async fn prepare(
     let head = new_head(ctx, caller, id, 1);
     let revision = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
     Ok(vec![
-        put(ItemKeys::environment(address), Expect::Absent, ctx.ids.revision(), head.encode()),
-        put(
-            ItemKeys::environment_revision(id, 1),
-            Expect::Absent,
-            ctx.ids.revision(),
-            revision.encode_with(text.as_bytes()),
-        ),
+        store::put(ctx, EnvironmentHead::key(address), Expect::Absent, &head),
+        store::put_with(ctx, EnvironmentRevision::key(id, 1), Expect::Absent, &revision, text.as_bytes()),
     ])
 }
 
@@ -261,12 +254,13 @@ pub async fn update(
         let next = EnvironmentHead { revision: revision + 1, modified: ctx.now(), ..head.value.clone() };
         let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
         let writes = vec![
-            put(ItemKeys::environment(address), head.unchanged(), ctx.ids.revision(), next.encode()),
-            put(
-                ItemKeys::environment_revision(id, revision + 1),
+            store::put(ctx, EnvironmentHead::key(address), head.unchanged(), &next),
+            store::put_with(
+                ctx,
+                EnvironmentRevision::key(id, revision + 1),
                 Expect::Absent,
-                ctx.ids.revision(),
-                record.encode_with(text.as_bytes()),
+                &record,
+                text.as_bytes(),
             ),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -290,7 +284,7 @@ pub(super) async fn edit<T>(
         if next == head.value {
             return Ok(answer);
         }
-        let write = put(ItemKeys::environment(address), head.unchanged(), ctx.ids.revision(), next.encode());
+        let write = store::put(ctx, EnvironmentHead::key(address), head.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return Ok(answer);
         }
@@ -326,12 +320,12 @@ pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress
             return Err(Error::EnvironmentProtected(address.clone()));
         }
         let (at, id) = (ctx.now(), head.value.id);
-        let removed = RemovedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
-        let key = ItemKeys::removed_environment(address, id);
+        let removed = DeletedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
+        let key = DeletedEnvironment::key(address, id);
         let due = Due::Environment { id, address: address.clone() };
         let writes = vec![
-            delete(ItemKeys::environment(address), head.unchanged()),
-            put(key, Expect::Any, ctx.ids.revision(), removed.encode()),
+            delete(EnvironmentHead::key(address), head.unchanged()),
+            store::put(ctx, key, Expect::Any, &removed),
             due_write(ctx, &due, at.plus(ctx.settings.retention.removed_stacks)),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -352,16 +346,15 @@ pub async fn removed(
     after: Option<String>,
 ) -> Result<(Vec<Removed>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::all_removed_environments(org);
+    let removed = DeletedEnvironment::of_org(org);
+    let prefix = removed.sort.clone();
     let after = after.map(|after| format!("{prefix}{after}"));
-    let query = Query { partition, prefix: prefix.clone(), after, order: Order::Ascending, limit: LIST_PAGE };
+    let query = removed.query(after, Order::Ascending, LIST_PAGE);
     let page = store::query(ctx, &query).await?;
     let mut removed = Vec::with_capacity(page.items.len());
     for item in &page.items {
-        let (project, name) = ItemKeys::parse_removed_environment_sort(&item.key.sort).ok_or_else(|| {
-            Error::Broken(format!("{:?} is not the key of a removed environment", item.key.sort))
-        })?;
-        let RemovedEnvironment { at, head, .. } = RemovedEnvironment::decode(&item.value)?;
+        let (project, name) = DeletedEnvironment::name_in(&item.key)?;
+        let DeletedEnvironment { at, head, .. } = DeletedEnvironment::decode(&item.value)?;
         let address = EnvironmentAddress { org: org.clone(), project, name };
         removed.push(Removed { listed: Listed { address, head }, at });
     }
@@ -382,19 +375,17 @@ pub async fn restore(
     let missing = || Error::NoEnvironment(format!("{address}, or one that was removed,"));
     caller.check(&address.org, missing)?;
     for _ in 0..RACES_MAX {
-        let (partition, prefix) = ItemKeys::removed_environments(address);
-        let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+        let items = store::query_all(ctx, DeletedEnvironment::of_name(address), usize::MAX).await?;
         let removed = items
             .iter()
-            .map(|item| Ok((item, Stored::<RemovedEnvironment>::read(item)?)))
+            .map(|item| Ok((item, Stored::<DeletedEnvironment>::read(item)?)))
             .collect::<Result<Vec<_>, Error>>()?;
         let mut meant = removed;
         meant.retain(|(_, removed)| removed_at.is_none_or(|at| at == removed.value.at.to_rfc3339()));
         let last = meant.into_iter().max_by_key(|(_, removed)| removed.value.at);
         let (item, removed) = last.ok_or_else(missing)?;
-        let head = removed.value.head.encode();
         let writes = vec![
-            put(ItemKeys::environment(address), Expect::Absent, ctx.ids.revision(), head),
+            store::put(ctx, EnvironmentHead::key(address), Expect::Absent, &removed.value.head),
             delete(item.key.clone(), removed.unchanged()),
         ];
         match store::commit(ctx, writes).await? {
@@ -435,16 +426,14 @@ pub async fn list(
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::environments(org);
+    let environments = EnvironmentHead::of_org(org);
+    let prefix = environments.sort.clone();
     let after = after.map(|after| format!("{prefix}{after}"));
-    let query = Query { partition, prefix: prefix.clone(), after, order: Order::Ascending, limit: LIST_PAGE };
+    let query = environments.query(after, Order::Ascending, LIST_PAGE);
     let page = store::query(ctx, &query).await?;
     let mut listed = Vec::with_capacity(page.items.len());
     for item in &page.items {
-        let (project, name): (ProjectName, EnvironmentName) =
-            ItemKeys::parse_environment_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of an environment", item.key.sort))
-            })?;
+        let (project, name) = EnvironmentHead::name_in(&item.key)?;
         let address = EnvironmentAddress { org: org.clone(), project, name };
         listed.push(Listed { address, head: EnvironmentHead::decode(&item.value)? });
     }
@@ -514,18 +503,18 @@ pub async fn clone(
         for number in 1..=from.revision {
             let (record, text) = lookup::read(ctx, address, &from, number).await?;
             let text = reseal(ctx, from.id, id, &text).await?;
-            let key = ItemKeys::environment_revision(id, number);
-            let write = put(key, Expect::Absent, ctx.ids.revision(), record.encode_with(text.as_bytes()));
+            let key = EnvironmentRevision::key(id, number);
+            let write = store::put_with(ctx, key, Expect::Absent, &record, text.as_bytes());
             store::commit(ctx, vec![write]).await?.map_err(|_| Error::Contended("the clone"))?;
         }
     }
-    let mut writes = vec![put(ItemKeys::environment(new), Expect::Absent, ctx.ids.revision(), head.encode())];
+    let mut writes = vec![store::put(ctx, EnvironmentHead::key(new), Expect::Absent, &head)];
     if !preserve.history {
         let (_, text) = lookup::text(ctx, address, &from, which).await?;
         let text = reseal(ctx, from.id, id, &text).await?;
         let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
-        let key = ItemKeys::environment_revision(id, 1);
-        writes.push(put(key, Expect::Absent, ctx.ids.revision(), record.encode_with(text.as_bytes())));
+        let key = EnvironmentRevision::key(id, 1);
+        writes.push(store::put_with(ctx, key, Expect::Absent, &record, text.as_bytes()));
     }
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(()),

@@ -24,11 +24,9 @@ use crate::domain::environment::{Diagnostic, has_errors};
 use crate::domain::ids::{EnvironmentId, KeyOwner, SessionId, StackId};
 use crate::domain::names::{EnvironmentAddress, OrgName, StackAddress};
 use crate::domain::secret;
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::{EnvironmentRevision, EnvironmentSession, OpenedRevision};
+use crate::layout::{EnvironmentRevision, EnvironmentSession, OpenedRevision, Record, expiring};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
-use crate::ports::{Expect, Write, WriteAction};
+use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::keys::data_keys;
 use crate::services::states::outputs;
@@ -198,13 +196,8 @@ async fn keep(
     let until = ctx.now().plus(lasts);
     let (by, user_made) = (caller.user.login.clone(), Some(caller.user.created));
     let session = EnvironmentSession { org: org.clone(), opened, revisions, by, user_made, until };
-    let value = session.encode_with(&tail);
-    let write = Write {
-        key: ItemKeys::environment_session(id),
-        expect: Expect::Absent,
-        action: WriteAction::Put { revision: ctx.ids.revision(), value, expires: Some(until) },
-    };
-    store::commit(ctx, vec![write]).await?.map_err(|_| Error::Contended("the session"))?;
+    let write = store::put_with(ctx, EnvironmentSession::key(id), Expect::Absent, &session, &tail);
+    store::commit(ctx, vec![expiring(write, until)]).await?.map_err(|_| Error::Contended("the session"))?;
     Ok(id)
 }
 
@@ -224,7 +217,7 @@ pub async fn look(
     caller.check_org(org)?;
     let missing = || Error::NoSession(session.chars().take(60).collect());
     let id = SessionId::parse(session).ok_or_else(missing)?;
-    let item = store::get(ctx, &ItemKeys::environment_session(id)).await?.ok_or_else(missing)?;
+    let item = store::get(ctx, &EnvironmentSession::key(id)).await?.ok_or_else(missing)?;
     let (session, tail) = EnvironmentSession::decode_with(&item.value)?;
     let is_it = session.org == *org
         && caller.is_user(&session.by, session.user_made)
@@ -258,7 +251,7 @@ pub async fn look(
 
 async fn text_of(ctx: &Context, opened: &OpenedRevision) -> Result<String, Error> {
     let OpenedRevision { name, id, revision } = opened;
-    let item = store::get(ctx, &ItemKeys::environment_revision(*id, *revision)).await?;
+    let item = store::get(ctx, &EnvironmentRevision::key(*id, *revision)).await?;
     let item = item.ok_or_else(|| Error::NoSession(format!("with {name}, which was removed")))?;
     let (_, text) = EnvironmentRevision::decode_with(&item.value)?;
     String::from_utf8(text.to_vec())

@@ -4,9 +4,7 @@ use super::lookup;
 use crate::context::Context;
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::EnvironmentAddress;
-use crate::layout::ItemKeys;
-use crate::layout::record::delete;
-use crate::layout::records::RemovedEnvironment;
+use crate::layout::{DeletedEnvironment, EnvironmentRevision, WrappedDataKey, delete};
 use crate::services::store::due::{Next, Pages, Swept};
 use crate::services::updates::retention;
 use crate::services::{Error, store};
@@ -18,8 +16,8 @@ pub(crate) async fn sweep_removed(
     address: &EnvironmentAddress,
     swept: &mut Swept,
 ) -> Result<Next, Error> {
-    let key = ItemKeys::removed_environment(address, id);
-    if let Some(removed) = store::read::<RemovedEnvironment>(ctx, &key).await? {
+    let key = DeletedEnvironment::key(address, id);
+    if let Some(removed) = store::read(ctx, &key).await? {
         let until = removed.value.at.plus(ctx.settings.retention.removed_stacks);
         if ctx.now() < until {
             return Ok(Next::At(until));
@@ -35,8 +33,8 @@ pub(crate) async fn sweep_removed(
     let pages = &mut Pages::default();
     let nothing = |_: &_| Ok(Vec::new());
     let now = ctx.now();
-    let is_gone = retention::erase_items(ctx, ItemKeys::data_keys(id), nothing, now, pages).await?
-        && retention::erase_items(ctx, ItemKeys::environment_revisions(id), nothing, now, pages).await?;
+    let is_gone = retention::erase_items(ctx, WrappedDataKey::of_owner(id), nothing, now, pages).await?
+        && retention::erase_items(ctx, EnvironmentRevision::of_environment(id), nothing, now, pages).await?;
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }

@@ -3,10 +3,8 @@
 use super::lookup::{RevisionRef, locate, number, read};
 use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, LATEST};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, check, put};
-use crate::layout::records::{EnvironmentRevision, Retracted};
-use crate::ports::{Expect, Order, Query};
+use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, check};
+use crate::ports::{Expect, Order};
 use crate::services::caller::Caller;
 use crate::services::{Error, RACES_MAX, store};
 
@@ -39,16 +37,14 @@ pub async fn list(
     count: usize,
 ) -> Result<Vec<Listed>, Error> {
     let head = locate(ctx, caller, address).await?.value;
-    let (partition, prefix) = ItemKeys::environment_revisions(head.id);
     // The client asks for what is before 0 when it means all.
     let before = before.filter(|before| *before > 0);
-    let after = before.map(|before| ItemKeys::environment_revision(head.id, before).sort);
+    let after = before.map(|before| EnvironmentRevision::key(head.id, before).sort.clone());
     let limit = count.clamp(1, LIST_PAGE);
-    let query = Query { partition, prefix, after, order: Order::Descending, limit };
+    let query = EnvironmentRevision::of_environment(head.id).query(after, Order::Descending, limit);
     let mut listed = Vec::new();
     for item in store::query(ctx, &query).await?.items {
-        let number = ItemKeys::parse_version_sort(&item.key.sort)
-            .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a revision", item.key.sort)))?;
+        let number = EnvironmentRevision::number_in(&item.key)?;
         let latest = (number == head.revision).then(|| LATEST.to_owned());
         let named = head.revision_tags.iter().filter(|(_, tag)| tag.revision == number);
         let tags = latest.into_iter().chain(named.map(|(name, _)| name.to_string())).collect();
@@ -89,7 +85,7 @@ pub async fn retract(
         if in_its_place.retracted.is_some() {
             return Err(Error::Invalid(format!("revision {replacement} was retracted itself")));
         }
-        let key = ItemKeys::environment_revision(head.value.id, retracted);
+        let key = EnvironmentRevision::key(head.value.id, retracted);
         let item = store::get(ctx, &key).await?;
         let item =
             item.ok_or_else(|| Error::Broken(format!("revision {retracted} of {address} is missing")))?;
@@ -102,8 +98,8 @@ pub async fn retract(
         let next = EnvironmentRevision { retracted: Some(word), ..record };
         let expect = Expect::Revision(item.revision);
         let writes = vec![
-            put(key, expect, ctx.ids.revision(), next.encode_with(&text)),
-            check(ItemKeys::environment(address), head.unchanged()),
+            store::put_with(ctx, key, expect, &next, &text),
+            check(EnvironmentHead::key(address), head.unchanged()),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(());

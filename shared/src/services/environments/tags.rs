@@ -3,7 +3,7 @@
 use super::lookup::{RevisionRef, locate};
 use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
-use crate::layout::records::{EnvironmentHead, EnvironmentTag, RevisionTag};
+use crate::layout::{EnvironmentHead, EnvironmentTag, RevisionTag};
 use crate::services::caller::Caller;
 use crate::services::{Error, environments};
 

@@ -7,9 +7,7 @@ use super::{directory, membership, users};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Member, Org, User};
+use crate::layout::{Member, Org, User};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
@@ -38,7 +36,7 @@ pub struct FirstUser {
 /// # Errors
 /// Those of the ports.
 pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
-    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_some() {
+    if store::read(ctx, &User::key(login)).await?.is_some() {
         directory::complete_once(ctx, login).await?;
         return Ok(true);
     }
@@ -60,14 +58,9 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     let user = User { login: login.clone(), created: now, orgs: Vec::new(), roles: BTreeMap::new() }
         .as_member(org, Role::Admin);
     let mut writes = vec![
-        put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
-        put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created: now }.encode()),
-        put(
-            ItemKeys::member(org, login),
-            Expect::Absent,
-            ctx.ids.revision(),
-            Member { role: Role::Admin }.encode(),
-        ),
+        store::put(ctx, User::key(login), Expect::Absent, &user),
+        store::put(ctx, Org::key(org), Expect::Absent, &Org { created: now }),
+        store::put(ctx, Member::key(org, login), Expect::Absent, &Member { role: Role::Admin }),
     ];
     writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
     writes.extend(token_writes(ctx, &entry_of(Shown::Token(&secret), &token)));

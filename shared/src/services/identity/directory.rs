@@ -7,10 +7,8 @@ use super::membership;
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{DirectoryEntry, Org, Token, User};
-use crate::ports::{Expect, Item, Timestamp, Write};
+use crate::layout::{Broken, DirectoryEntry, KeyPrefix, Org, Record, Token, User};
+use crate::ports::{Expect, Item, ItemKey, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
 
@@ -25,7 +23,7 @@ const FIRST: (&str, &str) = ("admin", "main");
 /// # Errors
 /// Those of the ports.
 pub async fn orgs(ctx: &Context) -> Result<Vec<(OrgName, Timestamp)>, Error> {
-    let listed = || query(ctx, ItemKeys::listed_orgs(), ItemKeys::parse_listed_org_sort);
+    let listed = || query(ctx, DirectoryEntry::orgs(), DirectoryEntry::org_in);
     let orgs = listed().await?;
     if !orgs.is_empty() {
         return Ok(orgs);
@@ -43,27 +41,21 @@ pub async fn orgs(ctx: &Context) -> Result<Vec<(OrgName, Timestamp)>, Error> {
 pub async fn users(ctx: &Context) -> Result<Vec<(Login, Timestamp)>, Error> {
     // Makes the directory of an old store.
     orgs(ctx).await?;
-    query(ctx, ItemKeys::listed_users(), ItemKeys::parse_listed_user_sort).await
+    query(ctx, DirectoryEntry::users(), DirectoryEntry::login_in).await
 }
 
 /// Whether any user is listed.
 pub(super) async fn has_users(ctx: &Context) -> Result<bool, Error> {
-    let (partition, prefix) = ItemKeys::listed_users();
-    Ok(!store::query_all(ctx, partition, prefix, 1).await?.is_empty())
+    Ok(!store::query_all(ctx, DirectoryEntry::users(), 1).await?.is_empty())
 }
 
 async fn query<T>(
     ctx: &Context,
-    (partition, prefix): (String, String),
-    parse: fn(&str) -> Option<T>,
+    entries: KeyPrefix<DirectoryEntry>,
+    name_in: fn(&ItemKey) -> Result<T, Broken>,
 ) -> Result<Vec<(T, Timestamp)>, Error> {
-    let entry = |item: &Item| {
-        let name = parse(&item.key.sort).ok_or_else(|| {
-            Error::Broken(format!("{:?} is not the key of an entry of the directory", item.key.sort))
-        })?;
-        Ok((name, DirectoryEntry::decode(&item.value)?.created))
-    };
-    store::query_all(ctx, partition, prefix, usize::MAX).await?.iter().map(entry).collect()
+    let entry = |item: &Item| Ok((name_in(&item.key)?, DirectoryEntry::decode(&item.value)?.created));
+    store::query_all(ctx, entries, usize::MAX).await?.iter().map(entry).collect()
 }
 
 /// Whoever works at the store itself, as a caller of use cases: an admin of every organization. What API requests may is
@@ -76,7 +68,7 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
     let mut orgs: Vec<OrgName> = orgs(ctx).await?.into_iter().map(|(org, _)| org).collect();
     if let Some(named) = named
         && !orgs.contains(named)
-        && store::read::<Org>(ctx, &ItemKeys::org(named)).await?.is_some()
+        && store::read(ctx, &Org::key(named)).await?.is_some()
     {
         complete(ctx, Vec::new(), vec![named.clone()]).await?;
         orgs.push(named.clone());
@@ -89,20 +81,18 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
 
 /// The write that lists a user.
 pub(super) fn user_write(ctx: &Context, login: &Login, created: Timestamp) -> Write {
-    let entry = DirectoryEntry { created }.encode();
-    put(ItemKeys::listed_user(login), Expect::Any, ctx.ids.revision(), entry)
+    store::put(ctx, DirectoryEntry::key_of_user(login), Expect::Any, &DirectoryEntry { created })
 }
 
 /// The write that lists an organization.
 pub(super) fn org_write(ctx: &Context, org: &OrgName, created: Timestamp) -> Write {
-    let entry = DirectoryEntry { created }.encode();
-    put(ItemKeys::listed_org(org), Expect::Any, ctx.ids.revision(), entry)
+    store::put(ctx, DirectoryEntry::key_of_org(org), Expect::Any, &DirectoryEntry { created })
 }
 
 /// Lists a user of a store from before there was a directory, and whoever can be found from there. One read where the
 /// user is listed.
 pub(super) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Error> {
-    match store::get(ctx, &ItemKeys::listed_user(login)).await? {
+    match store::get(ctx, &DirectoryEntry::key_of_user(login)).await? {
         Some(_) => Ok(()),
         None => complete(ctx, vec![login.clone()], Vec::new()).await,
     }
@@ -114,14 +104,14 @@ async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>
     loop {
         if let Some(login) = logins.pop() {
             if users_seen.insert(login.clone())
-                && let Some(user) = store::read::<User>(ctx, &ItemKeys::user(&login)).await?
+                && let Some(user) = store::read(ctx, &User::key(&login)).await?
             {
                 let _ = store::commit(ctx, vec![user_write(ctx, &login, user.value.created)]).await?;
                 names.extend(user.value.orgs);
             }
         } else if let Some(org) = names.pop() {
             if orgs_seen.insert(org.clone())
-                && let Some(record) = store::read::<Org>(ctx, &ItemKeys::org(&org)).await?
+                && let Some(record) = store::read(ctx, &Org::key(&org)).await?
             {
                 let _ = store::commit(ctx, vec![org_write(ctx, &org, record.value.created)]).await?;
                 logins.extend(membership::read_members(ctx, &org).await?.into_iter().map(|(login, _)| login));

@@ -7,9 +7,7 @@ use super::{directory, membership};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, check, delete, put};
-use crate::layout::records::{Member, Org};
+use crate::layout::{Member, Org, User, check, delete};
 use crate::ports::{Expect, Timestamp};
 use crate::services::{Error, RACES_MAX, store};
 
@@ -30,7 +28,7 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
     for _ in 0..RACES_MAX {
         let created = ctx.now();
         let mut writes = vec![
-            put(ItemKeys::org(org), Expect::Absent, ctx.ids.revision(), Org { created }.encode()),
+            store::put(ctx, Org::key(org), Expect::Absent, &Org { created }),
             directory::org_write(ctx, org, created),
         ];
         for &login in &members {
@@ -109,13 +107,13 @@ async fn change(
         let has = user.value.role_in(org);
         let role = decide(has)?;
         // Of whoever made a store of format 1 the user's record does not say that they are its admin.
-        let listed = store::read::<Member>(ctx, &ItemKeys::member(org, login)).await?;
+        let listed = store::read(ctx, &Member::key(org, login)).await?;
         if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
             return Ok(Membership { role, changed: false });
         }
         let writes = vec![
             membership::member_write(ctx, org, login, role),
-            check(ItemKeys::org(org), record.unchanged()),
+            check(Org::key(org), record.unchanged()),
             membership::user_write(ctx, org, &user, role),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -138,8 +136,8 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
         }
         let next = user.value.clone().without(org);
         let writes = vec![
-            delete(ItemKeys::member(org, login), Expect::Any),
-            put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), next.encode()),
+            delete(Member::key(org, login), Expect::Any),
+            store::put(ctx, User::key(login), user.unchanged(), &next),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(true);

@@ -15,9 +15,7 @@ use super::tokens::TOKEN_PREFIX;
 use crate::cache::{Failures, REMEMBERED_FOR};
 use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{Password, Token, User};
+use crate::layout::{DirectoryEntry, Password, Stored, Token, User, check, delete, put_bytes};
 use crate::ports::{Expect, Item, Timestamp, Write};
 use crate::services::caller::{Caller, PASSWORD};
 use crate::services::store;
@@ -92,7 +90,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
         return Err(WRONG);
     };
     *failures = Failures::default();
-    let user = store::read::<User>(ctx, &ItemKeys::user(&login)).await?.ok_or(WRONG)?.value;
+    let user = store::read(ctx, &User::key(&login)).await?.ok_or(WRONG)?.value;
     let token = Token {
         name: TokenName::parse(PASSWORD)?,
         login,
@@ -106,8 +104,8 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
 
 /// A user's password. Both places are always asked, so that the time tells nothing.
 async fn stored(ctx: &Context, login: &Login) -> Result<Option<Stored<Password>>, Error> {
-    let (place, old) = (ItemKeys::user_password(login), ItemKeys::old_user_password(login));
-    let (found, old) = futures::try_join!(store::read::<Password>(ctx, &place), store::read(ctx, &old))?;
+    let (place, old) = (Password::key(login), Password::old_key(login));
+    let (found, old) = futures::try_join!(store::read(ctx, &place), store::read(ctx, &old))?;
     Ok(found.or(old))
 }
 
@@ -117,14 +115,13 @@ async fn stored(ctx: &Context, login: &Login) -> Result<Option<Stored<Password>>
 /// # Errors
 /// Those of the ports.
 pub async fn move_old(ctx: &Context) -> Result<u64, Error> {
-    let (partition, prefix) = ItemKeys::listed_users();
-    let users = store::query_all(ctx, partition, prefix, usize::MAX).await?;
-    let logins = users.iter().filter_map(|item| ItemKeys::parse_listed_user_sort(&item.key.sort));
+    let users = store::query_all(ctx, DirectoryEntry::users(), usize::MAX).await?;
+    let logins = users.iter().filter_map(|item| DirectoryEntry::login_in(&item.key).ok());
     let look = |login: Login| async move {
-        let old = ItemKeys::old_user_password(&login);
+        let old = Password::old_key(&login);
         let Some(Item { revision, value, .. }) = store::get(ctx, &old).await? else { return Ok(false) };
         let writes = vec![
-            put(ItemKeys::user_password(&login), Expect::Absent, ctx.ids.revision(), value),
+            put_bytes(Password::key(&login), Expect::Absent, ctx.ids.revision(), value),
             delete(old, Expect::Revision(revision)),
         ];
         // Refused: it was set anew or taken away meanwhile, and is where it belongs.
@@ -161,11 +158,11 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
     for _ in 0..RACES_MAX {
         // No password comes to be after its owner is gone: another user of the same name would have it.
         let user = membership::user(ctx, login).await?;
-        let password = Password { hash: hash.clone(), set: ctx.now() }.encode();
+        let password = Password { hash: hash.clone(), set: ctx.now() };
         let writes = vec![
-            put(ItemKeys::user_password(login), Expect::Any, ctx.ids.revision(), password),
-            delete(ItemKeys::old_user_password(login), Expect::Any),
-            check(ItemKeys::user(login), user.unchanged()),
+            store::put(ctx, Password::key(login), Expect::Any, &password),
+            delete(Password::old_key(login), Expect::Any),
+            check(User::key(login), user.unchanged()),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(());
@@ -188,7 +185,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<(), Error> {
 
 /// The writes that take a user's password away.
 pub(super) fn removal(login: &Login) -> [Write; 2] {
-    [ItemKeys::user_password(login), ItemKeys::old_user_password(login)].map(|key| delete(key, Expect::Any))
+    [Password::key(login), Password::old_key(login)].map(|key| delete(key, Expect::Any))
 }
 
 /// Whether a user has a password.

@@ -7,9 +7,7 @@ use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
 use crate::domain::role::Role;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, check, delete, put};
-use crate::layout::records::{Token, TokenEntry, User};
+use crate::layout::{Record, Token, TokenEntry, User, check, delete};
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::{Caller, PASSWORD};
 use crate::services::store;
@@ -97,9 +95,8 @@ pub async fn authenticate_run(
         Some(known) => known,
         None => {
             let unknown = || shown.is_unknown();
-            let token = store::read::<Token>(ctx, &ItemKeys::token(&hash)).await?.ok_or_else(unknown)?.value;
-            let user =
-                store::read::<User>(ctx, &ItemKeys::user(&token.login)).await?.ok_or_else(unknown)?.value;
+            let token = store::read(ctx, &Token::key(&hash)).await?.ok_or_else(unknown)?.value;
+            let user = store::read(ctx, &User::key(&token.login)).await?.ok_or_else(unknown)?.value;
             ctx.memory.callers.put(hash, now, (token.clone(), user.clone()));
             (token, user)
         }
@@ -179,13 +176,13 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
         let mut writes = token_writes(ctx, &entry);
         // No token comes to be after its owner is gone: another user of the same name would have it.
         let owner = writes.len();
-        writes.push(check(ItemKeys::user(login), user.unchanged()));
+        writes.push(check(User::key(login), user.unchanged()));
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(entry),
             Err(refusal) if refusal.index == owner => {}
             // The other may have gone since, so the name is looked for and not the hash.
             Err(_) => {
-                let named = store::get(ctx, &ItemKeys::user_token(login, name)).await?;
+                let named = store::get(ctx, &TokenEntry::key(login, name)).await?;
                 return Err(Error::Invalid(match named {
                     Some(_) => format!(
                         "user {login} has a token named {name} already: choose another name, or revoke that one first"
@@ -205,21 +202,19 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
 /// [`Error::NoUser`].
 pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>, Error> {
     membership::user(ctx, login).await?;
-    let (partition, prefix) = ItemKeys::user_tokens(login);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
     items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
 }
 
 /// Ends all access tokens of a user, whether that is there or not, and says how many there were.
 pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
-    let (partition, prefix) = ItemKeys::user_tokens(login);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
     // Two writes for each, within the bounds of a commit.
     for chunk in items.chunks(50) {
         let mut writes = Vec::with_capacity(2 * chunk.len());
         for item in chunk {
             let hash = TokenEntry::decode(&item.value)?.hash;
-            writes.push(delete(ItemKeys::token(&hash), Expect::Any));
+            writes.push(delete(Token::key(&hash), Expect::Any));
             writes.push(delete(item.key.clone(), Expect::Any));
             ctx.memory.callers.forget(&hash);
         }
@@ -236,8 +231,8 @@ pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Er
 /// [`Error::Invalid`] when there is no such token.
 pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Result<(), Error> {
     for attempt in 0..RACES_MAX {
-        let key = ItemKeys::user_token(login, name);
-        let Some(entry) = store::read::<TokenEntry>(ctx, &key).await? else {
+        let key = TokenEntry::key(login, name);
+        let Some(entry) = store::read(ctx, &key).await? else {
             // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
             if attempt > 0 {
                 return Ok(());
@@ -245,7 +240,7 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
             return Err(Error::Invalid(format!("user {login} has no token named {name}")));
         };
         let hash = entry.value.hash.clone();
-        let writes = vec![delete(key, entry.unchanged()), delete(ItemKeys::token(&hash), Expect::Any)];
+        let writes = vec![delete(key, entry.unchanged()), delete(Token::key(&hash), Expect::Any)];
         let removed = store::commit(ctx, writes).await?;
         ctx.memory.callers.forget(&hash);
         if removed.is_ok() {
@@ -280,12 +275,7 @@ pub(super) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
 pub(super) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
     let token = &entry.token;
     vec![
-        put(ItemKeys::token(&entry.hash), Expect::Absent, ctx.ids.revision(), token.encode()),
-        put(
-            ItemKeys::user_token(&token.login, &token.name),
-            Expect::Absent,
-            ctx.ids.revision(),
-            entry.encode(),
-        ),
+        store::put(ctx, Token::key(&entry.hash), Expect::Absent, &token),
+        store::put(ctx, TokenEntry::key(&token.login, &token.name), Expect::Absent, &entry),
     ]
 }

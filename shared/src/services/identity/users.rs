@@ -9,9 +9,7 @@ use super::{membership, passwords};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, check, delete, put};
-use crate::layout::records::User;
+use crate::layout::{DirectoryEntry, Member, Org, User, check, delete};
 use crate::ports::Expect;
 use crate::services::{Error, RACES_MAX, store};
 
@@ -31,17 +29,17 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
         return Err(Error::TooMany(format!("a user is made with at most {MEMBERSHIPS_MAX} organizations")));
     }
     // What is left of a user of that name whose removal did not end.
-    if store::read::<User>(ctx, &ItemKeys::user(login)).await?.is_none() {
+    if store::read(ctx, &User::key(login)).await?.is_none() {
         end_tokens(ctx, login).await?;
     }
     let mut writes = vec![
-        put(ItemKeys::user(login), Expect::Absent, ctx.ids.revision(), user.encode()),
+        store::put(ctx, User::key(login), Expect::Absent, &user),
         directory::user_write(ctx, login, user.created),
     ];
     for org in &user.orgs {
         let record = membership::org(ctx, org).await?;
         writes.push(membership::member_write(ctx, org, login, role));
-        writes.push(check(ItemKeys::org(org), record.unchanged()));
+        writes.push(check(Org::key(org), record.unchanged()));
     }
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(user),
@@ -70,7 +68,7 @@ pub async fn list(ctx: &Context) -> Result<Vec<User>, Error> {
     let mut users = Vec::new();
     for (login, _) in directory::users(ctx).await? {
         // One that is being removed may be listed still.
-        if let Some(user) = store::read::<User>(ctx, &ItemKeys::user(&login)).await? {
+        if let Some(user) = store::read(ctx, &User::key(&login)).await? {
             users.push(user.value);
         }
     }
@@ -94,7 +92,7 @@ pub struct Removed {
 pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
     let mut left: Vec<OrgName> = Vec::new();
     for attempt in 0..RACES_MAX {
-        let Some(user) = store::read::<User>(ctx, &ItemKeys::user(login)).await? else {
+        let Some(user) = store::read(ctx, &User::key(login)).await? else {
             let tokens = end_tokens(ctx, login).await?;
             // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
             if attempt > 0 || tokens > 0 {
@@ -105,15 +103,15 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         let mut orgs = user.value.orgs.clone();
         let ended = orgs.split_off(orgs.len().saturating_sub(MEMBERSHIPS_MAX));
         let mut writes: Vec<_> =
-            ended.iter().map(|org| delete(ItemKeys::member(org, login), Expect::Any)).collect();
+            ended.iter().map(|org| delete(Member::key(org, login), Expect::Any)).collect();
         if orgs.is_empty() {
             // From here on no token of the user's is good: whoever reads one looks for its owner.
-            writes.push(delete(ItemKeys::user(login), user.unchanged()));
-            writes.push(delete(ItemKeys::listed_user(login), Expect::Any));
+            writes.push(delete(User::key(login), user.unchanged()));
+            writes.push(delete(DirectoryEntry::key_of_user(login), Expect::Any));
             writes.extend(passwords::removal(login));
         } else {
             let fewer = ended.iter().fold(user.value.clone(), User::without);
-            writes.push(put(ItemKeys::user(login), user.unchanged(), ctx.ids.revision(), fewer.encode()));
+            writes.push(store::put(ctx, User::key(login), user.unchanged(), &fewer));
         }
         if store::commit(ctx, writes).await?.is_err() {
             continue;

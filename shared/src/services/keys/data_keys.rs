@@ -17,10 +17,8 @@ use sha2::Sha256;
 use crate::cache::DATA_KEY_REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StackId};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::WrappedDataKey;
-use crate::ports::{DataKey, Expect, Item, KeyContext, Order, Query, WrappedKey, Write, WriteAction};
+use crate::layout::{Record, WrappedDataKey, check};
+use crate::ports::{DataKey, Expect, Item, KeyContext, Order, WrappedKey};
 use crate::services::work;
 use crate::services::work::SMALL_BYTES_MAX;
 use crate::services::{Error, RACES_MAX, store};
@@ -243,12 +241,11 @@ pub(super) async fn renew_newest_key(
             Error::Invalid(format!("{owner} has had as many data keys as can be told apart"))
         })?;
         let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
-        let record = WrappedDataKey { created: ctx.now() }.encode_with(&wrapped.0);
-        let key = ItemKeys::data_key(owner, number);
+        let record = WrappedDataKey { created: ctx.now() };
+        let key = WrappedDataKey::key(owner, number);
         // An owner that is erased gets none: nobody would remove it.
-        let is_there =
-            Write { key: newest.key, expect: Expect::Revision(newest.revision), action: WriteAction::Check };
-        let writes = vec![is_there, put(key, Expect::Absent, ctx.ids.revision(), record)];
+        let is_there = check(newest.key, Expect::Revision(newest.revision));
+        let writes = vec![is_there, store::put_with(ctx, key, Expect::Absent, &record, &wrapped.0)];
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.newest_keys.forget(&owner);
             return Ok(Some(number));
@@ -259,9 +256,8 @@ pub(super) async fn renew_newest_key(
 
 /// What is wrong with an owner's data keys, in words.
 pub(crate) async fn key_problems(ctx: &Context, owner: KeyOwner) -> Result<Vec<String>, Error> {
-    let (partition, prefix) = ItemKeys::data_keys(owner);
     let mut problems = Vec::new();
-    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+    for item in store::query_all(ctx, WrappedDataKey::of_owner(owner), usize::MAX).await? {
         let opened = async {
             key_number(owner, &item)?;
             let (_, wrapped) = WrappedDataKey::decode_with(&item.value)?;
@@ -277,8 +273,7 @@ pub(crate) async fn key_problems(ctx: &Context, owner: KeyOwner) -> Result<Vec<S
 }
 
 async fn newest_item(ctx: &Context, owner: KeyOwner) -> Result<Option<Item>, Error> {
-    let (partition, prefix) = ItemKeys::data_keys(owner);
-    let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
+    let query = WrappedDataKey::of_owner(owner).query(None, Order::Descending, 1);
     Ok(store::query(ctx, &query).await?.items.into_iter().next())
 }
 
@@ -306,9 +301,10 @@ async fn newest_key(ctx: &Context, owner: KeyOwner) -> Result<(u32, DataKey), Er
             return Ok((number, key));
         }
         let (key, wrapped) = store::generate_key(ctx, &context(owner)).await?;
-        let record = WrappedDataKey { created: now }.encode_with(&wrapped.0);
-        let first = ItemKeys::data_key(owner, 1);
-        if store::commit(ctx, vec![put(first, Expect::Absent, ctx.ids.revision(), record)]).await?.is_ok() {
+        let record = WrappedDataKey { created: now };
+        let first = WrappedDataKey::key(owner, 1);
+        let write = store::put_with(ctx, first, Expect::Absent, &record, &wrapped.0);
+        if store::commit(ctx, vec![write]).await?.is_ok() {
             ctx.memory.data_keys.put((owner, 1), now, key.clone());
             ctx.memory.newest_keys.put(owner, now, 1);
             return Ok((1, key));
@@ -321,7 +317,7 @@ async fn data_key(ctx: &Context, owner: KeyOwner, number: u32) -> Result<Option<
     if let Some(key) = remembered(ctx, owner, number) {
         return Ok(Some(key));
     }
-    let Some(item) = store::get(ctx, &ItemKeys::data_key(owner, number)).await? else { return Ok(None) };
+    let Some(item) = store::get(ctx, &WrappedDataKey::key(owner, number)).await? else { return Ok(None) };
     open_key(ctx, owner, number, &item).await.map(Some)
 }
 

@@ -8,9 +8,7 @@ use std::collections::HashSet;
 
 use super::data_keys;
 use crate::context::Context;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Signer, WrappedDataKey};
+use crate::layout::{Record, Signer, WrappedDataKey, put_bytes};
 use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
 use crate::services::{Error, RACES_MAX, store, updates};
 
@@ -39,9 +37,7 @@ pub async fn rewrap(
     loop {
         let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
         for item in &part.found {
-            let owner = ItemKeys::parse_data_key_partition(&item.key.partition).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the partition of anybody's keys", item.key.partition))
-            })?;
+            let owner = WrappedDataKey::owner_in(&item.key)?;
             rewrap_one(ctx, item.clone(), &data_keys::context(owner), &mut done).await?;
             progress(done.keys);
         }
@@ -50,7 +46,7 @@ pub async fn rewrap(
             break;
         }
     }
-    if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+    if let Some(item) = store::get(ctx, &Signer::key()).await? {
         done.keys += 1;
         let (signer, wrapped) = Signer::decode_with(&item.value)?;
         let context = updates::tokens::context(&signer.key);
@@ -76,9 +72,7 @@ pub async fn renew_data_keys(
     let mut from = None;
     loop {
         let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
-        owners.extend(
-            part.found.iter().filter_map(|item| ItemKeys::parse_data_key_partition(&item.key.partition)),
-        );
+        owners.extend(part.found.iter().filter_map(|item| WrappedDataKey::owner_in(&item.key).ok()));
         from = part.next;
         if from.is_none() {
             break;
@@ -108,7 +102,7 @@ async fn rewrap_one(
         };
         let Some(wrapped) = wrapped.map_err(named)? else { return Ok(()) };
         let expect = Expect::Revision(item.revision);
-        let write = put(item.key.clone(), expect, ctx.ids.revision(), record.encode_with(&wrapped.0));
+        let write = put_bytes(item.key.clone(), expect, ctx.ids.revision(), record.encode_with(&wrapped.0));
         if store::commit(ctx, vec![write]).await?.is_ok() {
             done.rewrapped += 1;
             return Ok(());

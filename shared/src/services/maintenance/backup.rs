@@ -24,10 +24,11 @@ use tokio::sync::Semaphore;
 use super::check;
 use super::copy::{BLOB_BYTES_AT_ONCE, BLOBS_AT_ONCE, Progress, Source, Wrapped};
 use crate::context::Context;
-use crate::domain::ids::{KeyOwner, StateId};
-use crate::layout::record::Record;
-use crate::layout::records::{EnvironmentHead, Signer};
-use crate::layout::{ItemKeys, named_blobs};
+use crate::domain::ids::KeyOwner;
+use crate::layout::{
+    EnvironmentHead, Record, Signer, StackHead, StateHead, VerifyingKeyRecord, WrappedDataKey,
+    describes_the_store, named_blobs,
+};
 use crate::ports::{BlobKey, BoxError, Inventory, Item, ItemKey, Revision, Timestamp, Wrap};
 use crate::services::store::compression::{gunzip, gzip};
 use crate::services::work::in_background;
@@ -246,7 +247,7 @@ pub async fn ready(ctx: &Context, shelf: Shelf<'_>) -> Result<(), Error> {
 
 /// The id of the key that signs the store's update tokens.
 async fn source_of(ctx: &Context) -> Result<String, Error> {
-    match store::read::<Signer>(ctx, &ItemKeys::signer()).await? {
+    match store::read(ctx, &Signer::key()).await? {
         Some(signer) => Ok(signer.value.key),
         None => {
             Err(Error::Invalid("there is nothing to back up: no server has run on the store yet".to_owned()))
@@ -283,7 +284,7 @@ async fn refuse_other(ctx: &Context, source: &str, shelf: Shelf<'_>) -> Result<B
         Some(last) if last.source == source => return Ok(there),
         Some(last) => {
             // The signing key may have been rotated since.
-            if store::get(ctx, &ItemKeys::verifying_key(&last.source)).await?.is_some() {
+            if store::get(ctx, &VerifyingKeyRecord::key(&last.source)).await?.is_some() {
                 return Ok(there);
             }
             return Err(Error::Invalid(
@@ -349,7 +350,7 @@ async fn items(
     let mut from = None;
     loop {
         let part = store::inventory_items(ctx, inventory, "", from.as_ref()).await?;
-        for item in part.found.into_iter().filter(|item| !ItemKeys::is_of_the_place(&item.key)) {
+        for item in part.found.into_iter().filter(|item| !describes_the_store(&item.key)) {
             owners.note(&item);
             add(wanted, writing, item, &mut found, done).await?;
         }
@@ -361,8 +362,7 @@ async fn items(
     }
     // A key is made before anything is sealed under it, and is good without that: so it may be younger than the moment.
     for owner in owners.without_keys() {
-        let (partition, prefix) = ItemKeys::data_keys(owner);
-        for item in store::query_all(wanted.live, partition, prefix, usize::MAX).await? {
+        for item in store::query_all(wanted.live, WrappedDataKey::of_owner(owner), usize::MAX).await? {
             add(wanted, writing, item, &mut found, done).await?;
         }
     }
@@ -398,7 +398,7 @@ async fn add(
     }
     let line = Line::of(&item);
     writing.add(&line).await?;
-    if item.key == ItemKeys::signer() || item.key.partition == ItemKeys::verifying_keys().0 {
+    if item.key == Signer::key() || item.key.partition == VerifyingKeyRecord::all().partition {
         found.signing_keys.push(line);
     }
     Ok(())
@@ -420,12 +420,10 @@ struct Owners {
 
 impl Owners {
     fn note(&mut self, item: &Item) {
-        let ItemKey { partition, sort } = &item.key;
-        self.with_keys.extend(ItemKeys::parse_data_key_partition(partition));
-        self.all.extend(ItemKeys::parse_stack_partition(partition).map(KeyOwner::Stack));
-        let state = partition.strip_prefix("TFSTATE#").and_then(StateId::parse);
-        self.all.extend(state.map(KeyOwner::State));
-        if ItemKeys::parse_environment_sort(sort).is_some() {
+        self.with_keys.extend(WrappedDataKey::owner_in(&item.key));
+        self.all.extend(StackHead::stack_in(&item.key).map(KeyOwner::Stack));
+        self.all.extend(StateHead::state_in(&item.key).map(KeyOwner::State));
+        if EnvironmentHead::name_in(&item.key).is_ok() {
             let head = EnvironmentHead::decode(&item.value).ok();
             self.all.extend(head.map(|head| KeyOwner::Environment(head.id)));
         }

@@ -14,10 +14,11 @@ use crate::domain::deployment;
 use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, StackAddress};
 use crate::domain::update::{Status, Update};
-use crate::layout::record::{Record, Stored};
-use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, Version};
-use crate::layout::{ItemKeys, named_blobs};
-use crate::ports::{BlobKey, Inventory, Item, Order, Query};
+use crate::layout::{
+    DeletedStack, Due, Record, Snapshot, StackEntry, StackHead, StackOutputs, StackVersion, StateEdge,
+    StateGraph, Stored, named_blobs,
+};
+use crate::ports::{BlobKey, Inventory, Item, Order};
 use crate::services::keys::data_keys;
 use crate::services::store::compression::gunzip;
 use crate::services::store::stack_lookup;
@@ -46,8 +47,7 @@ pub struct StackReport {
 /// # Errors
 /// Those of the ports.
 pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet<StackId>, Error> {
-    let ids =
-        walk(ctx, inventory, "STACK#", async |item| Ok(ItemKeys::parse_stack_partition(&item.key.partition)));
+    let ids = walk(ctx, inventory, "STACK#", async |item| Ok(StackHead::stack_in(&item.key).ok()));
     Ok(ids.await?.into_iter().collect())
 }
 
@@ -61,7 +61,7 @@ pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
 }
 
 async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackReport, Error> {
-    let key = ItemKeys::head(id);
+    let key = StackHead::key(id);
     let mut looks = 0;
     loop {
         looks += 1;
@@ -86,7 +86,7 @@ async fn check_one(
         report.problems.push(format!("stack {id} has no head"));
         return Ok(report);
     };
-    let head = match Head::decode(&item.value) {
+    let head = match StackHead::decode(&item.value) {
         Ok(head) => head,
         Err(error) => {
             report.problems.push(format!("the head of stack {id}: {error}"));
@@ -96,8 +96,8 @@ async fn check_one(
     report.address = Some(head.address.clone());
     report.is_removed = head.deleted.is_some();
     let name = match head.deleted {
-        None => store::get(ctx, &ItemKeys::name(&head.address)).await?,
-        Some(_) => match store::get(ctx, &ItemKeys::removed(&head.address, id)).await? {
+        None => store::get(ctx, &StackEntry::key(&head.address)).await?,
+        Some(_) => match store::get(ctx, &DeletedStack::key(&head.address, id)).await? {
             Some(removed) => Some(removed),
             // It is being erased, or was removed when nothing could come back: there is nothing that has to be whole.
             None => return Ok(report),
@@ -105,8 +105,8 @@ async fn check_one(
     };
     let leads_here = match (&name, head.deleted) {
         (None, _) => Ok(false),
-        (Some(name), None) => Name::decode(&name.value).map(|name| name.id == id),
-        (Some(removed), Some(_)) => Removed::decode(&removed.value).map(|removed| removed.name.id == id),
+        (Some(name), None) => StackEntry::decode(&name.value).map(|name| name.id == id),
+        (Some(removed), Some(_)) => DeletedStack::decode(&removed.value).map(|removed| removed.name.id == id),
     };
     match leads_here {
         Ok(true) => {}
@@ -115,8 +115,8 @@ async fn check_one(
     }
     check_versions(ctx, id, &head, depth, &mut report).await?;
     let outputs = async {
-        let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(head.version == 0) };
-        let (outputs, tail) = Outputs::decode_with(&item.value)?;
+        let Some(item) = store::get(ctx, &StackOutputs::key(id)).await? else { return Ok(head.version == 0) };
+        let (outputs, tail) = StackOutputs::decode_with(&item.value)?;
         match depth {
             Depth::Items => Ok(true),
             Depth::Blobs => store::fetch(ctx, &outputs.payload, tail).await.map(|_| true),
@@ -129,12 +129,12 @@ async fn check_one(
     }
     report.problems.extend(data_keys::key_problems(ctx, id.into()).await?);
     // A program that did not know the mark may have begun the update, so a missing one is no fault.
-    let is_marked = name.filter(|_| head.deleted.is_none()).map(|name| Name::decode(&name.value));
-    if head.running.is_none() && matches!(is_marked, Some(Ok(Name { is_updating: true, .. }))) {
+    let is_marked = name.filter(|_| head.deleted.is_none()).map(|name| StackEntry::decode(&name.value));
+    if head.running.is_none() && matches!(is_marked, Some(Ok(StackEntry { is_updating: true, .. }))) {
         report.problems.push("its name says that an update holds it, and none does".to_owned());
     }
     if let Some(running) = head.running {
-        let update = store::get(ctx, &ItemKeys::update(running)).await?;
+        let update = store::get(ctx, &Update::key(running)).await?;
         match update.map(|item| Stored::<Update>::read(&item)) {
             None => report.problems.push(format!("the update {running} that holds it has no record")),
             Some(Err(error)) => report.problems.push(format!("the update {running} that holds it: {error}")),
@@ -157,12 +157,11 @@ async fn check_one(
 async fn check_versions(
     ctx: &Context,
     id: StackId,
-    head: &Head,
+    head: &StackHead,
     depth: Depth,
     report: &mut StackReport,
 ) -> Result<(), Error> {
-    let (partition, prefix) = ItemKeys::versions(id);
-    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut query = StackVersion::of_stack(id).query(None, Order::Ascending, 100);
     let mut seen = BTreeSet::new();
     let mut last: Option<(u64, Option<Snapshot>)> = None;
     loop {
@@ -170,9 +169,12 @@ async fn check_versions(
         query.after = page.items.last().map(|item| item.key.sort.clone());
         for item in &page.items {
             report.versions += 1;
-            let Some(number) = ItemKeys::parse_version_sort(&item.key.sort) else {
-                report.problems.push(format!("{:?} is not the key of a version", item.key.sort));
-                continue;
+            let number = match StackVersion::number_in(&item.key) {
+                Ok(number) => number,
+                Err(error) => {
+                    report.problems.push(error.to_string());
+                    continue;
+                }
             };
             // The oldest go first, so only the first that is there may have none before it.
             if let Some((before, _)) = &last
@@ -180,7 +182,7 @@ async fn check_versions(
             {
                 report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
             }
-            let version = match Version::decode(&item.value) {
+            let version = match StackVersion::decode(&item.value) {
                 Ok(version) => version,
                 Err(error) => {
                     report.problems.push(format!("version {number}: {error}"));
@@ -287,9 +289,7 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
         else {
             return Ok(Some(OfOrg::Wrong(vec![format!("{:?} is not an organization", item.key.partition)])));
         };
-        if item.key.sort.starts_with(&ItemKeys::state_edges(&org).1)
-            || item.key == ItemKeys::state_graph(&org)
-        {
+        if item.key.sort.starts_with(&StateEdge::of_org(&org).sort) || item.key == StateGraph::key(&org) {
             return Ok(Some(OfOrg::Edges(org)));
         }
         let wrong = match check_name(ctx, &org, item).await? {
@@ -330,13 +330,13 @@ enum OfOrg {
 
 /// What is wrong with the name of a stack.
 async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
-    let Some((project, stack)) = ItemKeys::parse_name_sort(&item.key.sort) else { return Ok(None) };
+    let Ok((project, stack)) = StackEntry::name_in(&item.key) else { return Ok(None) };
     let address = StackAddress { org: org.clone(), project, stack };
-    let name = match Name::decode(&item.value) {
+    let name = match StackEntry::decode(&item.value) {
         Ok(name) => name,
         Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
     };
-    let head = found(store::read::<Head>(ctx, &ItemKeys::head(name.id)).await)?;
+    let head = found(store::read(ctx, &StackHead::key(name.id)).await)?;
     // One that cannot be read is told with its stack.
     let Ok(head) = head else { return Ok(None) };
     let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());

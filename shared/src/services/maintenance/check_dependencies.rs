@@ -10,9 +10,7 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::OrgName;
 use crate::domain::tfstate::{Direction, Graph};
-use crate::layout::ItemKeys;
-use crate::layout::record::Stored;
-use crate::layout::records::{StateGraph, StateHead};
+use crate::layout::{Org, StateEdge, StateGraph, StateHead, Stored};
 use crate::ports::Item;
 use crate::services::states::dependencies::Edge;
 use crate::services::{Error, store};
@@ -24,7 +22,7 @@ use crate::services::{Error, store};
 /// Those of the ports. What is wrong with the edges is in the answer, in words.
 pub(super) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, Error> {
     const LOOKS_MAX: usize = 3;
-    let key = ItemKeys::state_graph(org);
+    let key = StateGraph::key(org);
     let mut looks = 0;
     loop {
         looks += 1;
@@ -43,11 +41,10 @@ pub(super) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, E
 
 async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result<Vec<String>, Error> {
     let mut problems = Vec::new();
-    if store::get(ctx, &ItemKeys::org(org)).await?.is_none() {
+    if store::get(ctx, &Org::key(org)).await?.is_none() {
         problems.push("there is no such organization".to_owned());
     }
-    let (partition, prefix) = ItemKeys::state_edges(org);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, StateEdge::of_org(org), usize::MAX).await?;
     match graph.map(Stored::<StateGraph>::read).transpose() {
         Ok(Some(graph)) if graph.value.edge_count == items.len() as u64 => {}
         Ok(Some(graph)) => {
@@ -105,6 +102,6 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
 
 /// The organization of a state; nothing where there is no such state.
 async fn head_of(ctx: &Context, id: StateId) -> Result<Result<Option<OrgName>, String>, Error> {
-    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)?;
+    let head = found(store::read(ctx, &StateHead::key(id)).await)?;
     Ok(head.map(|head| head.map(|head| head.value.address.org)))
 }

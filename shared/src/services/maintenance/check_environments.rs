@@ -4,9 +4,7 @@ use super::check_states::found;
 use crate::context::Context;
 use crate::domain::environment::sealed;
 use crate::domain::names::{EnvironmentAddress, OrgName};
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::{EnvironmentHead, RemovedEnvironment};
+use crate::layout::{DeletedEnvironment, EnvironmentHead, Record};
 use crate::ports::Item;
 use crate::services::environments::lookup::read;
 use crate::services::keys::data_keys;
@@ -18,12 +16,11 @@ use crate::services::{Error, environments};
 /// # Errors
 /// Those of the ports.
 pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Vec<String>, Error> {
-    let sort = &item.key.sort;
-    let (name, head) = match ItemKeys::parse_environment_sort(sort) {
-        Some(name) => (name, EnvironmentHead::decode(&item.value)),
-        None => match ItemKeys::parse_removed_environment_sort(sort) {
-            Some(name) => (name, RemovedEnvironment::decode(&item.value).map(|removed| removed.head)),
-            None => return Ok(Vec::new()),
+    let (name, head) = match EnvironmentHead::name_in(&item.key) {
+        Ok(name) => (name, EnvironmentHead::decode(&item.value)),
+        Err(_) => match DeletedEnvironment::name_in(&item.key) {
+            Ok(name) => (name, DeletedEnvironment::decode(&item.value).map(|removed| removed.head)),
+            Err(_) => return Ok(Vec::new()),
         },
     };
     let address = EnvironmentAddress { org: org.clone(), project: name.0, name: name.1 };

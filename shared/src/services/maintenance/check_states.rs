@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::domain::names::{OrgName, StateAddress};
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::{
-    FormerStateName, RejectedState, RemovedState, StateEntry, StateHead, StateLock, StateVersion,
+use crate::layout::{
+    DeletedState, FormerStateName, Record, RejectedState, StateEntry, StateHead, StateLock, StateVersion,
     StoredLabelPolicy,
 };
-use crate::ports::{Inventory, Item, Order, Query};
+use crate::ports::{Inventory, Item, Order};
 use crate::services::keys::data_keys;
 use crate::services::{Error, states, store};
 
@@ -65,7 +63,7 @@ pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
 
 pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     const LOOKS_MAX: usize = 3;
-    let key = ItemKeys::state_head(id);
+    let key = StateHead::key(id);
     let mut looks = 0;
     loop {
         looks += 1;
@@ -80,7 +78,7 @@ pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result
 
 async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
     let mut report = StateReport::default();
-    let head = match found(store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await)? {
+    let head = match found(store::read(ctx, &StateHead::key(id)).await)? {
         Ok(Some(head)) => head.value,
         Ok(None) => {
             report.problems.push(format!("state {id} has no head"));
@@ -98,14 +96,14 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
         return Ok(report);
     }
     if head.deleted.is_none() {
-        let entry = found(store::read::<StateEntry>(ctx, &ItemKeys::state_name(&head.address)).await)?;
+        let entry = found(store::read(ctx, &StateEntry::key(&head.address)).await)?;
         match entry.map(|entry| entry.is_some_and(|entry| entry.value.id == id)) {
             Ok(true) => {}
             Ok(false) => report.problems.push("its name does not lead to it".to_owned()),
             Err(words) => report.problems.push(format!("its name: {words}")),
         }
     }
-    let lock = found(store::read::<StateLock>(ctx, &ItemKeys::state_lock(id)).await)?;
+    let lock = found(store::read(ctx, &StateLock::key(id)).await)?;
     report.problems.extend(lock.err().map(|words| format!("its lock: {words}")));
     match found(states::schemas::read(ctx, id).await)?.map(|schemas| schemas.is_some()) {
         Ok(true) if !head.has_schemas => report.problems.push("its head knows of no schemas".to_owned()),
@@ -114,8 +112,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
         Err(words) => report.problems.push(format!("its schemas: {words}")),
     }
     check_versions(ctx, id, &head, depth, &mut report).await?;
-    let (partition, prefix) = ItemKeys::rejected_states(id);
-    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+    for item in store::query_all(ctx, RejectedState::of_state(id), usize::MAX).await? {
         let looked = async {
             let rejected = RejectedState::decode(&item.value)?;
             match depth {
@@ -138,15 +135,14 @@ async fn check_versions(
     depth: Depth,
     report: &mut StateReport,
 ) -> Result<(), Error> {
-    let (partition, prefix) = ItemKeys::state_versions(id);
-    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 100 };
+    let mut query = StateVersion::of_state(id).query(None, Order::Ascending, 100);
     let mut last: Option<(u64, Option<StateVersion>)> = None;
     loop {
         let page = store::query(ctx, &query).await?;
         query.after = page.items.last().map(|item| item.key.sort.clone());
         for item in &page.items {
             report.versions += 1;
-            let number = ItemKeys::parse_version_sort(&item.key.sort).unwrap_or(0);
+            let number = StateVersion::number_in(&item.key).unwrap_or(0);
             // The oldest go first, so only the first that is there may have none before it.
             if let Some((before, _)) = &last
                 && before + 1 != number
@@ -186,28 +182,27 @@ async fn check_versions(
 /// # Errors
 /// Those of the ports.
 pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
-    let sort = &item.key.sort;
-    if *item.key.sort == *ItemKeys::label_policy(org).sort {
+    if *item.key.sort == *StoredLabelPolicy::key(org).sort {
         return Ok(StoredLabelPolicy::decode(&item.value).err().map(|error| format!("{org}: {error}")));
     }
-    if let Some((project, state)) = ItemKeys::parse_former_state_name_sort(sort) {
+    if let Ok((project, state)) = FormerStateName::name_in(&item.key) {
         let address = StateAddress { org: org.clone(), project, state };
         return check_former(ctx, &address, item).await;
     }
-    let is_removed = ItemKeys::parse_removed_state_sort(sort).is_some();
-    let name = ItemKeys::parse_state_name_sort(sort).or_else(|| ItemKeys::parse_removed_state_sort(sort));
-    let Some((project, state)) = name else { return Ok(None) };
+    let is_removed = DeletedState::name_in(&item.key).is_ok();
+    let name = StateEntry::name_in(&item.key).or_else(|_| DeletedState::name_in(&item.key));
+    let Ok((project, state)) = name else { return Ok(None) };
     let address = StateAddress { org: org.clone(), project, state };
     let words = if is_removed { "the removed state" } else { "the name of a state" };
     let entry = match is_removed {
-        true => RemovedState::decode(&item.value).map(|removed| removed.entry),
+        true => DeletedState::decode(&item.value).map(|removed| removed.entry),
         false => StateEntry::decode(&item.value),
     };
     let entry = match entry {
         Ok(entry) => entry,
         Err(error) => return Ok(Some(format!("{words}, {address}: {error}"))),
     };
-    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(entry.id)).await)?;
+    let head = found(store::read(ctx, &StateHead::key(entry.id)).await)?;
     // One that cannot be read is told with its state.
     let Ok(head) = head else { return Ok(None) };
     let is_it =
@@ -228,7 +223,7 @@ async fn check_former(ctx: &Context, address: &StateAddress, item: &Item) -> Res
         Ok(former) => former,
         Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),
     };
-    let head = found(store::read::<StateHead>(ctx, &ItemKeys::state_head(former.id)).await)?;
+    let head = found(store::read(ctx, &StateHead::key(former.id)).await)?;
     // The report of its state names a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     if head.is_some_and(|head| head.value.address.org == address.org) {

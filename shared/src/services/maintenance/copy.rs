@@ -18,9 +18,10 @@ use tokio::sync::Semaphore;
 
 use super::health;
 use crate::context::Context;
-use crate::layout::record::{Record, check, delete, put};
-use crate::layout::records::{Signer, Unfinished, WrappedDataKey};
-use crate::layout::{ItemKeys, named_blobs};
+use crate::layout::{
+    Record, Signer, UnfinishedCopy, VerifyingKeyRecord, WrappedDataKey, check, delete, describes_the_store,
+    named_blobs, put,
+};
 use crate::ports::{
     BlobKey, DataKey, Expect, Inventory, Item, ItemKey, KeyContext, Revision, Wrap, WrappedKey, Write,
     WriteAction,
@@ -114,7 +115,7 @@ pub enum Progress {
 /// # Errors
 /// [`Error::Invalid`], with what to do.
 pub async fn refuse_unfinished(ctx: &Context) -> Result<(), Error> {
-    match store::get(ctx, &ItemKeys::unfinished()).await? {
+    match store::get(ctx, &UnfinishedCopy::key()).await? {
         None => Ok(()),
         Some(_) => Err(Error::Invalid(
             "a copy into this store was begun and is not finished. Run `statewright copy` again as it was begun, and it \
@@ -170,7 +171,7 @@ pub async fn ready(source: Source<'_>) -> Result<(), Error> {
 
 /// The id of the key that signs the update tokens of the source.
 async fn signer_of(source: Source<'_>) -> Result<String, Error> {
-    match store::read::<Signer>(source.ctx, &ItemKeys::signer()).await? {
+    match store::read(source.ctx, &Signer::key()).await? {
         Some(signer) => Ok(signer.value.key),
         None => {
             Err(Error::Invalid("there is nothing to copy: no server has run on the source yet".to_owned()))
@@ -193,11 +194,11 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
 async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool), Error> {
     let key = signer_of(source).await?;
     let ctx = target.ctx;
-    let found = store::read::<Unfinished>(ctx, &ItemKeys::unfinished()).await?;
+    let found = store::read(ctx, &UnfinishedCopy::key()).await?;
     // Its keys may have been rotated since the first attempt.
     let is_source = match &found {
         Some(mark) if mark.value.source == key => true,
-        Some(mark) => store::get(source.ctx, &ItemKeys::verifying_key(&mark.value.source)).await?.is_some(),
+        Some(mark) => store::get(source.ctx, &VerifyingKeyRecord::key(&mark.value.source)).await?.is_some(),
         None => false,
     };
     let expect = match &found {
@@ -219,8 +220,8 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool
         }
     };
     let begun = found.as_ref().map_or_else(|| ctx.now(), |mark| mark.value.begun);
-    let (revision, mark) = (ctx.ids.revision(), Unfinished { source: key, begun }.encode());
-    match store::commit(ctx, vec![put(ItemKeys::unfinished(), expect, revision, mark)]).await? {
+    let (revision, mark) = (ctx.ids.revision(), UnfinishedCopy { source: key, begun });
+    match store::commit(ctx, vec![put(UnfinishedCopy::key(), expect, revision, &mark)]).await? {
         Ok(()) => Ok((revision, found.is_some())),
         Err(_) => Err(taken()),
     }
@@ -234,7 +235,7 @@ async fn is_empty(target: Target<'_>) -> Result<bool, Error> {
     let mut from = None;
     loop {
         let part = store::inventory_items(target.ctx, target.inventory, "", from.as_ref()).await?;
-        if part.found.iter().any(|item| !ItemKeys::is_of_the_place(&item.key)) {
+        if part.found.iter().any(|item| !describes_the_store(&item.key)) {
             return Ok(false);
         }
         from = part.next;
@@ -302,7 +303,7 @@ impl Copying<'_> {
         loop {
             let part = store::inventory_items(ctx, inventory, "", from.as_ref()).await?;
             let mut puts = Vec::new();
-            for item in part.found.into_iter().filter(|item| !ItemKeys::is_of_the_place(&item.key)) {
+            for item in part.found.into_iter().filter(|item| !describes_the_store(&item.key)) {
                 done.items += 1;
                 match named_blobs(&item) {
                     Ok(blobs) => {
@@ -339,7 +340,7 @@ impl Copying<'_> {
     async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
         let mut writes = writes.into_iter().peekable();
         while writes.peek().is_some() {
-            let mut commit = vec![check(ItemKeys::unfinished(), Expect::Revision(self.mark))];
+            let mut commit = vec![check(UnfinishedCopy::key(), Expect::Revision(self.mark))];
             let mut bytes = 0;
             while let Some(write) = writes.next_if(|write| {
                 bytes += bytes_of(write);
@@ -364,7 +365,7 @@ impl Copying<'_> {
 
     /// Removes the mark.
     async fn finish(&self) -> Result<bool, Error> {
-        let mark = delete(ItemKeys::unfinished(), Expect::Revision(self.mark));
+        let mark = delete(UnfinishedCopy::key(), Expect::Revision(self.mark));
         match store::commit(self.target.ctx, vec![mark]).await? {
             Ok(()) => Ok(true),
             // The answer to an attempt that did it may be lost; or another copy of the same did it, since all was compared.
@@ -425,7 +426,7 @@ async fn index(target: Target<'_>) -> Result<HashMap<ItemKey, There>, Error> {
     let (mut there, mut from) = (HashMap::new(), None);
     loop {
         let part = store::inventory_items(target.ctx, target.inventory, "", from.as_ref()).await?;
-        let found = part.found.into_iter().filter(|item| !ItemKeys::is_of_the_place(&item.key));
+        let found = part.found.into_iter().filter(|item| !describes_the_store(&item.key));
         there.extend(found.map(|item| {
             let found = There { revision: item.revision, digest: digest(&item) };
             (item.key, found)
@@ -504,7 +505,7 @@ enum WrappedRecord {
 impl Wrapped {
     /// `None` for an item that is something else.
     pub(crate) fn of(item: &Item) -> Option<Result<Self, Error>> {
-        if item.key == ItemKeys::signer() {
+        if item.key == Signer::key() {
             let read = Signer::decode_with(&item.value).map_err(Error::from);
             return Some(read.map(|(record, wrapped)| Self {
                 context: updates::tokens::context(&record.key),
@@ -512,7 +513,7 @@ impl Wrapped {
                 key: WrappedKey(wrapped.to_vec()),
             }));
         }
-        let owner = ItemKeys::parse_data_key_partition(&item.key.partition)?;
+        let owner = WrappedDataKey::owner_in(&item.key).ok()?;
         let read = WrappedDataKey::decode_with(&item.value).map_err(Error::from);
         Some(read.map(|(record, wrapped)| Self {
             context: data_keys::context(owner),

@@ -5,8 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::context::Context;
-use crate::layout::ItemKeys;
-use crate::layout::keys::probe_blob;
+use crate::layout::{Signer, probe_blob};
 use crate::services::updates::running;
 use crate::services::{Error, store, updates};
 
@@ -38,7 +37,7 @@ impl Part {
 /// # Errors
 /// The first part that failed with its error, or without one if it gave no answer in time.
 pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Option<Error>)> {
-    let ledger = async { Ok(ctx.ledger.get(&ItemKeys::signer()).await.map(drop)?) };
+    let ledger = async { Ok(ctx.ledger.get(&Signer::key()).await.map(drop)?) };
     within(ctx, Part::Ledger, wait_max, ledger).await?;
     if ctx.rights.keys {
         within(ctx, Part::Keys, wait_max, updates::tokens::try_signer(ctx)).await?;
@@ -58,7 +57,7 @@ pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Optio
 /// # Errors
 /// Those of the ports; [`Error::Broken`] when it does not open.
 pub async fn signer_opens(ctx: &Context) -> Result<bool, Error> {
-    let is_there = store::get(ctx, &ItemKeys::signer()).await?.is_some();
+    let is_there = store::get(ctx, &Signer::key()).await?.is_some();
     if is_there {
         updates::tokens::try_signer(ctx).await?;
     }

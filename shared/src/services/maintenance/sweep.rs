@@ -14,11 +14,8 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::keys::DUE_SHARDS;
-use crate::layout::record::{Record, delete};
-use crate::layout::records::Due;
-use crate::ports::{Expect, Item, Order, Query};
+use crate::layout::{DUE_SHARDS, Due, Record, delete};
+use crate::ports::{Expect, Item, Order};
 pub use crate::services::store::due::Swept;
 use crate::services::store::due::{Next, due_write};
 use crate::services::updates::{retention, takeover};
@@ -44,26 +41,22 @@ const FAILING_PAGES_MAX: usize = 20;
 pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
     let mut swept = Swept::default();
     for shard in 0..DUE_SHARDS {
-        let partition = ItemKeys::due_partition(shard);
         let mut after = None;
         let pages = iter::once(FIRST_PAGE).chain(iter::repeat_n(PAGE, FAILING_PAGES_MAX));
         for limit in pages {
-            let (partition, order) = (partition.clone(), Order::Ascending);
-            let query = Query { partition, prefix: String::new(), after, order, limit };
+            let query = Due::of_shard(shard).query(after, Order::Ascending, limit);
             let page = store::query(ctx, &query).await?;
             let now = ctx.now();
             let due: Vec<&Item> = page
                 .items
                 .iter()
-                .take_while(|item| {
-                    ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| now > at.plus(GRACE))
-                })
+                .take_while(|item| Due::time_in(&item.key).ok().is_none_or(|at| now > at.plus(GRACE)))
                 .collect();
             let failed_before = swept.failed;
             for item in &due {
                 if let Err(error) = sweep_one(ctx, item, &mut swept).await {
                     swept.failed += 1;
-                    let due = ItemKeys::parse_due_sort(&item.key.sort).unwrap_or(now);
+                    let due = Due::time_in(&item.key).unwrap_or(now);
                     swept.overdue_seconds = swept.overdue_seconds.max(now.since(due).as_secs());
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(error, due = item.key.sort, "cannot sweep");
@@ -114,9 +107,9 @@ async fn sweep_one(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), 
 }
 
 async fn sweep_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<Next, Error> {
-    let key = ItemKeys::update(id);
+    let key = Update::key(id);
     // Without a record everything of it is gone.
-    let Some(record) = store::read::<Update>(ctx, &key).await? else { return Ok(Next::Done) };
+    let Some(record) = store::read(ctx, &key).await? else { return Ok(Next::Done) };
     if let Some(over) = record.value.over_since() {
         return match ctx.now() < over {
             // A preview that goes on.

@@ -2,9 +2,7 @@
 
 use crate::context::Context;
 use crate::domain::names::{OrgName, StackAddress};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Head, StackConfig};
+use crate::layout::{StackConfig, StackHead};
 use crate::ports::Write;
 use crate::services::caller::Caller;
 use crate::services::environments;
@@ -83,8 +81,8 @@ pub async fn set(
         if head.value.config == config {
             return Ok(());
         }
-        let next = Head { config: config.clone(), ..head.value.clone() };
-        let write = put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), next.encode());
+        let next = StackHead { config: config.clone(), ..head.value.clone() };
+        let write = store::put(ctx, StackHead::key(id), head.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return Ok(());
         }

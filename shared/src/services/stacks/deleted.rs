@@ -4,10 +4,11 @@ use crate::context::Context;
 use crate::domain::ids::StackId;
 use crate::domain::names::{Login, OrgName, StackAddress};
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{Alias, FormerName, Head, Outputs, Removed, Version};
-use crate::ports::{Expect, Item, Order, Page, Query, Timestamp};
+use crate::layout::{
+    DeletedStack, FormerStackName, FormerStackNameEntry, KeyPrefix, Record, StackEntry, StackHead,
+    StackOutputs, StackVersion, Stored, UpdateEntry, WrappedDataKey, check, delete,
+};
+use crate::ports::{Expect, Item, Order, Page, Timestamp};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::updates::retention;
 use crate::services::{Error, RACES_MAX, store};
@@ -36,22 +37,20 @@ pub struct RemovedStack {
 /// # Errors
 /// Those of the ports.
 pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<RemovedStack>, Error> {
-    let (partition, prefix) = ItemKeys::all_removed(org, None);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, DeletedStack::of_org(org, None), usize::MAX).await?;
     let mut stacks = Vec::with_capacity(items.len());
     for item in &items {
         let view = view(org, item)?;
         // One without a head is being erased at this moment.
-        let head = store::read::<Head>(ctx, &ItemKeys::head(view.id)).await?;
+        let head = store::read(ctx, &StackHead::key(view.id)).await?;
         stacks.extend(head.map(|head| RemovedStack { version: head.value.version, ..view }));
     }
     Ok(stacks)
 }
 
 fn view(org: &OrgName, item: &Item) -> Result<RemovedStack, Error> {
-    let (project, stack) = ItemKeys::parse_removed_sort(&item.key.sort)
-        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a removed stack", item.key.sort)))?;
-    let Removed { at, by, name } = Removed::decode(&item.value)?;
+    let (project, stack) = DeletedStack::name_in(&item.key)?;
+    let DeletedStack { at, by, name } = DeletedStack::decode(&item.value)?;
     Ok(RemovedStack {
         address: StackAddress { org: org.clone(), project, stack },
         id: name.id,
@@ -70,9 +69,8 @@ fn view(org: &OrgName, item: &Item) -> Result<RemovedStack, Error> {
 /// [`Error::Invalid`] where there is none, or several and no id; [`Error::StackExists`] where the name is taken.
 pub async fn restore(ctx: &Context, address: &StackAddress, id: Option<StackId>) -> Result<StackId, Error> {
     for _ in 0..RACES_MAX {
-        let (partition, prefix) =
-            ItemKeys::all_removed(&address.org, Some((&address.project, &address.stack)));
-        let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+        let named = DeletedStack::of_org(&address.org, Some((&address.project, &address.stack)));
+        let items = store::query_all(ctx, named, usize::MAX).await?;
         let found = items
             .iter()
             .map(|item| Ok((item, view(&address.org, item)?)))
@@ -82,14 +80,15 @@ pub async fn restore(ctx: &Context, address: &StackAddress, id: Option<StackId>)
         let [(item, removed)] = found.as_slice() else {
             return Err(Error::Invalid(which(address, found.iter().map(|(_, removed)| removed))));
         };
-        let (removed_item, name) = (Stored::<Removed>::read(item)?, Removed::decode(&item.value)?.name);
-        let head = store::read::<Head>(ctx, &ItemKeys::head(removed.id)).await?;
+        let (removed_item, name) =
+            (Stored::<DeletedStack>::read(item)?, DeletedStack::decode(&item.value)?.name);
+        let head = store::read(ctx, &StackHead::key(removed.id)).await?;
         let head =
             head.ok_or_else(|| Error::Broken(format!("the removed stack {} has no head", removed.id)))?;
-        let back = Head { deleted: None, ..head.value.clone() };
+        let back = StackHead { deleted: None, ..head.value.clone() };
         let writes = vec![
-            put(ItemKeys::name(address), Expect::Absent, ctx.ids.revision(), name.encode()),
-            put(ItemKeys::head(removed.id), head.unchanged(), ctx.ids.revision(), back.encode()),
+            store::put(ctx, StackEntry::key(address), Expect::Absent, &name),
+            store::put(ctx, StackHead::key(removed.id), head.unchanged(), &back),
             delete(item.key.clone(), removed_item.unchanged()),
         ];
         match store::commit(ctx, writes).await? {
@@ -113,10 +112,10 @@ fn which<'a>(address: &StackAddress, found: impl Iterator<Item = &'a RemovedStac
 /// Looks at a stack that was removed, and erases it when its time has come: what opens its secrets first, then what its
 /// updates left, its versions, its former names, and its head last. Blobs go when they have outlived the removal.
 pub(crate) async fn sweep_one(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
-    let head_key = ItemKeys::head(stack);
-    let Some(head) = store::read::<Head>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let head_key = StackHead::key(stack);
+    let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };
-    let removed = store::get(ctx, &ItemKeys::removed(&head.value.address, stack)).await?;
+    let removed = store::get(ctx, &DeletedStack::key(&head.value.address, stack)).await?;
     if let Some(removed) = removed {
         let until = removed_at.plus(ctx.settings.retention.removed_stacks);
         if ctx.now() < until {
@@ -132,7 +131,8 @@ pub(crate) async fn sweep_one(ctx: &Context, stack: StackId, swept: &mut Swept) 
     let pages = &mut Pages::default();
     let blobs_at = removed_at.plus(BLOB_OUTLIVES).max(ctx.now());
     let is_gone =
-        retention::erase_items(ctx, ItemKeys::data_keys(stack), |_| Ok(Vec::new()), blobs_at, pages).await?
+        retention::erase_items(ctx, WrappedDataKey::of_owner(stack), |_| Ok(Vec::new()), blobs_at, pages)
+            .await?
             && erase_updates(ctx, stack, blobs_at, pages).await?
             && erase_versions(ctx, stack, blobs_at, pages).await?
             && erase_names(ctx, stack, pages).await?;
@@ -140,8 +140,8 @@ pub(crate) async fn sweep_one(ctx: &Context, stack: StackId, swept: &mut Swept) 
         return Ok(Next::MoreOfIt);
     }
     let mut writes = vec![delete(head_key, Expect::Any)];
-    let outputs_key = ItemKeys::outputs(stack);
-    if let Some(outputs) = store::read::<Outputs>(ctx, &outputs_key).await? {
+    let outputs_key = StackOutputs::key(stack);
+    if let Some(outputs) = store::read(ctx, &outputs_key).await? {
         writes.push(delete(outputs_key, Expect::Any));
         let due = retention::only_blob(&outputs.value.payload);
         writes.extend(due.map(|due| due_write(ctx, &due, blobs_at)));
@@ -152,8 +152,8 @@ pub(crate) async fn sweep_one(ctx: &Context, stack: StackId, swept: &mut Swept) 
     Ok(Next::Done)
 }
 
-async fn page(ctx: &Context, (partition, prefix): (String, String), limit: usize) -> Result<Page, Error> {
-    store::query(ctx, &Query { partition, prefix, after: None, order: Order::Ascending, limit }).await
+async fn page<T>(ctx: &Context, prefix: KeyPrefix<T>, limit: usize) -> Result<Page, Error> {
+    store::query(ctx, &prefix.query(None, Order::Ascending, limit)).await
 }
 
 async fn erase_updates(
@@ -163,14 +163,12 @@ async fn erase_updates(
     pages: &mut Pages,
 ) -> Result<bool, Error> {
     loop {
-        let page = page(ctx, ItemKeys::update_entries(stack), 100).await?;
+        let page = page(ctx, UpdateEntry::of_stack(stack), 100).await?;
         if page.items.is_empty() {
             return Ok(true);
         }
         for item in &page.items {
-            let update = ItemKeys::parse_update_entry_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of an update's entry", item.key.sort))
-            })?;
+            let update = UpdateEntry::update_in(&item.key)?;
             if !pages.take() || !retention::erase_update(ctx, update, stack, blobs_at, pages).await? {
                 return Ok(false);
             }
@@ -185,7 +183,7 @@ async fn erase_versions(
     pages: &mut Pages,
 ) -> Result<bool, Error> {
     loop {
-        let page = page(ctx, ItemKeys::versions(stack), 30).await?;
+        let page = page(ctx, StackVersion::of_stack(stack), 30).await?;
         if page.items.is_empty() {
             return Ok(true);
         }
@@ -193,9 +191,9 @@ async fn erase_versions(
             return Ok(false);
         }
         // Updates of before there were entries of them.
-        for update in page.items.iter().filter_map(|item| Version::decode(&item.value).ok()) {
+        for update in page.items.iter().filter_map(|item| StackVersion::decode(&item.value).ok()) {
             let update = update.update;
-            if store::read::<Update>(ctx, &ItemKeys::update(update)).await?.is_some()
+            if store::read(ctx, &Update::key(update)).await?.is_some()
                 && !retention::erase_update(ctx, update, stack, blobs_at, pages).await?
             {
                 return Ok(false);
@@ -208,7 +206,7 @@ async fn erase_versions(
 
 async fn erase_names(ctx: &Context, stack: StackId, pages: &mut Pages) -> Result<bool, Error> {
     loop {
-        let page = page(ctx, ItemKeys::former_names(stack), 45).await?;
+        let page = page(ctx, FormerStackNameEntry::of_stack(stack), 45).await?;
         if page.items.is_empty() {
             return Ok(true);
         }
@@ -216,10 +214,10 @@ async fn erase_names(ctx: &Context, stack: StackId, pages: &mut Pages) -> Result
             return Ok(false);
         }
         for item in &page.items {
-            let key = ItemKeys::alias(&FormerName::decode(&item.value)?.address);
+            let key = FormerStackName::key(&FormerStackNameEntry::decode(&item.value)?.address);
             let mut writes = vec![delete(item.key.clone(), Expect::Any)];
             // Another stack may have had that name since.
-            if let Some(alias) = store::read::<Alias>(ctx, &key).await?
+            if let Some(alias) = store::read(ctx, &key).await?
                 && alias.value.id == stack
             {
                 writes.push(delete(key, alias.unchanged()));

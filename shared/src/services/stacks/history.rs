@@ -2,10 +2,8 @@
 
 use crate::context::Context;
 use crate::domain::names::StackAddress;
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::Version;
-use crate::ports::{Order, Query};
+use crate::layout::{Record, StackVersion};
+use crate::ports::Order;
 use crate::services::caller::Caller;
 use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup;
@@ -17,7 +15,7 @@ use crate::services::{Error, store};
 #[derive(Debug)]
 pub struct History {
     /// Its entries, newest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<StackVersion>,
     /// The stack's version, which is how many entries there are in all.
     pub newest: u64,
 }
@@ -41,20 +39,13 @@ pub async fn list(
     let Some(newest) = head.value.version.checked_sub(skip).filter(|newest| *newest > 0) else {
         return Ok(history);
     };
-    let (partition, prefix) = ItemKeys::versions(id);
-    let mut after = Some(ItemKeys::version(id, newest.saturating_add(1)).sort);
+    let mut after = Some(StackVersion::key(id, newest.saturating_add(1)).sort.clone());
     loop {
         let limit = usize::try_from(wanted.min(500)).unwrap_or(500);
-        let query = Query {
-            partition: partition.clone(),
-            prefix: prefix.clone(),
-            after: after.take(),
-            order: Order::Descending,
-            limit,
-        };
+        let query = StackVersion::of_stack(id).query(after.take(), Order::Descending, limit);
         let page = store::query(ctx, &query).await?;
         for item in &page.items {
-            history.versions.push(Version::decode(&item.value)?);
+            history.versions.push(StackVersion::decode(&item.value)?);
         }
         wanted = wanted.saturating_sub(page.items.len() as u64);
         after = page.items.last().map(|item| item.key.sort.clone());
@@ -73,7 +64,7 @@ pub async fn entry(
     caller: &Caller,
     address: &StackAddress,
     version: Option<u64>,
-) -> Result<(Version, u64), Error> {
+) -> Result<(StackVersion, u64), Error> {
     let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let newest = head.value.version;
     let version = match (version, newest) {

@@ -23,10 +23,10 @@ use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Due, Head, Name, Outputs, Removed, Snapshot, StackConfig};
-use crate::ports::{Expect, Order, Query, SignedUrl};
+use crate::layout::{
+    DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs, delete,
+};
+use crate::ports::{Expect, Order, SignedUrl};
 
 /// Stacks on one page of a list.
 pub const LIST_PAGE: usize = 500;
@@ -37,7 +37,7 @@ pub struct StackView {
     /// The id.
     pub id: StackId,
     /// The head.
-    pub head: Head,
+    pub head: StackHead,
     /// The tags.
     pub tags: BTreeMap<String, String>,
     /// The update that holds the stack now.
@@ -52,9 +52,7 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let name = read_name(ctx, address).await?;
     let running = match head.value.running {
-        Some(update) => {
-            store::read::<Update>(ctx, &ItemKeys::update(update)).await?.map(|update| update.value)
-        }
+        Some(update) => store::read(ctx, &Update::key(update)).await?.map(|update| update.value),
         None => None,
     };
     let running = running.filter(|update| update.is_live(ctx.now()));
@@ -92,7 +90,7 @@ pub async fn create(
     };
     let now = ctx.now();
     let id = StackId::new(ctx.ids.uuid());
-    let mut head = Head {
+    let mut head = StackHead {
         address: address.clone(),
         created: now,
         created_by: Some(caller.user.login.clone()),
@@ -103,15 +101,15 @@ pub async fn create(
         deleted: None,
         config,
     };
-    let mut name = Name { id, tags, last_update: None, resource_count: None, is_updating: false };
+    let mut name = StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false };
     let mut writes = Vec::new();
     if let Some(state) = state {
         let import = updates::direct::prepare_import(ctx, caller, id, &head, state).await?;
         next_version::advance(&mut head, &mut name, &import);
         writes.extend(import.writes);
     }
-    writes.insert(0, put(ItemKeys::name(address), Expect::Absent, ctx.ids.revision(), name.encode()));
-    writes.push(put(ItemKeys::head(id), Expect::Absent, ctx.ids.revision(), head.encode()));
+    writes.insert(0, store::put(ctx, StackEntry::key(address), Expect::Absent, &name));
+    writes.push(store::put(ctx, StackHead::key(id), Expect::Absent, &head));
     writes.extend(environment);
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
@@ -127,14 +125,14 @@ pub struct Listed {
     /// The stack's address.
     pub address: StackAddress,
     /// What lists show.
-    pub name: Name,
+    pub name: StackEntry,
 }
 
 /// What is told of a stack beside its name.
 #[derive(Debug)]
 pub struct Overview {
     /// The head.
-    pub head: Head,
+    pub head: StackHead,
     /// The update that holds the stack. Its lease may be over: then whoever meets the stack ends it.
     pub running: Option<(UpdateId, Update)>,
 }
@@ -144,7 +142,7 @@ pub struct Overview {
 /// # Errors
 /// Those of the ports.
 pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>, Error> {
-    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(listed.name.id)).await? else {
+    let Some(head) = store::read(ctx, &StackHead::key(listed.name.id)).await? else {
         return Ok(None);
     };
     let head = head.value;
@@ -152,7 +150,7 @@ pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>
         return Ok(None);
     }
     let running = match head.running {
-        Some(id) => store::read::<Update>(ctx, &ItemKeys::update(id)).await?.map(|update| (id, update.value)),
+        Some(id) => store::read(ctx, &Update::key(id)).await?.map(|update| (id, update.value)),
         None => None,
     };
     Ok(Some(Overview { head, running }))
@@ -213,21 +211,16 @@ pub async fn list(
     }
     let mut listed = Vec::new();
     for (index, org) in orgs.iter().enumerate().skip(start) {
-        let (partition, prefix) = ItemKeys::names(org, project.as_ref());
-        let query = Query {
-            partition,
-            prefix,
-            after: after.take(),
-            order: Order::Ascending,
-            limit: LIST_PAGE - listed.len(),
-        };
+        let query = StackEntry::of_org(org, project.as_ref()).query(
+            after.take(),
+            Order::Ascending,
+            LIST_PAGE - listed.len(),
+        );
         let page = store::query(ctx, &query).await?;
         let last = page.items.last().map(|item| item.key.sort.clone());
         for item in &page.items {
-            let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of a stack name", item.key.sort))
-            })?;
-            let name = Name::decode(&item.value)?;
+            let (project, stack) = StackEntry::name_in(&item.key)?;
+            let name = StackEntry::decode(&item.value)?;
             if matches_tag(&name, filter) {
                 listed.push(Listed { address: StackAddress { org: (*org).clone(), project, stack }, name });
             }
@@ -243,7 +236,7 @@ pub async fn list(
     Ok((listed, None))
 }
 
-fn matches_tag(name: &Name, filter: &ListFilter) -> bool {
+fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
     let Some(wanted) = filter.tag_name.as_deref().filter(|tag| !tag.is_empty()) else { return true };
     name.tags
         .get(wanted)
@@ -264,8 +257,7 @@ pub async fn project_exists(
         Err(Error::NoOrg(_)) => return Ok(false),
         checked => checked?,
     }
-    let (partition, prefix) = ItemKeys::names(org, Some(project));
-    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
+    let query = StackEntry::of_org(org, Some(project)).query(None, Order::Ascending, 1);
     Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
@@ -290,13 +282,12 @@ pub async fn remove(
         }
         let name = read_name(ctx, address).await?;
         let at = ctx.now();
-        let deleted = Head { deleted: Some(at), ..head.value.clone() };
-        let removed = Removed { at, by: caller.user.login.clone(), name: name.value.clone() };
-        let revision = || ctx.ids.revision();
+        let deleted = StackHead { deleted: Some(at), ..head.value.clone() };
+        let removed = DeletedStack { at, by: caller.user.login.clone(), name: name.value.clone() };
         let writes = vec![
-            delete(ItemKeys::name(address), name.unchanged()),
-            put(ItemKeys::head(id), head.unchanged(), revision(), deleted.encode()),
-            put(ItemKeys::removed(address, id), Expect::Any, revision(), removed.encode()),
+            delete(StackEntry::key(address), name.unchanged()),
+            store::put(ctx, StackHead::key(id), head.unchanged(), &deleted),
+            store::put(ctx, DeletedStack::key(address, id), Expect::Any, &removed),
             due_write(ctx, &Due::Stack(id), at.plus(ctx.settings.retention.removed_stacks)),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -397,8 +388,8 @@ async fn change_tags(
     locate(ctx, caller, address).await?;
     for _ in 0..RACES_MAX {
         let name = read_name(ctx, address).await?;
-        let next = Name { tags: change(name.value.tags.clone())?, ..name.value.clone() };
-        let write = put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode());
+        let next = StackEntry { tags: change(name.value.tags.clone())?, ..name.value.clone() };
+        let write = store::put(ctx, StackEntry::key(address), name.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return Ok(());
         }
@@ -472,7 +463,7 @@ pub async fn export_within(
 /// As [`locate_settled`].
 pub async fn outputs(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Bytes>, Error> {
     let Located { id, .. } = locate_settled(ctx, caller, address).await?;
-    let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else { return Ok(None) };
-    let (outputs, tail) = Outputs::decode_with(&item.value)?;
+    let Some(item) = store::get(ctx, &StackOutputs::key(id)).await? else { return Ok(None) };
+    let (outputs, tail) = StackOutputs::decode_with(&item.value)?;
     store::fetch(ctx, &outputs.payload, tail).await.map(Some)
 }

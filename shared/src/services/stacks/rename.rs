@@ -7,9 +7,7 @@
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, delete, put};
-use crate::layout::records::{Alias, FormerName, Head, Name};
+use crate::layout::{FormerStackName, FormerStackNameEntry, StackEntry, StackHead, delete};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::store::stack_lookup;
@@ -65,8 +63,8 @@ pub async fn rename(
             Some(_) => return Err(Error::StackExists(to)),
             None => {}
         }
-        let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(from)).await? else { continue };
-        let mut new_head = Head { address: to.clone(), ..head.value.clone() };
+        let Some(name) = store::read(ctx, &StackEntry::key(from)).await? else { continue };
+        let mut new_head = StackHead { address: to.clone(), ..head.value.clone() };
         let mut new_name = name.value.clone();
         let next = updates::direct::prepare_rename(ctx, caller, id, &head.value, &to).await?;
         let update = next.as_ref().map(|next| next.update);
@@ -75,13 +73,12 @@ pub async fn rename(
             next_version::advance(&mut new_head, &mut new_name, &next);
             writes = next.writes;
         }
-        let revision = || ctx.ids.revision();
-        writes.insert(0, put(ItemKeys::name(&to), Expect::Absent, revision(), new_name.encode()));
-        writes.push(delete(ItemKeys::name(from), name.unchanged()));
-        writes.push(put(ItemKeys::alias(from), Expect::Any, revision(), Alias { id }.encode()));
-        let former = FormerName { address: from.clone() };
-        writes.push(put(ItemKeys::former_name(id, from), Expect::Any, revision(), former.encode()));
-        writes.push(put(ItemKeys::head(id), head.unchanged(), revision(), new_head.encode()));
+        writes.insert(0, store::put(ctx, StackEntry::key(&to), Expect::Absent, &new_name));
+        writes.push(delete(StackEntry::key(from), name.unchanged()));
+        writes.push(store::put(ctx, FormerStackName::key(from), Expect::Any, &FormerStackName { id }));
+        let former = FormerStackNameEntry { address: from.clone() };
+        writes.push(store::put(ctx, FormerStackNameEntry::key(id, from), Expect::Any, &former));
+        writes.push(store::put(ctx, StackHead::key(id), head.unchanged(), &new_head));
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(from);
             return Ok(update);

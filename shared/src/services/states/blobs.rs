@@ -7,8 +7,7 @@ use bytes::Bytes;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::tfstate::{Document, Index, Output, marked};
-use crate::layout::keys::{state_blob, state_index_blob};
-use crate::layout::records::{KeptState, Payload, StateVersion};
+use crate::layout::{KeptState, Payload, StateVersion};
 use crate::ports::{BlobKey, Timestamp};
 use crate::services::keys::data_keys;
 use crate::services::store::compression::{gunzip, gzip, length_said};
@@ -89,7 +88,7 @@ pub(super) async fn keep(
     sealed: SealedText,
 ) -> Result<KeptState, Error> {
     let SealedText { bytes: sealed, sha256: blob_sha256 } = sealed;
-    let key = state_blob(state, ctx.ids.uuid());
+    let key = KeptState::new_blob(state, ctx.ids.uuid());
     let blob_bytes = sealed.len() as u64;
     store::put_blob(ctx, &key, sealed).await?;
     let document = &sent.document;
@@ -142,7 +141,7 @@ pub(super) async fn keep_index(
     let Some(index) = &document.index else { return Ok(None) };
     let gzip = gzip(index.to_text().as_bytes());
     let sealed = data_keys::seal(ctx, state.into(), Vec::from(gzip)).await?;
-    let key = || state_index_blob(state, ctx.ids.uuid());
+    let key = || StateVersion::new_index_blob(state, ctx.ids.uuid());
     store::keep(ctx, key, sealed.into()).await.map(Some)
 }
 

@@ -13,10 +13,8 @@ use crate::context::Context;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StateAddress};
 use crate::domain::tfstate::{Direction, Ends, Graph, Layers, default_input};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{StateEdge, StateGraph, StateHead};
-use crate::ports::{Expect, Item, Order, Query, Timestamp, Write};
+use crate::layout::{Record, StateEdge, StateGraph, StateHead, Stored, check, delete};
+use crate::ports::{Expect, Item, Order, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::store::due::{Next, Pages};
@@ -57,8 +55,7 @@ pub struct Edge {
 
 impl Edge {
     pub(crate) fn read(item: &Item) -> Result<Self, Error> {
-        let broken = || Error::Broken(format!("{:?} is not the key of an edge", item.key.sort));
-        let id = ItemKeys::parse_state_edge_sort(&item.key.sort).ok_or_else(broken)?;
+        let id = StateEdge::id_in(&item.key)?;
         let (StateEdge { ends, created, created_by }, mock) = StateEdge::decode_with(&item.value)?;
         let mock = (!mock.is_empty()).then(|| String::from_utf8_lossy(&mock).into_owned());
         Ok(Self { id, ends, mock, created, created_by })
@@ -67,16 +64,14 @@ impl Edge {
     fn write(&self, ctx: &Context, org: &OrgName, expect: Expect) -> Write {
         let Self { id, ends, mock, created, created_by } = self.clone();
         let record = StateEdge { ends, created, created_by };
-        let value = record.encode_with(mock.unwrap_or_default().as_bytes());
-        put(ItemKeys::state_edge(org, id), expect, ctx.ids.revision(), value)
+        store::put_with(ctx, StateEdge::key(org, id), expect, &record, mock.unwrap_or_default().as_bytes())
     }
 }
 
 /// All edges of an organization, of which there are [`EDGES_MAX`] at most.
 pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Edge>, Error> {
-    let (partition, prefix) = ItemKeys::state_edges(org);
     // What lies there beyond the bound is read too: nothing is judged by a part of the graph.
-    store::query_all(ctx, partition, prefix, usize::MAX).await?.iter().map(Edge::read).collect()
+    store::query_all(ctx, StateEdge::of_org(org), usize::MAX).await?.iter().map(Edge::read).collect()
 }
 
 /// The graph of these edges.
@@ -151,12 +146,12 @@ impl std::fmt::Display for End {
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -> Result<Named, Error> {
     caller.check_org(org)?;
     for _ in 0..RACES_MAX {
-        let graph_key = ItemKeys::state_graph(org);
+        let graph_key = StateGraph::key(org);
         // Before the edges: what is added behind it moves it.
         let (producer, consumer, stored) = futures::try_join!(
             locate(ctx, caller, org, &new.producer),
             locate(ctx, caller, org, &new.consumer),
-            store::read::<StateGraph>(ctx, &graph_key),
+            store::read(ctx, &graph_key),
         )?;
         let edges = all(ctx, org).await?;
         let named = |edge| Named {
@@ -179,16 +174,16 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
         }
         let edge = judge(ctx, caller, &edges, new, [&producer, &consumer]).await?;
         let count = edges.len() as u64 + 1;
-        let graph = StateGraph { edge_count: count }.encode();
+        let graph = StateGraph { edge_count: count };
         let unmoved = stored.as_ref().map_or(Expect::Absent, Stored::unchanged);
         let mut writes = vec![
             edge.write(ctx, org, Expect::Absent),
-            put(graph_key, unmoved, ctx.ids.revision(), graph),
+            store::put(ctx, graph_key, unmoved, &graph),
             // A state that is removed meanwhile gets no edge any more, so that whoever erases it finds all of them.
-            check(ItemKeys::state_head(producer.id), producer.head.unchanged()),
+            check(StateHead::key(producer.id), producer.head.unchanged()),
         ];
         if producer.id != consumer.id {
-            writes.push(check(ItemKeys::state_head(consumer.id), consumer.head.unchanged()));
+            writes.push(check(StateHead::key(consumer.id), consumer.head.unchanged()));
         }
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(named(edge));
@@ -276,7 +271,7 @@ pub(super) async fn describe(
         }
     }
     let read = |id| async move {
-        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?;
+        let head = store::read(ctx, &StateHead::key(id)).await?;
         Ok::<_, Error>((id, head.map_or_else(|| End::gone(id), |head| End::of(id, &head.value))))
     };
     let mut reads = futures::stream::iter(wanted.into_iter().map(read)).buffered(READ_AT_ONCE);
@@ -328,8 +323,7 @@ pub async fn list(
         id_of(ctx, caller, org, filter.producer.as_ref()),
         id_of(ctx, caller, org, filter.consumer.as_ref())
     )?;
-    let (partition, prefix) = ItemKeys::state_edges(org);
-    let query = Query { partition, prefix, after, order: Order::Ascending, limit: EDGES_PAGE };
+    let query = StateEdge::of_org(org).query(after, Order::Ascending, EDGES_PAGE);
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
     let mut edges = page.items.iter().map(Edge::read).collect::<Result<Vec<_>, _>>()?;
@@ -356,7 +350,7 @@ async fn id_of(
 }
 
 async fn find(ctx: &Context, org: &OrgName, id: EdgeId) -> Result<Item, Error> {
-    let key = ItemKeys::state_edge(org, id);
+    let key = StateEdge::key(org, id);
     store::get(ctx, &key).await?.ok_or_else(|| Error::NoEdge(id.to_string()))
 }
 
@@ -405,8 +399,8 @@ pub async fn set_mock(
 pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
     caller.check_org(org)?;
     for _ in 0..RACES_MAX {
-        let key = ItemKeys::state_graph(org);
-        let stored = store::read::<StateGraph>(ctx, &key);
+        let key = StateGraph::key(org);
+        let stored = store::read(ctx, &key);
         let (stored, item) = futures::try_join!(stored, find(ctx, org, id))?;
         let edge = Edge::read(&item)?;
         let gone = delete(item.key, Expect::Revision(item.revision));
@@ -422,7 +416,7 @@ fn moved(ctx: &Context, org: &OrgName, stored: Option<&Stored<StateGraph>>, remo
     let count = stored.map_or(0, |stored| stored.value.edge_count);
     let graph = StateGraph { edge_count: count.saturating_sub(removed) };
     let unmoved = stored.map_or(Expect::Absent, Stored::unchanged);
-    put(ItemKeys::state_graph(org), unmoved, ctx.ids.revision(), graph.encode())
+    store::put(ctx, StateGraph::key(org), unmoved, &graph)
 }
 
 /// Removes all edges of a state that was removed for good: none can be added any more. `None` when they are gone; else what is
@@ -434,7 +428,7 @@ pub(super) async fn erase_of(
     pages: &mut Pages,
 ) -> Result<Option<Next>, Error> {
     loop {
-        let Some(stored) = store::read::<StateGraph>(ctx, &ItemKeys::state_graph(org)).await? else {
+        let Some(stored) = store::read(ctx, &StateGraph::key(org)).await? else {
             return Ok(None);
         };
         let mut edges = all(ctx, org).await?;
@@ -447,7 +441,7 @@ pub(super) async fn erase_of(
         }
         edges.truncate(EDGES_PER_COMMIT);
         let mut writes = vec![moved(ctx, org, Some(&stored), edges.len() as u64)];
-        writes.extend(edges.iter().map(|edge| delete(ItemKeys::state_edge(org, edge.id), Expect::Any)));
+        writes.extend(edges.iter().map(|edge| delete(StateEdge::key(org, edge.id), Expect::Any)));
         if store::commit(ctx, writes).await?.is_err() {
             // Somebody changes the graph at this moment; the next sweep looks again.
             return Ok(Some(Next::AsItIs));

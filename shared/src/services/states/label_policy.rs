@@ -4,9 +4,7 @@
 use crate::context::Context;
 use crate::domain::names::OrgName;
 use crate::domain::tfstate::{LabelPolicy, Labels};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put};
-use crate::layout::records::StoredLabelPolicy;
+use crate::layout::{Stored, StoredLabelPolicy};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
@@ -21,7 +19,7 @@ pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Option
 }
 
 async fn read(ctx: &Context, org: &OrgName) -> Result<Option<Stored<StoredLabelPolicy>>, Error> {
-    store::read(ctx, &ItemKeys::label_policy(org)).await
+    store::read(ctx, &StoredLabelPolicy::key(org)).await
 }
 
 /// Replaces the policy of an organization, if it is at `version` still; 0 before the first. Sent again by who did, it is
@@ -47,7 +45,7 @@ pub async fn replace(
     };
     if current.as_ref().map_or(0, |current| current.value.version) == version {
         let expect = current.as_ref().map_or(Expect::Absent, Stored::unchanged);
-        let write = put(ItemKeys::label_policy(org), expect, ctx.ids.revision(), next.encode());
+        let write = store::put(ctx, StoredLabelPolicy::key(org), expect, &next);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => return Ok(next),
             Err(refusal) => current = refusal.current.as_ref().map(Stored::read).transpose()?,

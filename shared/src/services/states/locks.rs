@@ -10,9 +10,7 @@ use crate::context::Context;
 use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::role::Role;
 use crate::domain::tfstate::LockInfo;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put};
-use crate::layout::records::{StateHead, StateHolder, StateLock};
+use crate::layout::{StateHead, StateHolder, StateLock, Stored};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, Taken, What};
 use crate::services::states;
@@ -115,7 +113,7 @@ fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
 }
 
 async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHolder) -> Result<(), Error> {
-    let key = ItemKeys::state_lock(found.id);
+    let key = StateLock::key(found.id);
     let mut lock = found.lock.clone();
     for _ in 0..RACES_MAX {
         let (mut next, expect) = match &lock {
@@ -134,7 +132,7 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
             end(&mut next, ended);
         }
         next.holder = Some(holder.clone());
-        let write = put(key.clone(), expect, ctx.ids.revision(), next.encode());
+        let write = store::put(ctx, key.clone(), expect, &next);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => return Ok(()),
             // Somebody was first, and what lies there now says who.
@@ -208,8 +206,8 @@ pub async fn unlock(
         caller.check_may_end(&org, &taken(&holder), what)?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
-        let key = ItemKeys::state_lock(state);
-        let write = put(key, lock.unchanged(), ctx.ids.revision(), next.encode());
+        let key = StateLock::key(state);
+        let write = store::put(ctx, key, lock.unchanged(), &next);
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return Ok((address, unlocked));
         }

@@ -21,12 +21,11 @@ use crate::domain::ids::StateId;
 use crate::domain::names::{Login, OrgName, ProjectName, StateAddress, StateName};
 use crate::domain::role::Role;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, delete, put};
-use crate::layout::records::{
-    Due, FormerStateName, RemovedState, StateEntry, StateFormerEntry, StateHead, StateLock,
+use crate::layout::{
+    DeletedState, Due, FormerStateName, FormerStateNameEntry, Key, Record, StateEntry, StateHead, StateLock,
+    Stored, check, delete, put,
 };
-use crate::ports::{Expect, Item, ItemKey, Order, Query, Revision, Timestamp, Write};
+use crate::ports::{Expect, Item, Order, Revision, Timestamp, Write};
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -149,7 +148,7 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
         }
         ctx.memory.state_names.forget(address);
     }
-    if let Some(entry) = store::read::<StateEntry>(ctx, &ItemKeys::state_name(address)).await? {
+    if let Some(entry) = store::read(ctx, &StateEntry::key(address)).await? {
         let id = entry.value.id;
         if let Some(found) = read_state(ctx, id, with_lock).await?.filter(is_it) {
             ctx.memory.state_names.put(address.clone(), ctx.now(), id);
@@ -176,20 +175,20 @@ struct Former {
 
 impl Former {
     /// The write that goes with taking the name: no one else takes or leaves it at that moment.
-    fn take(key: ItemKey, expect: Expect) -> Write {
+    fn take(key: Key<FormerStateName>, expect: Expect) -> Write {
         if expect == Expect::Absent { check(key, expect) } else { delete(key, expect) }
     }
 
     /// The writes that go with taking the name on purpose. While the state that it leads to is locked the name stays: the run that
     /// holds the lock may know the state by this name alone.
     fn take_unlocked(self, name: &StateAddress) -> Result<Vec<Write>, Error> {
-        let mut writes = vec![Self::take(ItemKeys::former_state_name(name), self.expect)];
+        let mut writes = vec![Self::take(FormerStateName::key(name), self.expect)];
         if let Some(WithLock { id, lock, .. }) = self.state {
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
                 return Err(Error::StateLocked(Box::new(holder)));
             }
             let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
-            writes.push(check(ItemKeys::state_lock(id), unlocked));
+            writes.push(check(StateLock::key(id), unlocked));
         }
         Ok(writes)
     }
@@ -197,7 +196,7 @@ impl Former {
 
 /// Reads which state had a name before.
 async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Result<Former, Error> {
-    let item = store::read::<FormerStateName>(ctx, &ItemKeys::former_state_name(address)).await?;
+    let item = store::read(ctx, &FormerStateName::key(address)).await?;
     let Some(item) = item else { return Ok(Former { state: None, expect: Expect::Absent }) };
     let keeps = |found: &WithLock| found.head.value.keeps_names();
     let state = read_state(ctx, item.value.id, with_lock).await?.filter(keeps);
@@ -208,7 +207,7 @@ async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Resul
 async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
     let WithLock { id, head, .. } = found;
     let address = head.value.address;
-    let removed = store::read::<RemovedState>(ctx, &ItemKeys::removed_state(&address, id)).await?;
+    let removed = store::read(ctx, &DeletedState::key(&address, id)).await?;
     let by = removed.map(|removed| removed.value.by.login);
     let at = head.value.deleted.unwrap_or(head.value.created);
     Ok(Error::StateRemoved(Box::new(RemovedName { id, name: name.clone(), address, by, at })))
@@ -246,13 +245,10 @@ impl std::fmt::Display for RemovedName {
 
 /// A state's head, and its lock beside it where that is asked for.
 async fn read_state(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
-    let (head_key, lock_key) = (ItemKeys::state_head(id), ItemKeys::state_lock(id));
-    let head = store::read::<StateHead>(ctx, &head_key);
-    let (head, lock) = if with_lock {
-        futures::try_join!(head, store::read::<StateLock>(ctx, &lock_key))?
-    } else {
-        (head.await?, None)
-    };
+    let (head_key, lock_key) = (StateHead::key(id), StateLock::key(id));
+    let head = store::read(ctx, &head_key);
+    let (head, lock) =
+        if with_lock { futures::try_join!(head, store::read(ctx, &lock_key))? } else { (head.await?, None) };
     Ok(head.map(|head| WithLock { id, head, lock }))
 }
 
@@ -314,7 +310,7 @@ async fn make(
     if store::commit(ctx, writes).await?.is_ok() {
         return Ok(Located { id, head: Stored { value: head, revision } });
     }
-    let there = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?;
+    let there = store::read(ctx, &StateHead::key(id)).await?;
     match there {
         Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
         // Whose it is, is not for everybody to know: the id alone is taken.
@@ -359,8 +355,8 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
     let revision = ctx.ids.revision();
     let entry = entry_of(id, head);
     let mut writes = vec![
-        put(ItemKeys::state_head(id), Expect::Absent, revision, head.encode()),
-        put(ItemKeys::state_name(&head.address), Expect::Absent, ctx.ids.revision(), entry.encode()),
+        put(StateHead::key(id), Expect::Absent, revision, &head),
+        store::put(ctx, StateEntry::key(&head.address), Expect::Absent, &entry),
     ];
     writes.extend(former);
     (revision, writes)
@@ -379,7 +375,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
         };
         let StateRef::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
         caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
-        let former = vec![Former::take(ItemKeys::former_state_name(address), former)];
+        let former = vec![Former::take(FormerStateName::key(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
@@ -407,8 +403,8 @@ pub(super) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
 /// The write of the list's entry that goes with one of the head. Whoever writes an entry moves the head, so nothing needs to
 /// be expected of it.
 pub(super) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
-    let key = ItemKeys::state_name(&head.address);
-    put(key, Expect::Any, ctx.ids.revision(), entry_of(id, head).encode())
+    let key = StateEntry::key(&head.address);
+    store::put(ctx, key, Expect::Any, &entry_of(id, head))
 }
 
 /// A line of a list.
@@ -453,8 +449,7 @@ pub async fn list(
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::state_names(org, filter.project.as_ref());
-    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let query = StateEntry::of_org(org, filter.project.as_ref()).query(after, Order::Ascending, LIST_PAGE);
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
     let mut listed = Vec::new();
@@ -473,7 +468,7 @@ pub struct ListedRemoved {
     /// The address that it had.
     pub address: StateAddress,
     /// What is kept of it.
-    pub removed: RemovedState,
+    pub removed: DeletedState,
     /// Until when it can be brought back, at least.
     pub until: Timestamp,
 }
@@ -500,19 +495,20 @@ pub async fn list_removed(
     after: Option<String>,
 ) -> Result<(Vec<ListedRemoved>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (partition, prefix) = ItemKeys::removed_states(org, filter.project.as_ref(), filter.state.as_ref());
-    let query = Query { partition, prefix, after, order: Order::Ascending, limit: LIST_PAGE };
+    let query = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref()).query(
+        after,
+        Order::Ascending,
+        LIST_PAGE,
+    );
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
     let listed = page
         .items
         .iter()
         .map(|item| {
-            let (project, state) = ItemKeys::parse_removed_state_sort(&item.key.sort).ok_or_else(|| {
-                Error::Broken(format!("{:?} is not the key of a removed state", item.key.sort))
-            })?;
+            let (project, state) = DeletedState::name_in(&item.key)?;
             let address = StateAddress { org: org.clone(), project, state };
-            let removed = RemovedState::decode(&item.value)?;
+            let removed = DeletedState::decode(&item.value)?;
             let until = removed.at.plus(ctx.settings.retention.removed_stacks);
             Ok(ListedRemoved { address, removed, until })
         })
@@ -521,16 +517,14 @@ pub async fn list_removed(
 }
 
 fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
-    let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
-        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+    let (project, state) = StateEntry::name_in(&item.key)?;
     let address = StateAddress { org: org.clone(), project, state };
     Ok(Listed { address, entry: StateEntry::decode(&item.value)? })
 }
 
 /// All states of an organization.
 pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Error> {
-    let (partition, prefix) = ItemKeys::state_names(org, None);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, StateEntry::of_org(org, None), usize::MAX).await?;
     items.iter().map(|item| read_name(org, item)).collect()
 }
 
@@ -573,16 +567,15 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
         }
         let revision = ctx.ids.revision();
-        let mut writes = vec![put(ItemKeys::state_head(id), head.unchanged(), revision, next.encode())];
+        let mut writes = vec![put(StateHead::key(id), head.unchanged(), revision, &next)];
         let is_renamed = next.address != head.value.address;
         if is_renamed {
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
                 return Err(Error::StateLocked(Box::new(holder)));
             }
-            let entry = entry_of(id, &next).encode();
-            let key = ItemKeys::state_name(&next.address);
-            writes.push(put(key, Expect::Absent, ctx.ids.revision(), entry));
-            writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+            let entry = entry_of(id, &next);
+            writes.push(store::put(ctx, StateEntry::key(&next.address), Expect::Absent, &entry));
+            writes.push(delete(StateEntry::key(&head.value.address), Expect::Any));
             writes.extend(leave(ctx, id, &head.value.address));
             let former = former(ctx, &next.address, true).await?;
             match former.state {
@@ -593,10 +586,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
                 }
                 _ => writes.extend(former.take_unlocked(&next.address)?),
             }
-            writes.push(check(
-                ItemKeys::state_lock(id),
-                lock.as_ref().map_or(Expect::Absent, Stored::unchanged),
-            ));
+            writes.push(check(StateLock::key(id), lock.as_ref().map_or(Expect::Absent, Stored::unchanged)));
         } else if next.labels != head.value.labels {
             writes.push(entry_write(ctx, id, &next));
         }
@@ -616,15 +606,10 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
 
 /// The writes that keep a name leading to a state which leaves it.
 fn leave(ctx: &Context, id: StateId, address: &StateAddress) -> [Write; 2] {
-    let entry = StateFormerEntry { address: address.clone() };
+    let entry = FormerStateNameEntry { address: address.clone() };
     [
-        put(
-            ItemKeys::former_state_name(address),
-            Expect::Any,
-            ctx.ids.revision(),
-            FormerStateName { id }.encode(),
-        ),
-        put(ItemKeys::state_former_entry(id, address), Expect::Any, ctx.ids.revision(), entry.encode()),
+        store::put(ctx, FormerStateName::key(address), Expect::Any, &FormerStateName { id }),
+        store::put(ctx, FormerStateNameEntry::key(id, address), Expect::Any, &entry),
     ]
 }
 
@@ -643,13 +628,13 @@ fn hide(
     hidden: &StateHead,
 ) -> Vec<Write> {
     let at = hidden.deleted.unwrap_or_else(|| ctx.now());
-    let removed = RemovedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
-    let removed_key = ItemKeys::removed_state(&head.value.address, id);
+    let removed = DeletedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
+    let removed_key = DeletedState::key(&head.value.address, id);
     let unlocked = lock.map_or(Expect::Absent, Stored::unchanged);
     vec![
-        put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), hidden.encode()),
-        put(removed_key, Expect::Any, ctx.ids.revision(), removed.encode()),
-        check(ItemKeys::state_lock(id), unlocked),
+        store::put(ctx, StateHead::key(id), head.unchanged(), hidden),
+        store::put(ctx, removed_key, Expect::Any, &removed),
+        check(StateLock::key(id), unlocked),
         due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
     ]
 }
@@ -677,7 +662,7 @@ pub async fn remove(
         }
         let deleted = hidden(ctx, &head.value);
         let mut writes = hide(ctx, caller, id, &head, lock.as_ref(), &deleted);
-        writes.push(delete(ItemKeys::state_name(&head.value.address), Expect::Any));
+        writes.push(delete(StateEntry::key(&head.value.address), Expect::Any));
         if deleted.keeps_names() {
             writes.extend(leave(ctx, id, &head.value.address));
         }
@@ -697,7 +682,7 @@ pub async fn remove(
 pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
     let missing = || Error::NoState(id.to_string());
     for _ in 0..RACES_MAX {
-        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(id)).await?.ok_or_else(missing)?;
+        let head = store::read(ctx, &StateHead::key(id)).await?.ok_or_else(missing)?;
         caller.check(&head.value.address.org, missing)?;
         if head.value.erasing {
             return Err(missing());
@@ -706,9 +691,9 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
             return Ok(Located { id, head });
         }
         let back = StateHead { deleted: None, ..head.value.clone() };
-        let name_key = ItemKeys::state_name(&back.address);
+        let name_key = StateEntry::key(&back.address);
         let taken = || Error::StateExists(back.address.to_string());
-        let (in_its_place, displaced) = match store::read::<StateEntry>(ctx, &name_key).await? {
+        let (in_its_place, displaced) = match store::read(ctx, &name_key).await? {
             None => (Expect::Absent, Vec::new()),
             Some(name) => {
                 let other = read_state(ctx, name.value.id, true).await?.ok_or_else(taken)?;
@@ -717,12 +702,12 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
         };
         let Former { state, expect } = former(ctx, &back.address, false).await?;
         let revision = ctx.ids.revision();
-        let entry = entry_of(id, &back).encode();
+        let entry = entry_of(id, &back);
         let mut writes = vec![
-            put(ItemKeys::state_head(id), head.unchanged(), revision, back.encode()),
-            put(name_key, in_its_place, ctx.ids.revision(), entry),
+            put(StateHead::key(id), head.unchanged(), revision, &back),
+            store::put(ctx, name_key, in_its_place, &entry),
             // Not there, where an older program removed it.
-            delete(ItemKeys::removed_state(&back.address, id), Expect::Any),
+            delete(DeletedState::key(&back.address, id), Expect::Any),
         ];
         match state {
             Some(own) if own.id == id => {}
@@ -730,7 +715,7 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
                 let called = &other.head.value.address;
                 return Err(Error::StateExists(format!("{called}, which {} leads to,", back.address)));
             }
-            None => writes.push(Former::take(ItemKeys::former_state_name(&back.address), expect)),
+            None => writes.push(Former::take(FormerStateName::key(&back.address), expect)),
         }
         writes.extend(displaced);
         if store::commit(ctx, writes).await?.is_ok() {

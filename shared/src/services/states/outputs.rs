@@ -13,10 +13,8 @@ use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StateAddress};
 use crate::domain::secret::holds_secret;
 use crate::domain::tfstate::Output;
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::{Name, Outputs, StateEntry, StateVersion};
-use crate::ports::{Item, Order, Query};
+use crate::layout::{Record, StackEntry, StackOutputs, StateEntry, StateVersion};
+use crate::ports::{Item, Order};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::store::stack_lookup;
@@ -86,18 +84,17 @@ pub async fn list(
     after: Option<String>,
 ) -> Result<(Vec<With<Named>>, Option<String>), Error> {
     caller.check_org(org)?;
-    let (_, first_state) = ItemKeys::state_names(org, project);
+    let first_state = StateEntry::of_org(org, project).sort;
     let kind = match &after {
         Some(after) if after.starts_with(&first_state) => Kind::State,
         Some(_) | None => Kind::Stack,
     };
-    let (partition, prefix) = match kind {
-        Kind::Stack => ItemKeys::names(org, project),
-        Kind::State => ItemKeys::state_names(org, project),
-    };
     // No state is called so: it is where they begin.
     let after = after.filter(|after| *after != first_state);
-    let query = Query { partition, prefix, after, order: Order::Ascending, limit: PAGE };
+    let query = match kind {
+        Kind::Stack => StackEntry::of_org(org, project).query(after, Order::Ascending, PAGE),
+        Kind::State => StateEntry::of_org(org, project).query(after, Order::Ascending, PAGE),
+    };
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
     let read = |item: Item| async move {
@@ -121,9 +118,8 @@ pub async fn list(
 }
 
 async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error> {
-    let (project, stack) = ItemKeys::parse_name_sort(&item.key.sort)
-        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a stack's name", item.key.sort)))?;
-    let id = Name::decode(&item.value)?.id;
+    let (project, stack) = StackEntry::name_in(&item.key)?;
+    let id = StackEntry::decode(&item.value)?.id;
     let (version, text) = outputs_of_stack(ctx, id, None, 0).await?;
     let named = work::on(text.len(), move || {
         let outputs = read_outputs(&text).map_err(|error| Error::Broken(error.to_string()))?;
@@ -144,10 +140,10 @@ async fn outputs_of_stack(
     bytes_max: Option<usize>,
     factor: usize,
 ) -> Result<(u64, Bytes), Error> {
-    let Some(item) = store::get(ctx, &ItemKeys::outputs(id)).await? else {
+    let Some(item) = store::get(ctx, &StackOutputs::key(id)).await? else {
         return Ok((0, Bytes::from_static(b"{}")));
     };
-    let (outputs, tail) = Outputs::decode_with(&item.value)?;
+    let (outputs, tail) = StackOutputs::decode_with(&item.value)?;
     let text = match bytes_max {
         None => store::fetch_for(ctx, &outputs.payload, tail, factor).await?,
         Some(bytes_max) => {
@@ -170,12 +166,11 @@ fn parse_stack(text: &[u8]) -> Result<Vec<Valued>, Error> {
 }
 
 async fn names_of_state(ctx: &Context, item: &Item) -> Result<With<Named>, Error> {
-    let (project, state) = ItemKeys::parse_state_name_sort(&item.key.sort)
-        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a state's name", item.key.sort)))?;
+    let (project, state) = StateEntry::name_in(&item.key)?;
     let StateEntry { id, version, .. } = StateEntry::decode(&item.value)?;
     let record = match version {
         0 => None,
-        version => store::read::<StateVersion>(ctx, &ItemKeys::state_version(id, version)).await?,
+        version => store::read(ctx, &StateVersion::key(id, version)).await?,
     };
     let named = |Output { name, sensitive, .. }| Named { name, is_secret: sensitive };
     let outputs = match record.map(|record| record.value) {

@@ -3,12 +3,11 @@
 use super::dependencies;
 use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Broken, Record, check, delete, put};
-use crate::layout::records::{
-    Due, FormerStateName, KeptState, RejectedState, StateFormerEntry, StateHead, StateVersion,
+use crate::layout::{
+    Broken, DeletedState, Due, FormerStateName, FormerStateNameEntry, KeptState, Record, RejectedState,
+    StateHead, StateLock, StateSchemas, StateVersion, WrappedDataKey, check, delete,
 };
-use crate::ports::{Expect, Item, Order, Query};
+use crate::ports::{Expect, Item, Order};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::updates::retention;
 use crate::services::updates::retention::only_blob;
@@ -31,8 +30,8 @@ fn blobs_of_version(item: &Item) -> Result<Vec<Due>, Broken> {
 /// Removes the versions of a state that are more than are kept, the oldest first. The current one stays.
 pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let Some(kept) = ctx.settings.retention.state_versions else { return Ok(Next::Done) };
-    let head_key = ItemKeys::state_head(state);
-    let Some(head) = store::read::<StateHead>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let head_key = StateHead::key(state);
+    let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let prunable = head.value.version.saturating_sub(kept.get());
     // A removed state goes as a whole, or comes back as it was.
     if prunable == 0 || head.value.deleted.is_some() {
@@ -40,13 +39,10 @@ pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> R
     }
     let mut pages = Pages::default();
     loop {
-        let (partition, prefix) = ItemKeys::state_versions(state);
-        let query =
-            Query { partition, prefix, after: None, order: Order::Ascending, limit: VERSIONS_PER_COMMIT };
+        let query = StateVersion::of_state(state).query(None, Order::Ascending, VERSIONS_PER_COMMIT);
         let page = store::query(ctx, &query).await?;
-        let is_old = |item: &&Item| {
-            ItemKeys::parse_version_sort(&item.key.sort).is_some_and(|version| version <= prunable)
-        };
+        let is_old =
+            |item: &&Item| StateVersion::number_in(&item.key).is_ok_and(|version| version <= prunable);
         let old: Vec<&Item> = page.items.iter().take_while(is_old).collect();
         if old.is_empty() {
             return Ok(Next::Done);
@@ -70,8 +66,8 @@ pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> R
 
 /// Looks at a refused write, which goes when it was kept for long enough.
 pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> Result<Next, Error> {
-    let key = ItemKeys::rejected_state(state, id);
-    let Some(rejected) = store::read::<RejectedState>(ctx, &key).await? else { return Ok(Next::Done) };
+    let key = RejectedState::key(state, id);
+    let Some(rejected) = store::read(ctx, &key).await? else { return Ok(Next::Done) };
     let until = rejected.value.at.plus(ctx.settings.retention.rejected_states);
     if ctx.now() < until {
         return Ok(Next::At(until));
@@ -87,8 +83,7 @@ async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result
     /// Entries of one page, each with the name's item.
     const NAMES_AT_ONCE: usize = 45;
     loop {
-        let (partition, prefix) = ItemKeys::state_former_entries(state);
-        let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: NAMES_AT_ONCE };
+        let query = FormerStateNameEntry::of_state(state).query(None, Order::Ascending, NAMES_AT_ONCE);
         let page = store::query(ctx, &query).await?;
         if page.items.is_empty() {
             return Ok(true);
@@ -97,10 +92,10 @@ async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result
             return Ok(false);
         }
         for item in &page.items {
-            let key = ItemKeys::former_state_name(&StateFormerEntry::decode(&item.value)?.address);
+            let key = FormerStateName::key(&FormerStateNameEntry::decode(&item.value)?.address);
             let mut writes = vec![delete(item.key.clone(), Expect::Any)];
             // Another state may have left or taken that name since.
-            if let Some(former) = store::read::<FormerStateName>(ctx, &key).await?
+            if let Some(former) = store::read(ctx, &key).await?
                 && former.value.id == state
             {
                 writes.push(delete(key, former.unchanged()));
@@ -113,8 +108,8 @@ async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result
 
 /// Looks at a state that was removed, and erases it when its time has come: what opens its texts first, its head last.
 pub(crate) async fn sweep_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
-    let head_key = ItemKeys::state_head(state);
-    let Some(head) = store::read::<StateHead>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let head_key = StateHead::key(state);
+    let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };
     let until = removed_at.plus(ctx.settings.retention.removed_stacks);
     if !head.value.erasing {
@@ -124,8 +119,8 @@ pub(crate) async fn sweep_removed(ctx: &Context, state: StateId, swept: &mut Swe
         // From here on nobody can bring it back, so nothing has to be whole any more.
         let erasing = StateHead { erasing: true, ..head.value.clone() };
         let writes = vec![
-            put(head_key.clone(), head.unchanged(), ctx.ids.revision(), erasing.encode()),
-            delete(ItemKeys::removed_state(&head.value.address, state), Expect::Any),
+            store::put(ctx, head_key.clone(), head.unchanged(), &erasing),
+            delete(DeletedState::key(&head.value.address, state), Expect::Any),
         ];
         if store::commit(ctx, writes).await?.is_err() {
             return Ok(Next::AsItIs);
@@ -141,24 +136,18 @@ pub(crate) async fn sweep_removed(ctx: &Context, state: StateId, swept: &mut Swe
     if !erase_names(ctx, state, &mut pages).await? {
         return Ok(Next::MoreOfIt);
     }
-    let keys = ItemKeys::data_keys(KeyOwner::State(state));
+    let keys = WrappedDataKey::of_owner(KeyOwner::State(state));
     let is_gone = retention::erase_items(ctx, keys, nothing, blobs_at, &mut pages).await?
-        && retention::erase_items(ctx, ItemKeys::rejected_states(state), rejected, blobs_at, &mut pages)
+        && retention::erase_items(ctx, RejectedState::of_state(state), rejected, blobs_at, &mut pages)
             .await?
-        && retention::erase_items(
-            ctx,
-            ItemKeys::state_versions(state),
-            blobs_of_version,
-            blobs_at,
-            &mut pages,
-        )
-        .await?;
+        && retention::erase_items(ctx, StateVersion::of_state(state), blobs_of_version, blobs_at, &mut pages)
+            .await?;
     if !is_gone {
         return Ok(Next::MoreOfIt);
     }
     let writes = vec![
-        delete(ItemKeys::state_lock(state), Expect::Any),
-        delete(ItemKeys::state_schemas(state), Expect::Any),
+        delete(StateLock::key(state), Expect::Any),
+        delete(StateSchemas::key(state), Expect::Any),
         delete(head_key, Expect::Any),
     ];
     // Nothing is expected, so nothing can be refused.

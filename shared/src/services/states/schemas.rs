@@ -11,9 +11,7 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::{Login, StateAddress};
 use crate::domain::tfstate::{Output, Schema, infer, judge_outputs, outputs_of};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, delete, put};
-use crate::layout::records::{OutputSchema, StateHead, StateSchemas, StateVersion};
+use crate::layout::{OutputSchema, Record, StateHead, StateSchemas, StateVersion, Stored, delete};
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::states;
@@ -79,12 +77,12 @@ pub(super) async fn current_outputs(
     if !head.has_schemas || head.version == 0 {
         return Ok(Vec::new());
     }
-    let version = store::read::<StateVersion>(ctx, &ItemKeys::state_version(id, head.version)).await?;
+    let version = store::read(ctx, &StateVersion::key(id, head.version)).await?;
     Ok(version.map(|version| version.value.outputs).unwrap_or_default())
 }
 
 pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<StateSchemas>>, Error> {
-    store::read(ctx, &ItemKeys::state_schemas(id)).await
+    store::read(ctx, &StateSchemas::key(id)).await
 }
 
 /// Changes the schemas of a state, and says of the outputs of its current version how they stand to them.
@@ -101,15 +99,14 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         let judged = judge_current(ctx, id, &head.value, next).await?;
         check_room(&judged.schemas)?;
         let is_empty = judged.schemas == StateSchemas::default();
-        let key = ItemKeys::state_schemas(id);
+        let key = StateSchemas::key(id);
         let expect = before.as_ref().map_or(Expect::Absent, Stored::unchanged);
         let next_head = StateHead { has_schemas: !is_empty, ..head.value.clone() };
-        let mut writes =
-            vec![put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), next_head.encode())];
+        let mut writes = vec![store::put(ctx, StateHead::key(id), head.unchanged(), &next_head)];
         match (is_empty, &before) {
             (true, None) => {}
             (true, Some(_)) => writes.push(delete(key, expect)),
-            (false, _) => writes.push(put(key, expect, ctx.ids.revision(), judged.schemas.encode())),
+            (false, _) => writes.push(store::put(ctx, key, expect, &judged.schemas)),
         }
         writes.extend(judged.version);
         if store::commit(ctx, writes).await?.is_ok() {
@@ -235,7 +232,7 @@ async fn judge_current(
     let Some(kept) = head.current.as_ref().filter(|kept| !kept.is_encrypted) else {
         return Ok(nothing(schemas));
     };
-    let key = ItemKeys::state_version(id, head.version);
+    let key = StateVersion::key(id, head.version);
     let (item, text) = futures::try_join!(store::get(ctx, &key), blobs::fetch(ctx, id, kept))?;
     let Some(item) = item else { return Ok(nothing(schemas)) };
     let (record, tail) = StateVersion::decode_with(&item.value)?;
@@ -248,7 +245,7 @@ async fn judge_current(
     if judged.outputs != record.outputs {
         let record = StateVersion { outputs: judged.outputs.clone(), ..record };
         let expect = Expect::Revision(item.revision);
-        judged.version = Some(put(key, expect, ctx.ids.revision(), record.encode_with(&tail)));
+        judged.version = Some(store::put_with(ctx, key, expect, &record, &tail));
     }
     Ok(judged)
 }

@@ -14,10 +14,8 @@ use crate::domain::names::OrgName;
 use crate::domain::tfstate::{
     Direction, EdgeStatus, Graph, Look, Mark, Run, Sight, Standing, StateStatus, Supply, edge_status, look,
 };
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored};
-use crate::layout::records::{StateHead, StateVersion};
-use crate::ports::{Order, Query, Timestamp};
+use crate::layout::{Record, StateHead, StateVersion, Stored};
+use crate::ports::{Order, Timestamp};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::{Error, store};
@@ -89,8 +87,7 @@ pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Resul
 async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error> {
     let mut after = None;
     loop {
-        let (partition, prefix) = ItemKeys::state_versions(id);
-        let query = Query { partition, prefix, after, order: Order::Descending, limit: VERSIONS_LOOKED_AT };
+        let query = StateVersion::of_state(id).query(after, Order::Descending, VERSIONS_LOOKED_AT);
         let page = store::query(ctx, &query).await?;
         for item in &page.items {
             let version = StateVersion::decode(&item.value)?;
@@ -239,10 +236,9 @@ async fn judge(ctx: &Context, mut edges: Vec<Edge>, wanted: &[StateId]) -> Resul
 /// Each state with its newest version: two reads at once.
 async fn read_states(ctx: &Context, ids: BTreeSet<StateId>) -> Result<HashMap<StateId, Seen>, Error> {
     let read = |id| async move {
-        let (partition, prefix) = ItemKeys::state_versions(id);
-        let newest = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
-        let head_key = ItemKeys::state_head(id);
-        let head = store::read::<StateHead>(ctx, &head_key);
+        let newest = StateVersion::of_state(id).query(None, Order::Descending, 1);
+        let head_key = StateHead::key(id);
+        let head = store::read(ctx, &head_key);
         let (head, newest) = futures::try_join!(head, store::query(ctx, &newest))?;
         let newest = newest.items.first().map(|item| StateVersion::decode(&item.value)).transpose()?;
         let end = head.map_or_else(
@@ -292,7 +288,7 @@ async fn changed(
             .filter(|version| !older.contains_key(version))
             .collect();
         let read = |(id, version)| async move {
-            let found = store::read::<StateVersion>(ctx, &ItemKeys::state_version(id, version)).await?;
+            let found = store::read(ctx, &StateVersion::key(id, version)).await?;
             Ok::<_, Error>(((id, version), found.map(|found| found.value)))
         };
         let mut reads = futures::stream::iter(wanted.into_iter().map(read)).buffered(READ_AT_ONCE);

@@ -13,10 +13,8 @@ use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{
     Changes, Document, Index, InstanceChanges, Output, instance_changes, outputs_document, outputs_of,
 };
-use crate::layout::ItemKeys;
-use crate::layout::record::Record;
-use crate::layout::records::{KeptState, RejectedState, StateHead, StateVersion};
-use crate::ports::{Order, Query, Timestamp};
+use crate::layout::{KeptState, Record, RejectedState, StateHead, StateVersion};
+use crate::ports::{Order, Timestamp};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::{Error, store, work};
@@ -93,13 +91,13 @@ pub(super) async fn found(
     let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
     Ok(match which {
         StateVersionRef::Version(version) => {
-            let key = ItemKeys::state_version(id, *version);
-            let version = store::read::<StateVersion>(ctx, &key).await?.ok_or_else(missing)?.value;
+            let key = StateVersion::key(id, *version);
+            let version = store::read(ctx, &key).await?.ok_or_else(missing)?.value;
             (version.kept, version.began.unwrap_or(version.at))
         }
         StateVersionRef::Rejected(rejected) => {
-            let key = ItemKeys::rejected_state(id, rejected);
-            let rejected = store::read::<RejectedState>(ctx, &key).await?.ok_or_else(missing)?.value;
+            let key = RejectedState::key(id, rejected);
+            let rejected = store::read(ctx, &key).await?.ok_or_else(missing)?.value;
             (rejected.kept, rejected.at)
         }
     })
@@ -121,7 +119,7 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
     if version == 0 {
         return Ok(Before { index: Some(Index::default()), ..Before::default() });
     }
-    let item = store::get(ctx, &ItemKeys::state_version(id, version)).await?;
+    let item = store::get(ctx, &StateVersion::key(id, version)).await?;
     let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
     let index = blobs::fetch_index(ctx, id, &version, tail).await?;
@@ -139,8 +137,8 @@ pub async fn version(
     version: u64,
 ) -> Result<StateVersion, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
-    let key = ItemKeys::state_version(id, version);
-    let found = store::read::<StateVersion>(ctx, &key).await?;
+    let key = StateVersion::key(id, version);
+    let found = store::read(ctx, &key).await?;
     let missing = || Error::NoStateVersion { state: id.to_string(), version: version.to_string() };
     Ok(found.ok_or_else(missing)?.value)
 }
@@ -156,9 +154,8 @@ pub async fn versions(
     before: Option<u64>,
 ) -> Result<(Vec<StateVersion>, bool), Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
-    let (partition, prefix) = ItemKeys::state_versions(id);
-    let after = before.map(|before| ItemKeys::state_version(id, before).sort);
-    let query = Query { partition, prefix, after, order: Order::Descending, limit: VERSIONS_PAGE };
+    let after = before.map(|before| StateVersion::key(id, before).sort.clone());
+    let query = StateVersion::of_state(id).query(after, Order::Descending, VERSIONS_PAGE);
     let page = store::query(ctx, &query).await?;
     let versions = page.items.iter().map(|item| StateVersion::decode(&item.value));
     Ok((versions.collect::<Result<_, _>>()?, page.more))
@@ -177,8 +174,7 @@ pub async fn rejected(
     place: &StateRef,
 ) -> Result<Vec<(String, RejectedState)>, Error> {
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
-    let (partition, prefix) = ItemKeys::rejected_states(id);
-    let items = store::query_all(ctx, partition, prefix, REJECTED_MAX).await?;
+    let items = store::query_all(ctx, RejectedState::of_state(id), REJECTED_MAX).await?;
     let mut rejected = items
         .iter()
         .map(|item| {

@@ -14,11 +14,9 @@ use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{Current, Holder, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
 use crate::domain::update::Requester;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, check, put};
-use crate::layout::records::{
+use crate::layout::{
     Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
-    StateSource, StateVersion, WrittenUnder,
+    StateSource, StateVersion, Stored, WrittenUnder, check,
 };
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
@@ -344,14 +342,9 @@ impl SentState {
         };
         let unmoved = lock.map_or(Expect::Absent, Stored::unchanged);
         let mut writes = vec![
-            put(ItemKeys::state_head(id), head.unchanged(), ctx.ids.revision(), next.encode()),
-            put(
-                ItemKeys::state_version(id, version),
-                Expect::Absent,
-                ctx.ids.revision(),
-                record.encode_with(&tail),
-            ),
-            check(ItemKeys::state_lock(id), unmoved),
+            store::put(ctx, StateHead::key(id), head.unchanged(), &next),
+            store::put_with(ctx, StateVersion::key(id, version), Expect::Absent, &record, &tail),
+            check(StateLock::key(id), unmoved),
             states::entry_write(ctx, id, &next),
         ];
         writes.extend(inferred);
@@ -378,8 +371,8 @@ impl SentState {
         let text = self.text.text().await?;
         let judged = schemas::judge(text, outputs, stored.value.clone(), origin).await?;
         let inferred = (judged.schemas != stored.value).then(|| {
-            let key = ItemKeys::state_schemas(id);
-            put(key, stored.unchanged(), ctx.ids.revision(), judged.schemas.encode())
+            let key = StateSchemas::key(id);
+            store::put(ctx, key, stored.unchanged(), &judged.schemas)
         });
         Ok((judged.outputs, inferred))
     }
@@ -392,7 +385,7 @@ impl SentState {
         lock_id: Option<&str>,
         stored: Option<StoredState>,
     ) -> Result<Error, Error> {
-        let head = store::read::<StateHead>(ctx, &ItemKeys::state_head(removed.id)).await?;
+        let head = store::read(ctx, &StateHead::key(removed.id)).await?;
         // It was erased since.
         let Some(head) = head else { return Ok(Error::StateRemoved(removed)) };
         let kept =
@@ -411,7 +404,7 @@ impl SentState {
         stored: Option<StoredState>,
     ) -> Result<String, Error> {
         let name: String = self.text.sha256.chars().take(REJECTED_ID_CHARS).collect();
-        let key = ItemKeys::rejected_state(id, &name);
+        let key = RejectedState::key(id, &name);
         if store::get(ctx, &key).await?.is_none() {
             let StoredState { kept, index } = match stored {
                 Some(stored) => stored,
@@ -426,7 +419,7 @@ impl SentState {
             let record = RejectedState { at, by: self.by.clone(), lock, why, version, kept };
             let due = Due::RejectedState { state: id, id: name.clone() };
             let writes = vec![
-                put(key, Expect::Absent, ctx.ids.revision(), record.encode()),
+                store::put(ctx, key, Expect::Absent, &record),
                 due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
             ];
             if store::commit(ctx, writes).await?.is_err() {

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::Due;
+use crate::layout::Due;
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::store;
 
 /// A blob outlives the last item that named it by so long. A table can be restored to any moment of its last 35 days,
 /// and finds all its blobs then.
@@ -17,7 +16,7 @@ const PAGES_MAX: usize = 50;
 
 /// The write that makes something be looked at after this instant.
 pub(crate) fn due_write(ctx: &Context, due: &Due, at: Timestamp) -> Write {
-    put(ItemKeys::due(due, at), Expect::Any, ctx.ids.revision(), due.encode())
+    store::put(ctx, due.key(at), Expect::Any, due)
 }
 
 /// What becomes of a due item that was looked at.

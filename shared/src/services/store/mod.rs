@@ -20,12 +20,11 @@ use tracing::{Instrument as _, trace_span};
 use super::Error;
 use crate::account::{self, Full};
 use crate::context::Context;
-use crate::layout::record::{Record, Stored};
-use crate::layout::records::Payload;
+use crate::layout::{self, Key, KeyPrefix, Payload, Record, Stored};
 use crate::limits::SIGNED_URL_VALID;
 use crate::ports::{
-    BlobKey, CommitError, Cursor, DataKey, Inventory, Item, ItemKey, KeyContext, KeysError, Order, Page,
-    Part, PortError, Query, Refusal, SignedUrl, Wrap, WrappedKey, Write, WriteAction,
+    BlobKey, CommitError, Cursor, DataKey, Expect, Inventory, Item, ItemKey, KeyContext, KeysError, Order,
+    Page, Part, PortError, Query, Refusal, SignedUrl, Wrap, WrappedKey, Write, WriteAction,
 };
 
 /// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
@@ -35,8 +34,24 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// Items of fewer bytes are not counted: a request holds a few of them, and most requests no others.
 const COUNTED_FROM: usize = 16 << 10;
 
+/// The put of a record. Its revision is new, so that a commit whose answer was lost recognises it.
+pub(crate) fn put<T: Record>(ctx: &Context, key: Key<T>, expect: Expect, record: &T) -> Write {
+    layout::put(key, expect, ctx.ids.revision(), record)
+}
+
+/// The put of a record with a tail.
+pub(crate) fn put_with<T: Record>(
+    ctx: &Context,
+    key: Key<T>,
+    expect: Expect,
+    record: &T,
+    tail: &[u8],
+) -> Write {
+    layout::put_with(key, expect, ctx.ids.revision(), record, tail)
+}
+
 /// A record, if it is there.
-pub(crate) async fn read<T: Record>(ctx: &Context, key: &ItemKey) -> Result<Option<Stored<T>>, Error> {
+pub(crate) async fn read<T: Record>(ctx: &Context, key: &Key<T>) -> Result<Option<Stored<T>>, Error> {
     get(ctx, key).await?.map(|item| Stored::read(&item).map_err(Error::from)).transpose()
 }
 
@@ -50,14 +65,13 @@ pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Er
     Ok(item)
 }
 
-/// All items of a query, page by page, up to `limit`.
-pub(crate) async fn query_all(
+/// All items whose keys start so, page by page, up to `limit`.
+pub(crate) async fn query_all<T>(
     ctx: &Context,
-    partition: String,
-    prefix: String,
+    prefix: KeyPrefix<T>,
     limit: usize,
 ) -> Result<Vec<Item>, Error> {
-    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit };
+    let mut query = prefix.query(None, Order::Ascending, limit);
     let mut items = Vec::new();
     loop {
         let page = self::query(ctx, &query).await?;

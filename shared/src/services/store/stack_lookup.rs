@@ -8,10 +8,8 @@ use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::record::Stored;
-use crate::layout::records::{Alias, Head, Name, Snapshot, Version};
-use crate::ports::{Order, Query};
+use crate::layout::{FormerStackName, Snapshot, StackEntry, StackHead, StackVersion, Stored};
+use crate::ports::Order;
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
 
@@ -21,7 +19,7 @@ pub struct Located {
     /// The id.
     pub id: StackId,
     /// The head as it was read.
-    pub head: Stored<Head>,
+    pub head: Stored<StackHead>,
 }
 
 /// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
@@ -61,11 +59,11 @@ pub(crate) async fn find_renamed(
         return Ok(None);
     }
     caller.check_org(&address.org)?;
-    let Some(alias) = store::read::<Alias>(ctx, &ItemKeys::alias(address)).await? else { return Ok(None) };
+    let Some(alias) = store::read(ctx, &FormerStackName::key(address)).await? else { return Ok(None) };
     let id = alias.value.id;
-    let head = store::read::<Head>(ctx, &ItemKeys::head(id)).await?;
+    let head = store::read(ctx, &StackHead::key(id)).await?;
     let may_see =
-        |head: &Stored<Head>| head.value.deleted.is_none() && caller.is_member(&head.value.address.org);
+        |head: &Stored<StackHead>| head.value.deleted.is_none() && caller.is_member(&head.value.address.org);
     let Some(head) = head.filter(may_see) else { return Ok(None) };
     caller.check_org(&head.value.address.org)?;
     Ok(Some(Located { id, head }))
@@ -73,18 +71,18 @@ pub(crate) async fn find_renamed(
 
 /// Finds a stack by its address, whoever asks.
 pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
-    let is_it = |head: &Stored<Head>| head.value.address == *address && head.value.deleted.is_none();
+    let is_it = |head: &Stored<StackHead>| head.value.address == *address && head.value.deleted.is_none();
     if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
-        if let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await?
+        if let Some(head) = store::read(ctx, &StackHead::key(id)).await?
             && is_it(&head)
         {
             return Ok(Some(Located { id, head }));
         }
         ctx.memory.names.forget(address);
     }
-    let Some(name) = store::read::<Name>(ctx, &ItemKeys::name(address)).await? else { return Ok(None) };
+    let Some(name) = store::read(ctx, &StackEntry::key(address)).await? else { return Ok(None) };
     let id = name.value.id;
-    let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(id)).await? else { return Ok(None) };
+    let Some(head) = store::read(ctx, &StackHead::key(id)).await? else { return Ok(None) };
     if !is_it(&head) {
         return Ok(None);
     }
@@ -92,8 +90,8 @@ pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option
     Ok(Some(Located { id, head }))
 }
 
-pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<Name>, Error> {
-    store::read::<Name>(ctx, &ItemKeys::name(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
+pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<StackEntry>, Error> {
+    store::read(ctx, &StackEntry::key(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
 }
 
 /// The gzip of a snapshot. The memory for work that holds its text this many times is reserved with it, since a request that holds the
@@ -114,15 +112,14 @@ pub(crate) async fn read_version(
     id: StackId,
     address: &StackAddress,
     version: u64,
-) -> Result<Version, Error> {
-    if let Some(found) = store::read::<Version>(ctx, &ItemKeys::version(id, version)).await? {
+) -> Result<StackVersion, Error> {
+    if let Some(found) = store::read(ctx, &StackVersion::key(id, version)).await? {
         return Ok(found.value);
     }
     // Versions go from the oldest on, so what is older than the oldest was there once.
-    let (partition, prefix) = ItemKeys::versions(id);
-    let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 1 };
+    let query = StackVersion::of_stack(id).query(None, Order::Ascending, 1);
     let page = store::query(ctx, &query).await?;
-    let oldest = page.items.first().and_then(|item| ItemKeys::parse_version_sort(&item.key.sort));
+    let oldest = page.items.first().and_then(|item| StackVersion::number_in(&item.key).ok());
     let address = address.clone();
     Err(match oldest {
         Some(oldest) if (1..oldest).contains(&version) => Error::Pruned { address, version, oldest },
@@ -143,7 +140,7 @@ pub async fn update(
     let located = locate(ctx, caller, address).await?;
     let missing = || Error::NoUpdate { address: address.clone(), update: update.chars().take(60).collect() };
     let id = UpdateId::parse(update).ok_or_else(missing)?;
-    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?.ok_or_else(missing)?;
+    let record = store::read(ctx, &Update::key(id)).await?.ok_or_else(missing)?;
     if record.value.stack != located.id {
         return Err(missing());
     }

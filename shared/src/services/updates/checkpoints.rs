@@ -13,10 +13,7 @@ use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
-use crate::layout::ItemKeys;
-use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put};
-use crate::layout::slot::{Content, Numbered, Slot};
+use crate::layout::{Content, Numbered, Record, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
 use crate::services::store::compression::{gunzip, length_said, refuse_plaintext};
@@ -72,7 +69,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         };
         if stored.is_none() {
             let part = ctx.ids.revision().0;
-            stored = Some(store::keep(ctx, || log_blob(id, part), gzip.clone()).await?);
+            stored = Some(store::keep(ctx, || Slot::new_blob(id, part), gzip.clone()).await?);
         }
         let Some((payload, tail)) = stored.clone() else { continue };
         let numbered = Numbered { sequence: next.sequence, payload };
@@ -81,8 +78,8 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
             Kind::Delta => Content::Delta(numbered),
         };
         let (at, number) = (ctx.now(), last.slot + 1);
-        let value = Slot { at, content, made: None }.encode_with(&tail);
-        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value);
+        let slot = Slot { at, content, made: None };
+        let write = store::put_with(ctx, Slot::key(id, number), Expect::Absent, &slot, &tail);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => {
                 ctx.memory.tails.put(id, ctx.now(), number);
@@ -123,8 +120,7 @@ fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
 /// # Errors
 /// [`Error::Fenced`] when the log is sealed.
 async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
-    let (partition, prefix) = ItemKeys::slots(id);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, Slot::of_update(id), usize::MAX).await?;
     let slot = items.last().map(log::slot_number).transpose()?.unwrap_or(0);
     let mut slots = Vec::with_capacity(items.len());
     for item in &items {

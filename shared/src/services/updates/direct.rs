@@ -12,9 +12,7 @@ use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Detail, Head, Snapshot};
+use crate::layout::{Snapshot, StackEntry, StackHead, UpdateDetail};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::store::stack_lookup;
@@ -31,7 +29,7 @@ pub(crate) async fn prepare_import(
     ctx: &Context,
     caller: &Caller,
     stack: StackId,
-    head: &Head,
+    head: &StackHead,
     text: Bytes,
 ) -> Result<StoredVersion, Error> {
     let (base, detail) = match &head.snapshot {
@@ -48,7 +46,7 @@ pub(crate) async fn prepare_import(
             )?;
             (base, detail_after(last.detail, String::new()))
         }
-        None => (None, Detail::default()),
+        None => (None, UpdateDetail::default()),
     };
     // What is made of the text that was sent was reserved with it, and what is made of the base when that was fetched.
     let base_bytes = fold::weight(&base, &[]);
@@ -64,9 +62,9 @@ const STACK_ENVIRONMENTS: &str = "stack.environments";
 
 /// What is said of a version that no program made. `pulumi config refresh` takes the configuration from the newest entry of
 /// the history, so this has that of the one that the state comes from.
-fn detail_after(mut from: Detail, message: String) -> Detail {
+fn detail_after(mut from: UpdateDetail, message: String) -> UpdateDetail {
     from.environment.retain(|name, _| name == STACK_ENVIRONMENTS);
-    Detail { message, ..from }
+    UpdateDetail { message, ..from }
 }
 
 /// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
@@ -75,7 +73,7 @@ pub(crate) async fn prepare_rename(
     ctx: &Context,
     caller: &Caller,
     stack: StackId,
-    head: &Head,
+    head: &StackHead,
     to: &StackAddress,
 ) -> Result<Option<StoredVersion>, Error> {
     let Some(snapshot) = &head.snapshot else { return Ok(None) };
@@ -96,9 +94,9 @@ async fn store_at_once(
     ctx: &Context,
     caller: &Caller,
     stack: StackId,
-    head: &Head,
+    head: &StackHead,
     kind: UpdateKind,
-    detail: Detail,
+    detail: UpdateDetail,
     folded: Folded,
 ) -> Result<StoredVersion, Error> {
     let id = UpdateId::new(ctx.ids.uuid());
@@ -177,8 +175,8 @@ pub(crate) async fn take_head(
     advance(&mut new_head, &mut new_name, &next);
     let made = Made { update: next.update, version: next.version, secrets_url: next.snapshot.secrets_url };
     let mut writes = next.writes;
-    writes.push(put(ItemKeys::head(id), head.unchanged(), ctx.ids.revision(), new_head.encode()));
-    writes.push(put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), new_name.encode()));
+    writes.push(store::put(ctx, StackHead::key(id), head.unchanged(), &new_head));
+    writes.push(store::put(ctx, StackEntry::key(address), name.unchanged(), &new_name));
     Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
 }
 

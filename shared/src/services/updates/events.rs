@@ -6,12 +6,9 @@ use super::log;
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::names::StackAddress;
-use crate::layout::ItemKeys;
-use crate::layout::keys::events_blob;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{EventBatch, Payload, Summary};
+use crate::layout::{EventBatch, Payload, Record, UpdateSummary};
 use crate::limits::{BATCH_BYTES_MAX, SUMMARY_BYTES_MAX};
-use crate::ports::{Expect, Order, Query};
+use crate::ports::{Expect, Order};
 use crate::services::caller::Caller;
 use crate::services::store::compression::{gunzip_within, length_said};
 use crate::services::store::stack_lookup;
@@ -33,7 +30,7 @@ pub struct NewBatch {
     /// Events in it.
     pub count: u64,
     /// The totals, if the last event of the update is in it.
-    pub summary: Option<Summary>,
+    pub summary: Option<UpdateSummary>,
     /// The gzip of the JSON body.
     pub gzip: Bytes,
 }
@@ -48,17 +45,14 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
     if batch.count == 0 {
         return Ok(());
     }
-    let (payload, tail) = store::keep(ctx, || events_blob(id, batch.first, batch.last), batch.gzip).await?;
+    let (payload, tail) =
+        store::keep(ctx, || EventBatch::new_blob(id, batch.first, batch.last), batch.gzip).await?;
     let record = EventBatch { count: batch.count, payload };
-    let key = ItemKeys::events(id, batch.first, batch.last);
-    let mut writes = vec![put(key, Expect::Any, ctx.ids.revision(), record.encode_with(&tail))];
+    let key = EventBatch::key(id, batch.first, batch.last);
+    let mut writes = vec![store::put_with(ctx, key, Expect::Any, &record, &tail)];
     // Totals that no engine sums up are only not shown: they would be in the version, which has to fit the ledger.
-    let summary =
-        batch.summary.map(|summary| summary.encode()).filter(|summary| summary.len() <= SUMMARY_BYTES_MAX);
-    if let Some(summary) = summary {
-        let key = ItemKeys::update_summary(id);
-        writes.push(put(key, Expect::Any, ctx.ids.revision(), summary));
-    }
+    let summary = batch.summary.filter(|summary| summary.encode().len() <= SUMMARY_BYTES_MAX);
+    writes.extend(summary.map(|summary| store::put(ctx, UpdateSummary::key(id), Expect::Any, &summary)));
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, writes).await?;
     Ok(())
@@ -92,10 +86,8 @@ pub async fn read(
     from: &str,
 ) -> Result<EventsPage, Error> {
     let (_, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
-    let partition = ItemKeys::events(id, 0, 0).partition;
     let after = (!from.is_empty()).then(|| from.to_owned());
-    let query =
-        Query { partition, prefix: String::new(), after, order: Order::Ascending, limit: BATCHES_PER_PAGE };
+    let query = EventBatch::of_update(id).query(after, Order::Ascending, BATCHES_PER_PAGE);
     let page = store::query(ctx, &query).await?;
     let (mut batches, mut bytes, mut last) = (Vec::new(), 0, from.to_owned());
     let mut more = page.more;

@@ -13,12 +13,8 @@ use crate::domain::claims::Claims;
 use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
-use crate::layout::ItemKeys;
-use crate::layout::keys::log_blob;
-use crate::layout::record::{Record, put};
-use crate::layout::records::Payload;
-use crate::layout::slot::{Content, Slot};
-use crate::ports::{Expect, Item, Order, Query, Refusal, Timestamp};
+use crate::layout::{Content, Payload, Record, Slot};
+use crate::ports::{Expect, Item, Order, Refusal, Timestamp};
 use crate::services::store::compression::{gzip, refuse_plaintext};
 use crate::services::store::update_record::{fenced, read_own};
 use crate::services::{Error, RACES_MAX, store, work};
@@ -59,16 +55,15 @@ async fn append(
 ) -> Result<(), Error> {
     let id = claims.update;
     let part = ctx.ids.revision().0;
-    let (payload, tail_bytes) = store::keep(ctx, || log_blob(id, part), gzip).await?;
+    let (payload, tail_bytes) = store::keep(ctx, || Slot::new_blob(id, part), gzip).await?;
     let slot = Slot { at: ctx.now(), content: content(payload), made };
-    let value = slot.encode_with(&tail_bytes);
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
     let mut ask = fresh.is_none();
     for _ in 0..RACES_MAX {
         let number = tail + 1;
-        let write = put(ItemKeys::slot(id, number), Expect::Absent, ctx.ids.revision(), value.clone());
+        let write = store::put_with(ctx, Slot::key(id, number), Expect::Absent, &slot, &tail_bytes);
         let append = store::commit(ctx, vec![write]);
         // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
         let (appended, asked) = if ask {
@@ -195,12 +190,10 @@ pub(super) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<Last
 }
 
 async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
-    let (partition, prefix) = ItemKeys::slots(id);
-    let query = Query { partition, prefix, after: None, order: Order::Descending, limit: 1 };
+    let query = Slot::of_update(id).query(None, Order::Descending, 1);
     Ok(store::query(ctx, &query).await?.items.pop())
 }
 
 pub(super) fn slot_number(item: &Item) -> Result<u64, Error> {
-    ItemKeys::parse_slot_sort(&item.key.sort)
-        .ok_or_else(|| Error::Broken(format!("{:?} is not the key of a log slot", item.key.sort)))
+    Ok(Slot::number_in(&item.key)?)
 }

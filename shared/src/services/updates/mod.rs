@@ -34,9 +34,7 @@ use crate::domain::role::Role;
 use crate::domain::update::{
     Command, NotNow, Outcome, Requester, START_WITHIN, SealedBy, Status, Update, UpdateKind,
 };
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put};
-use crate::layout::records::{Detail, Head, Name};
+use crate::layout::{Record, StackEntry, StackHead, Stored, UpdateDetail};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
 
@@ -54,7 +52,7 @@ pub struct NewUpdate {
     /// Whether it only previews.
     pub dry_run: bool,
     /// What is kept to be shown.
-    pub detail: Detail,
+    pub detail: UpdateDetail,
 }
 
 /// What a client gets when its update starts.
@@ -85,12 +83,12 @@ pub async fn create(
     address: &StackAddress,
     new: NewUpdate,
 ) -> Result<UpdateId, Error> {
-    let detail = encode_detail(&new)?;
+    check_detail(&new)?;
     let located = stack_lookup::locate(ctx, caller, address).await?;
     check_writes(caller, address, new.dry_run)?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
-    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, detail)];
+    let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, &new)];
     writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
@@ -183,7 +181,7 @@ pub async fn begin(
     if let Some(tags) = &tags {
         check_tags(tags)?;
     }
-    let detail = encode_detail(&new)?;
+    check_detail(&new)?;
     let id = UpdateId::new(ctx.ids.uuid());
     for _ in 0..RACES_MAX {
         let located = takeover::locate_settled(ctx, caller, address).await?;
@@ -198,7 +196,7 @@ pub async fn begin(
             stack_lookup::read_name(ctx, address),
             tokens::prepare(ctx),
         )?;
-        let mut writes = vec![detail_write(ctx, id, detail.clone())];
+        let mut writes = vec![detail_write(ctx, id, &new)];
         let tags = tags.as_ref().filter(|_| !new.dry_run);
         if !new.dry_run {
             writes.push(name_write(ctx, address, &name, tags));
@@ -266,25 +264,25 @@ fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) 
     }
 }
 
-fn start_command(head: &Head, journal_version: u32) -> Command {
+fn start_command(head: &StackHead, journal_version: u32) -> Command {
     Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
 }
 
-/// The detail as it is kept. It is bounded here because nothing may keep the update from being published later.
-fn encode_detail(new: &NewUpdate) -> Result<Bytes, Error> {
-    let detail = new.detail.encode();
-    if detail.len() > UPDATE_DETAIL_BYTES_MAX {
+/// The detail is bounded here because nothing may keep the update from being published later.
+fn check_detail(new: &NewUpdate) -> Result<(), Error> {
+    let bytes = new.detail.encode().len();
+    if bytes > UPDATE_DETAIL_BYTES_MAX {
         return Err(Error::TooLarge {
             what: "an update's message, environment and configuration",
-            bytes: detail.len(),
+            bytes,
             bytes_max: UPDATE_DETAIL_BYTES_MAX,
         });
     }
-    Ok(detail)
+    Ok(())
 }
 
-fn detail_write(ctx: &Context, id: UpdateId, detail: Bytes) -> Write {
-    put(ItemKeys::update_detail(id), Expect::Any, ctx.ids.revision(), detail)
+fn detail_write(ctx: &Context, id: UpdateId, new: &NewUpdate) -> Write {
+    store::put(ctx, UpdateDetail::key(id), Expect::Any, &new.detail)
 }
 
 /// A dry run takes nothing, so nothing stands in its way.
@@ -296,12 +294,12 @@ async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Re
 fn name_write(
     ctx: &Context,
     address: &StackAddress,
-    name: &Stored<Name>,
+    name: &Stored<StackEntry>,
     tags: Option<&BTreeMap<String, String>>,
 ) -> Write {
     let tags = tags.unwrap_or(&name.value.tags).clone();
-    let next = Name { tags, is_updating: true, ..name.value.clone() };
-    put(ItemKeys::name(address), name.unchanged(), ctx.ids.revision(), next.encode())
+    let next = StackEntry { tags, is_updating: true, ..name.value.clone() };
+    store::put(ctx, StackEntry::key(address), name.unchanged(), &next)
 }
 
 /// Makes the update run: with the stack's head, unless it is a dry run. False when the head or the update changed.
@@ -318,13 +316,8 @@ async fn commit_start(
     if update.dry_run {
         writes.push(previews::entry_write(ctx, id, update));
     } else {
-        let head = Head { running: Some(id), last: Some(id), ..located.head.value.clone() };
-        writes.push(put(
-            ItemKeys::head(located.id),
-            located.head.unchanged(),
-            ctx.ids.revision(),
-            head.encode(),
-        ));
+        let head = StackHead { running: Some(id), last: Some(id), ..located.head.value.clone() };
+        writes.push(store::put(ctx, StackHead::key(located.id), located.head.unchanged(), &head));
     }
     if store::commit(ctx, writes).await?.is_err() {
         return Ok(false);
@@ -476,7 +469,7 @@ async fn seal_and_publish(
         {
             return publish::publish(ctx, id, sealed).await;
         }
-        record = store::read::<Update>(ctx, &ItemKeys::update(id))
+        record = store::read(ctx, &Update::key(id))
             .await?
             .ok_or_else(|| Error::Broken(format!("the update {id} lost its record")))?;
     }

@@ -6,10 +6,9 @@ use super::fold::Folded;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::update::{Outcome, Requester, UpdateKind};
-use crate::layout::ItemKeys;
-use crate::layout::keys::{outputs_blob, snapshot_blob};
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Detail, Due, Head, Name, Outputs, Payload, Snapshot, Version};
+use crate::layout::{
+    Due, Payload, Snapshot, StackEntry, StackHead, StackOutputs, StackVersion, UpdateDetail,
+};
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
@@ -24,7 +23,7 @@ pub(crate) struct NewVersion {
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
     pub(crate) resource_changes: Option<BTreeMap<String, u64>>,
-    pub(crate) detail: Detail,
+    pub(crate) detail: UpdateDetail,
     /// What of the log is not in it.
     pub(super) left_out: Option<LeftOut>,
 }
@@ -52,7 +51,7 @@ pub(crate) struct StoredVersion {
 pub(super) async fn store_version(
     ctx: &Context,
     stack: StackId,
-    head: &Head,
+    head: &StackHead,
     new: NewVersion,
     folded: Folded,
 ) -> Result<StoredVersion, Error> {
@@ -65,7 +64,7 @@ pub(super) async fn store_version(
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
         (Folded::New(folded), _) => {
-            let key = snapshot_blob(stack, update);
+            let key = Snapshot::new_blob(stack, update);
             let snapshot = Snapshot {
                 blob: key.to_string(),
                 sha256: store::sha256_hex(&folded.gzip),
@@ -77,14 +76,14 @@ pub(super) async fn store_version(
             };
             let ((), (payload, tail)) = futures::try_join!(
                 store::put_blob(ctx, &key, folded.gzip),
-                store::keep(ctx, || outputs_blob(stack, update), folded.outputs),
+                store::keep(ctx, || StackOutputs::new_blob(stack, update), folded.outputs),
             )?;
             if let Payload::Blob { key, .. } = &payload {
                 let due = Due::Outputs { stack, key: key.clone() };
                 writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));
             }
-            let outputs = Outputs { version, payload }.encode_with(&tail);
-            writes.push(put(ItemKeys::outputs(stack), Expect::Any, ctx.ids.revision(), outputs));
+            let outputs = StackOutputs { version, payload };
+            writes.push(store::put_with(ctx, StackOutputs::key(stack), Expect::Any, &outputs, &tail));
             (snapshot, folded.skipped_count, folded.skipped, folded.integrity_error)
         }
     };
@@ -94,7 +93,7 @@ pub(super) async fn store_version(
         let reason = format!("an operator left out {count} slots of the log, from slot {from} on: {why}");
         skipped.insert(0, (0, reason));
     }
-    let record = Version {
+    let record = StackVersion {
         version,
         update,
         kind: new.kind,
@@ -109,7 +108,7 @@ pub(super) async fn store_version(
         integrity_error,
         detail: new.detail,
     };
-    writes.push(put(ItemKeys::version(stack, version), Expect::Absent, ctx.ids.revision(), record.encode()));
+    writes.push(store::put(ctx, StackVersion::key(stack, version), Expect::Absent, &record));
     if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
         writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
     }
@@ -117,7 +116,7 @@ pub(super) async fn store_version(
 }
 
 /// Moves a head and a name to a version.
-pub(crate) fn advance(head: &mut Head, name: &mut Name, next: &StoredVersion) {
+pub(crate) fn advance(head: &mut StackHead, name: &mut StackEntry, next: &StoredVersion) {
     head.version = next.version;
     head.running = None;
     head.last = Some(next.update);

@@ -7,10 +7,8 @@ use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Detail, Preview, Summary};
-use crate::ports::{Expect, ItemKey, Write};
+use crate::layout::{Key, Preview, Record, UpdateDetail, UpdateSummary};
+use crate::ports::{Expect, Write};
 use crate::services::caller::Caller;
 use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup::Located;
@@ -23,13 +21,13 @@ const PREVIEWS_MAX: usize = 1_000;
 pub const PAGE_MAX: u64 = 100;
 
 /// Where the entry of a preview lies. It goes when the preview's record does.
-pub(super) fn entry_key(id: UpdateId, update: &Update) -> ItemKey {
-    ItemKeys::preview(update.stack, update.base_version, update.created, id)
+pub(super) fn entry_key(id: UpdateId, update: &Update) -> Key<Preview> {
+    Preview::key(update.stack, update.base_version, update.created, id)
 }
 
 /// The entry of a preview that starts, in its stack's list.
 pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write {
-    put(entry_key(id, update), Expect::Any, ctx.ids.revision(), Preview { update: id }.encode())
+    store::put(ctx, entry_key(id, update), Expect::Any, &Preview { update: id })
 }
 
 /// What is known of a preview.
@@ -40,9 +38,9 @@ pub struct Previewed {
     /// Its record.
     pub update: Update,
     /// What it was started with.
-    pub detail: Detail,
+    pub detail: UpdateDetail,
     /// What would be done, once its engine said so.
-    pub summary: Option<Summary>,
+    pub summary: Option<UpdateSummary>,
 }
 
 /// Some previews.
@@ -70,8 +68,8 @@ pub async fn list(
 ) -> Result<Previews, Error> {
     let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let newest = head.value.version;
-    let (partition, prefix) = ItemKeys::previews(id, version.unwrap_or(newest));
-    let mut entries = store::query_all(ctx, partition, prefix, PREVIEWS_MAX).await?;
+    let mut entries =
+        store::query_all(ctx, Preview::of_version(id, version.unwrap_or(newest)), PREVIEWS_MAX).await?;
     if !oldest_first {
         entries.reverse();
     }
@@ -83,12 +81,11 @@ pub async fn list(
         .take(usize::try_from(size).unwrap_or(usize::MAX));
     let shown = try_join_all(shown.map(|entry| async {
         let id = Preview::decode(&entry.value)?.update;
-        let (update, detail, summary) =
-            (ItemKeys::update(id), ItemKeys::update_detail(id), ItemKeys::update_summary(id));
+        let (update, detail, summary) = (Update::key(id), UpdateDetail::key(id), UpdateSummary::key(id));
         let (update, detail, summary) = futures::try_join!(
-            store::read::<Update>(ctx, &update),
-            store::read::<Detail>(ctx, &detail),
-            store::read::<Summary>(ctx, &summary),
+            store::read(ctx, &update),
+            store::read(ctx, &detail),
+            store::read(ctx, &summary),
         )?;
         // It has just gone.
         let Some(update) = update else { return Ok::<_, Error>(None) };

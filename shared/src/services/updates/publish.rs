@@ -18,10 +18,9 @@ use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::last_chain;
 use crate::domain::update::{Command, Outcome, PUBLISHER_HEAD_START, Seal, SealedBy, Status, Update};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored, put};
-use crate::layout::records::{Detail, Head, Snapshot, Summary};
-use crate::layout::slot::{Content, Slot};
+use crate::layout::{
+    Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary, put,
+};
 use crate::ports::{Expect, Timestamp};
 use crate::services::store::stack_lookup;
 use crate::services::store::update_record::update_write;
@@ -60,8 +59,8 @@ pub(super) async fn seal(
         let content = Slot { at, content: Content::Seal(seal), made: None };
         let revision = ctx.ids.revision();
         let writes = vec![
-            put(ItemKeys::slot(id, slot), Expect::Absent, ctx.ids.revision(), content.encode()),
-            put(ItemKeys::update(id), record.unchanged(), revision, next.encode()),
+            store::put(ctx, Slot::key(id, slot), Expect::Absent, &content),
+            put(Update::key(id), record.unchanged(), revision, &next),
         ];
         ctx.memory.tails.forget(&id);
         drop(ctx.memory.texts.take(id));
@@ -114,7 +113,7 @@ async fn publish_exclusively(
         let (record, seal) = loop {
             let record = match known.take() {
                 Some(record) => record,
-                None => store::read::<Update>(ctx, &ItemKeys::update(id))
+                None => store::read(ctx, &Update::key(id))
                     .await?
                     .ok_or_else(|| Error::Broken(format!("the update {id} has no record")))?,
             };
@@ -149,9 +148,9 @@ pub(super) async fn try_publish(
     let update = &record.value;
     let stack = update.stack;
     let (head_key, summary_key, detail_key) =
-        (ItemKeys::head(stack), ItemKeys::update_summary(id), ItemKeys::update_detail(id));
+        (StackHead::key(stack), UpdateSummary::key(id), UpdateDetail::key(id));
     let head_and_base = async {
-        let head = store::read::<Head>(ctx, &head_key).await?;
+        let head = store::read(ctx, &head_key).await?;
         let head = head.ok_or_else(|| Error::Broken(format!("stack {stack} has no head")))?;
         let base = match head.value.snapshot.as_ref().filter(|_| head.value.running == Some(id)) {
             Some(snapshot) => Some(stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
@@ -162,8 +161,8 @@ pub(super) async fn try_publish(
     let ((head, base), log, summary, detail) = futures::try_join!(
         head_and_base,
         read_log(ctx, id, left_out.as_ref().map(|left_out| left_out.from)),
-        store::read::<Summary>(ctx, &summary_key),
-        store::read::<Detail>(ctx, &detail_key),
+        store::read(ctx, &summary_key),
+        store::read(ctx, &detail_key),
     )?;
     if head.value.running != Some(id) {
         // It was published since the record was read; the next look at the record says so.
@@ -197,14 +196,9 @@ pub(super) async fn try_publish(
     let ended = update.decide(Command::Publish, seal.at).map_err(Error::NotNow)?;
     // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
     let mut writes = next.writes;
-    writes.push(put(ItemKeys::head(stack), head.unchanged(), ctx.ids.revision(), new_head.encode()));
+    writes.push(store::put(ctx, StackHead::key(stack), head.unchanged(), &new_head));
     writes.push(update_write(ctx, id, record.unchanged(), &ended));
-    writes.push(put(
-        ItemKeys::name(&head.value.address),
-        name.unchanged(),
-        ctx.ids.revision(),
-        new_name.encode(),
-    ));
+    writes.push(store::put(ctx, StackEntry::key(&head.value.address), name.unchanged(), &new_name));
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
 
@@ -218,8 +212,7 @@ struct Log {
 
 /// The contents of a log up to its seal, to the slot before `end`, or to its last slot by now. Slots must be dense.
 async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, Error> {
-    let (partition, prefix) = ItemKeys::slots(id);
-    let items = store::query_all(ctx, partition, prefix, usize::MAX).await?;
+    let items = store::query_all(ctx, Slot::of_update(id), usize::MAX).await?;
     let mut log = Log { parts: Vec::new(), last: None, seal: None };
     let mut slots = Vec::with_capacity(items.len());
     for (expected, item) in (1..).zip(&items) {

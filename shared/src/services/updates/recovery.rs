@@ -10,10 +10,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Status, Update};
 use crate::journal;
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, Stored};
-use crate::layout::records::Head;
-use crate::layout::slot::{Content, Slot};
+use crate::layout::{Content, Record, Slot, StackHead, Stored};
 use crate::ports::{Item, Timestamp};
 use crate::services::caller::Caller;
 use crate::services::store::compression::gunzip;
@@ -55,9 +52,8 @@ pub async fn slots(
             head.running.or(head.last).ok_or_else(|| Error::NeverUpdated(address.clone()))?
         }
     };
-    let (partition, prefix) = ItemKeys::slots(id);
     let mut views: Vec<SlotView> = Vec::new();
-    for item in store::query_all(ctx, partition, prefix, usize::MAX).await? {
+    for item in store::query_all(ctx, Slot::of_update(id), usize::MAX).await? {
         let number = log::slot_number(&item)?;
         let expected = views.last().map_or(1, |view| view.number + 1);
         if number > expected {
@@ -137,7 +133,7 @@ pub async fn from_log(
         if update.is_some_and(|update| UpdateId::parse(update) != Some(id)) {
             return Err(Error::Invalid(format!("{address} is held by another update: {id}")));
         }
-        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+        let Some(record) = store::read(ctx, &Update::key(id)).await? else {
             return Err(Error::Broken(format!("the update {id} that holds {address} has no record")));
         };
         let version = head.value.version + 1;
@@ -148,7 +144,7 @@ pub async fn from_log(
             Err(Error::Broken(why)) => why,
             Err(error) => return Err(error),
         };
-        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else { continue };
+        let Some(record) = store::read(ctx, &Update::key(id)).await? else { continue };
         let Status::Sealed { seal, .. } = record.value.status.clone() else { continue };
         let slots = seal.slot.saturating_sub(1);
         if last > slots {
@@ -175,7 +171,7 @@ async fn publish_whole(
     ctx: &Context,
     id: UpdateId,
     record: Stored<Update>,
-    head: &Head,
+    head: &StackHead,
 ) -> Result<bool, Error> {
     match &record.value.status {
         Status::Sealed { .. } => publish(ctx, id, record).await.map(|()| true),

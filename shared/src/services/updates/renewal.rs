@@ -11,9 +11,7 @@ use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::names::{Login, StackAddress, TokenName};
 use crate::domain::update::{LEASE, Requester, Update};
-use crate::layout::ItemKeys;
-use crate::layout::record::Stored;
-use crate::layout::records::{Head, Token, TokenEntry, User};
+use crate::layout::{StackEntry, StackHead, Stored, Token, TokenEntry, User};
 use crate::ports::Timestamp;
 use crate::services::caller::{CLOCKS_APART, Caller};
 use crate::services::identity::tokens::TOKEN_GRACE;
@@ -54,7 +52,7 @@ pub(crate) struct Standing {
     /// The access tokens that it needs, by their names: the one that the update token was given for, and the one that the update
     /// was created with. `None` for one that is not there any more.
     tokens: Vec<(TokenName, Option<Token>)>,
-    head: Option<Head>,
+    head: Option<StackHead>,
 }
 
 /// The record of the update that a token is of, with who runs it and where. Four reads at once, and two more after them where
@@ -63,7 +61,7 @@ pub(crate) struct Standing {
 /// # Errors
 /// [`Error::Fenced`] when the update is gone.
 pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
-    let head_key = ItemKeys::head(claims.stack);
+    let head_key = StackHead::key(claims.stack);
     let bearer = async {
         let Some(bearer) = &claims.bearer else { return Ok(None) };
         let (user, token) = find(ctx, &bearer.login, &bearer.token).await?;
@@ -72,7 +70,7 @@ pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Updat
         Ok::<_, Error>(Some((user, (bearer.token.clone(), token))))
     };
     let (record, head, bearer) =
-        futures::try_join!(read_own(ctx, claims), store::read::<Head>(ctx, &head_key), bearer)?;
+        futures::try_join!(read_own(ctx, claims), store::read(ctx, &head_key), bearer)?;
     let Requester { login, token: name } = record.value.requester.clone();
     let (mut user, mut tokens) = (None, Vec::new());
     if let Some((found, token)) = bearer {
@@ -93,9 +91,8 @@ async fn find(
     login: &Login,
     token: &TokenName,
 ) -> Result<(Option<User>, Option<Token>), Error> {
-    let (user_key, token_key) = (ItemKeys::user(login), ItemKeys::user_token(login, token));
-    let (user, token) =
-        futures::try_join!(store::read::<User>(ctx, &user_key), store::read::<TokenEntry>(ctx, &token_key))?;
+    let (user_key, token_key) = (User::key(login), TokenEntry::key(login, token));
+    let (user, token) = futures::try_join!(store::read(ctx, &user_key), store::read(ctx, &token_key))?;
     Ok((user.map(|user| user.value), token.map(|entry| entry.value.token)))
 }
 
@@ -116,7 +113,7 @@ impl Standing {
         let head = head.ok_or_else(|| ended(&format!("the stack {address} was removed")))?;
         // A preview goes on under the name that it began with, as long as that means its stack.
         let is_renamed = head.address != *address;
-        if is_renamed && store::get(ctx, &ItemKeys::name(address)).await?.is_some() {
+        if is_renamed && store::get(ctx, &StackEntry::key(address)).await?.is_some() {
             return Err(ended(&format!("another stack has the name {address} now")));
         }
         let org = &head.address.org;

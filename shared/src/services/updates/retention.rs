@@ -14,12 +14,11 @@ use super::previews;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::update::Update;
-use crate::layout::ItemKeys;
-use crate::layout::keys::outputs_blob;
-use crate::layout::record::{Broken, Record, check, delete};
-use crate::layout::records::{Due, EventBatch, Head, Outputs, Payload, Version};
-use crate::layout::slot::Slot;
-use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Query, Timestamp, Write};
+use crate::layout::{
+    Broken, Due, EventBatch, KeyPrefix, Payload, Record, Slot, StackHead, StackOutputs, StackVersion,
+    UpdateDetail, UpdateEntry, UpdateSummary, check, delete,
+};
+use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::{Error, store};
 
@@ -86,8 +85,8 @@ pub(crate) async fn sweep_update(
 
 /// Whether the version that an update published lacks entries of its log, which is then the only place where they are.
 async fn skipped_entries(ctx: &Context, id: UpdateId, update: &Update) -> Result<bool, Error> {
-    let key = ItemKeys::version(update.stack, update.base_version.saturating_add(1));
-    let version = store::read::<Version>(ctx, &key).await?;
+    let key = StackVersion::key(update.stack, update.base_version.saturating_add(1));
+    let version = store::read(ctx, &key).await?;
     Ok(version.is_some_and(|version| version.value.update == id && version.value.skipped_count > 0))
 }
 
@@ -116,7 +115,7 @@ async fn erase_log(
         let slot = Slot::decode(&item.value)?;
         Ok(slot.content.payload().and_then(only_blob).into_iter().collect())
     };
-    erase_items(ctx, ItemKeys::slots(id), blobs, blobs_at, pages).await
+    erase_items(ctx, Slot::of_update(id), blobs, blobs_at, pages).await
 }
 
 async fn erase_events(
@@ -126,20 +125,20 @@ async fn erase_events(
     pages: &mut Pages,
 ) -> Result<bool, Error> {
     let blobs = |item: &Item| Ok(only_blob(&EventBatch::decode(&item.value)?.payload).into_iter().collect());
-    erase_items(ctx, ItemKeys::all_events(id), blobs, blobs_at, pages).await
+    erase_items(ctx, EventBatch::of_update(id), blobs, blobs_at, pages).await
 }
 
 /// The record goes last: without it nothing of the update is found any more.
 async fn erase_record(ctx: &Context, id: UpdateId, stack: StackId) -> Result<(), Error> {
-    let mut keys = vec![
-        ItemKeys::update(id),
-        ItemKeys::update_detail(id),
-        ItemKeys::update_summary(id),
-        ItemKeys::update_entry(stack, id),
+    let mut keys: Vec<ItemKey> = vec![
+        Update::key(id).into(),
+        UpdateDetail::key(id).into(),
+        UpdateSummary::key(id).into(),
+        UpdateEntry::key(stack, id).into(),
     ];
-    let record = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
+    let record = store::read(ctx, &Update::key(id)).await?;
     let preview = record.filter(|record| record.value.dry_run);
-    keys.extend(preview.map(|record| previews::entry_key(id, &record.value)));
+    keys.extend(preview.map(|record| previews::entry_key(id, &record.value).into()));
     // Nothing is expected, so nothing can be refused.
     let _ = store::commit(ctx, keys.into_iter().map(|key| delete(key, Expect::Any)).collect()).await?;
     Ok(())
@@ -155,16 +154,15 @@ pub(crate) fn only_blob(payload: &Payload) -> Option<Due> {
 
 /// Removes all items of a key range, oldest first, with due items for what they name. False when there is more than a
 /// sweep does at once.
-pub(crate) async fn erase_items(
+pub(crate) async fn erase_items<T>(
     ctx: &Context,
-    (partition, prefix): (String, String),
+    prefix: KeyPrefix<T>,
     named: impl Fn(&Item) -> Result<Vec<Due>, Broken>,
     blobs_at: Timestamp,
     pages: &mut Pages,
 ) -> Result<bool, Error> {
+    let query = prefix.query(None, Order::Ascending, PAGE);
     loop {
-        let (partition, prefix) = (partition.clone(), prefix.clone());
-        let query = Query { partition, prefix, after: None, order: Order::Ascending, limit: PAGE };
         let page = store::query(ctx, &query).await?;
         if page.items.is_empty() {
             return Ok(true);
@@ -211,14 +209,13 @@ struct Listed {
 }
 
 async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Error> {
-    let (partition, prefix) = ItemKeys::versions(stack);
-    let mut query = Query { partition, prefix, after: None, order: Order::Ascending, limit: 500 };
+    let mut query = StackVersion::of_stack(stack).query(None, Order::Ascending, 500);
     let mut listed = Vec::new();
     loop {
         let page = store::query(ctx, &query).await?;
         query.after = page.items.last().map(|item| item.key.sort.clone());
         for item in page.items {
-            let Version { version: number, update, snapshot, .. } = Version::decode(&item.value)?;
+            let StackVersion { version: number, update, snapshot, .. } = StackVersion::decode(&item.value)?;
             listed.push(Listed { key: item.key, number, update, blob: snapshot.blob });
         }
         if !page.more {
@@ -238,8 +235,8 @@ const VERSIONS_PER_COMMIT: usize = 30;
 /// commit: a version that is published meanwhile moves it.
 pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
     let Some(kept) = ctx.settings.retention.versions else { return Ok(Next::Done) };
-    let head_key = ItemKeys::head(stack);
-    let Some(head) = store::read::<Head>(ctx, &head_key).await? else { return Ok(Next::Done) };
+    let head_key = StackHead::key(stack);
+    let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let prunable = head.value.version.saturating_sub(kept.get());
     // A removed stack goes as a whole, or comes back as it was.
     if prunable == 0 || head.value.deleted.is_some() {
@@ -278,7 +275,7 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
 /// a blob's time is over.
 pub(crate) async fn sweep_outputs(ctx: &Context, stack: StackId, key: &str) -> Result<Next, Error> {
     let later = ctx.now().plus(BLOB_OUTLIVES);
-    let current = store::read::<Outputs>(ctx, &ItemKeys::outputs(stack)).await?;
+    let current = store::read(ctx, &StackOutputs::key(stack)).await?;
     Ok(match current.map(|current| current.value.payload) {
         Some(Payload::Blob { key: current, .. }) if current == key => Next::At(later),
         Some(_) | None => Next::Becomes(Due::Blob { key: key.to_owned(), stack: None }, later),
@@ -313,11 +310,11 @@ pub(crate) fn erase_versions(
     let mut blobs = BTreeSet::new();
     let mut writes = Vec::new();
     for item in items {
-        match Version::decode(&item.value) {
+        match StackVersion::decode(&item.value) {
             Ok(version) => {
                 blobs.insert(version.snapshot.blob);
                 // Where they were too long for an item. Its due item may come later than this one.
-                blobs.insert(outputs_blob(stack, version.update).to_string());
+                blobs.insert(StackOutputs::new_blob(stack, version.update).to_string());
             }
             Err(error) => {
                 let sort = &item.key.sort;

@@ -7,11 +7,8 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
 use crate::domain::role::Role;
 use crate::domain::update::{LEASE, Status, Update};
-use crate::layout::ItemKeys;
-use crate::layout::keys::DUE_SHARDS;
-use crate::layout::record::Record;
-use crate::layout::records::{Due, Head};
-use crate::ports::{Item, Order, Query};
+use crate::layout::{DUE_SHARDS, Due, Record, StackHead};
+use crate::ports::{Item, Order};
 use crate::services::{Error, store};
 
 /// Due items that one query asks for.
@@ -22,18 +19,17 @@ const PAGE: usize = 1_000;
 pub(crate) async fn find(ctx: &Context, pages_max: usize) -> Result<BTreeMap<UpdateId, Update>, Error> {
     // Whatever runs is due when its lease is over; what is due later has ended.
     let latest = ctx.now().plus(LEASE);
-    let is_soon = |item: &&Item| ItemKeys::parse_due_sort(&item.key.sort).is_none_or(|at| at <= latest);
+    let is_soon = |item: &&Item| Due::time_in(&item.key).ok().is_none_or(|at| at <= latest);
     let mut running = BTreeMap::new();
     for shard in 0..DUE_SHARDS {
         let mut after = None;
         for _ in 0..pages_max {
-            let (partition, order) = (ItemKeys::due_partition(shard), Order::Ascending);
-            let query = Query { partition, prefix: String::new(), after, order, limit: PAGE };
+            let query = Due::of_shard(shard).query(after, Order::Ascending, PAGE);
             let page = store::query(ctx, &query).await?;
             let soon: Vec<&Item> = page.items.iter().take_while(is_soon).collect();
             for item in &soon {
                 let Due::Update(id) = Due::decode(&item.value)? else { continue };
-                let update = store::read::<Update>(ctx, &ItemKeys::update(id)).await?;
+                let update = store::read(ctx, &Update::key(id)).await?;
                 let runs = |update: &Update| matches!(update.status, Status::Running { .. });
                 running.extend(update.map(|it| it.value).filter(runs).map(|update| (id, update)));
             }
@@ -85,7 +81,7 @@ pub async fn begun(ctx: &Context, begun: &Begun<'_>) -> Result<Vec<Running>, Err
         if !is_meant {
             continue;
         }
-        let Some(head) = store::read::<Head>(ctx, &ItemKeys::head(update.stack)).await? else { continue };
+        let Some(head) = store::read(ctx, &StackHead::key(update.stack)).await? else { continue };
         let address = head.value.address;
         if begun.org.is_none_or(|org| *org == address.org) {
             found.push(Running { address, id, update });

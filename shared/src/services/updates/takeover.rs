@@ -6,9 +6,7 @@ use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::{Command, Outcome, SealedBy, Status, Update};
-use crate::layout::ItemKeys;
-use crate::layout::record::Stored;
-use crate::layout::records::Head;
+use crate::layout::{StackHead, Stored};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
 use crate::services::store::stack_lookup::{Located, locate};
@@ -18,7 +16,7 @@ use crate::services::{Error, Holder, RACES_MAX, store};
 ///
 /// # Errors
 /// [`Error::Held`].
-pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> {
+pub(crate) async fn check_free(ctx: &Context, head: &StackHead) -> Result<(), Error> {
     match holder(ctx, head).await? {
         Some(holder) => Err(Error::Held(Box::new(holder))),
         None => Ok(()),
@@ -26,9 +24,9 @@ pub(crate) async fn check_free(ctx: &Context, head: &Head) -> Result<(), Error> 
 }
 
 /// Who holds the stack.
-pub(super) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>, Error> {
+pub(super) async fn holder(ctx: &Context, head: &StackHead) -> Result<Option<Holder>, Error> {
     let Some(id) = head.running else { return Ok(None) };
-    let Some(update) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+    let Some(update) = store::read(ctx, &Update::key(id)).await? else {
         return Err(Error::Broken(format!("the update {id} that holds {} has no record", head.address)));
     };
     let until = match update.value.status {
@@ -60,7 +58,7 @@ pub(super) async fn holder(ctx: &Context, head: &Head) -> Result<Option<Holder>,
 pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) -> Result<Located, Error> {
     for _ in 0..RACES_MAX {
         let Some(id) = located.head.value.running.filter(|_| ctx.rights.publish) else { return Ok(located) };
-        let Some(record) = store::read::<Update>(ctx, &ItemKeys::update(id)).await? else {
+        let Some(record) = store::read(ctx, &Update::key(id)).await? else {
             return Err(Error::Broken(format!("the running update {id} has no record")));
         };
         match &record.value.status {
@@ -71,7 +69,7 @@ pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) ->
             // The head moves with the update, so it has moved since it was read.
             Status::NotStarted | Status::Ended { .. } => {}
         }
-        let head = store::read::<Head>(ctx, &ItemKeys::head(located.id)).await?;
+        let head = store::read(ctx, &StackHead::key(located.id)).await?;
         located.head = head.ok_or_else(|| Error::Broken(format!("stack {} lost its head", located.id)))?;
         if located.head.value.deleted.is_some() {
             return Err(Error::NoStack(located.head.value.address));

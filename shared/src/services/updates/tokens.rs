@@ -14,10 +14,8 @@ use crate::domain::claims::{Bearer, Claims};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::{LEASE, Update};
-use crate::layout::ItemKeys;
-use crate::layout::record::{Record, put};
-use crate::layout::records::{Signer, VerifyingKeyRecord};
-use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write, WriteAction};
+use crate::layout::{Record, Signer, VerifyingKeyRecord, delete};
+use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write};
 use crate::services::store;
 use crate::services::store::sha256_hex;
 use crate::services::{Error, RACES_MAX};
@@ -101,7 +99,7 @@ async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
     let Some(replaced) = replaced else { return Ok(Some(claims)) };
     claims.is_of_former_key = true;
     // Whoever has a copy of that key may sign too: for what ran when it was replaced, and for nothing that began later.
-    let began = store::read::<Update>(ctx, &ItemKeys::update(claims.update)).await?;
+    let began = store::read(ctx, &Update::key(claims.update)).await?;
     let ran = began.is_some_and(|update| update.value.created <= replaced.plus(OLD_SIGNS_FOR));
     Ok((ran && ctx.now() <= replaced.plus(OLD_VERIFIES_FOR)).then_some(claims))
 }
@@ -146,7 +144,7 @@ pub async fn prepare(ctx: &Context) -> Result<(), Error> {
 /// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
 pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
     let missing = || Error::Broken("the signing key is missing".to_owned());
-    let item = ctx.ledger.get(&ItemKeys::signer()).await?.ok_or_else(missing)?;
+    let item = ctx.ledger.get(&Signer::key()).await?.ok_or_else(missing)?;
     let (record, wrapped) = Signer::decode_with(&item.value)?;
     ctx.keys.unwrap(&WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
     Ok(())
@@ -161,7 +159,7 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
         return Ok(signer);
     }
     let signer = loop {
-        if let Some(item) = store::get(ctx, &ItemKeys::signer()).await? {
+        if let Some(item) = store::get(ctx, &Signer::key()).await? {
             let (record, wrapped) = Signer::decode_with(&item.value)?;
             if let Some((key, seed)) = &remembered
                 && *key == record.key
@@ -195,11 +193,12 @@ async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
     let key = hex::encode(id);
     let (seed, wrapped) = store::generate_key(ctx, &context(&key)).await?;
     let public = SigningKey::from_bytes(&seed.0).verifying_key();
-    let signer = Signer { key: key.clone(), created }.encode_with(&wrapped.0);
-    let verifying = VerifyingKeyRecord { created, replaced: None }.encode_with(public.as_bytes());
+    let signer = Signer { key: key.clone(), created };
+    let verifying = VerifyingKeyRecord { created, replaced: None };
+    let verifying_key = VerifyingKeyRecord::key(&key);
     let writes = vec![
-        put(ItemKeys::signer(), expect, ctx.ids.revision(), signer),
-        put(ItemKeys::verifying_key(&key), Expect::Absent, ctx.ids.revision(), verifying),
+        store::put_with(ctx, Signer::key(), expect, &signer, &wrapped.0),
+        store::put_with(ctx, verifying_key, Expect::Absent, &verifying, public.as_bytes()),
     ];
     Ok(New { key, seed, writes })
 }
@@ -211,20 +210,19 @@ async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
 /// Those of the ports.
 pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
     for _ in 0..RACES_MAX {
-        let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else { return prepare(ctx).await };
-        let current = ItemKeys::verifying_key(&Signer::decode(&item.value)?.key);
+        let Some(item) = store::get(ctx, &Signer::key()).await? else { return prepare(ctx).await };
+        let current = VerifyingKeyRecord::key(&Signer::decode(&item.value)?.key);
         let New { mut writes, .. } = new_signer(ctx, Expect::Revision(item.revision)).await?;
         if let Some(item) = store::get(ctx, &current).await? {
             let (record, public) = VerifyingKeyRecord::decode_with(&item.value)?;
-            let record = VerifyingKeyRecord { replaced: Some(ctx.now()), ..record }.encode_with(&public);
-            writes.push(put(current, Expect::Revision(item.revision), ctx.ids.revision(), record));
+            let record = VerifyingKeyRecord { replaced: Some(ctx.now()), ..record };
+            let expect = Expect::Revision(item.revision);
+            writes.push(store::put_with(ctx, current, expect, &record, &public));
         }
-        let (partition, prefix) = ItemKeys::verifying_keys();
-        for item in store::query_all(ctx, partition, prefix, OLD_KEYS_MAX).await? {
+        for item in store::query_all(ctx, VerifyingKeyRecord::all(), OLD_KEYS_MAX).await? {
             let replaced = VerifyingKeyRecord::decode(&item.value)?.replaced;
             if replaced.is_some_and(|at| at.plus(OLD_VERIFIES_FOR) < ctx.now()) {
-                let expect = Expect::Revision(item.revision);
-                writes.push(Write { key: item.key, expect, action: WriteAction::Delete });
+                writes.push(delete(item.key, Expect::Revision(item.revision)));
             }
         }
         if store::commit(ctx, writes).await?.is_ok() {
@@ -240,12 +238,12 @@ const OLD_KEYS_MAX: usize = 50;
 
 /// Whether the signing key opens, and its public half is there and belongs to it.
 pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
-    let Some(item) = store::get(ctx, &ItemKeys::signer()).await? else {
+    let Some(item) = store::get(ctx, &Signer::key()).await? else {
         return Err(Error::Broken("there is none".to_owned()));
     };
     let (record, wrapped) = Signer::decode_with(&item.value)?;
     let seed = store::unwrap_key(ctx, &WrappedKey(wrapped.to_vec()), &context(&record.key)).await?;
-    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(&record.key)).await? else {
+    let Some(item) = store::get(ctx, &VerifyingKeyRecord::key(&record.key)).await? else {
         return Err(Error::Broken("its public half is missing".to_owned()));
     };
     let (_, public) = VerifyingKeyRecord::decode_with(&item.value)?;
@@ -265,7 +263,7 @@ async fn verifying_key(ctx: &Context, key: &str) -> Result<Option<([u8; 32], Opt
     if let Some(known) = ctx.memory.verifying_keys.get(key, now, REMEMBERED_FOR) {
         return Ok(Some(known));
     }
-    let Some(item) = store::get(ctx, &ItemKeys::verifying_key(key)).await? else { return Ok(None) };
+    let Some(item) = store::get(ctx, &VerifyingKeyRecord::key(key)).await? else { return Ok(None) };
     let (record, tail): (VerifyingKeyRecord, Bytes) = Record::decode_with(&item.value)?;
     let public: [u8; 32] = tail
         .as_ref()

@@ -8,7 +8,7 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::deployment::{Change, How, Named as Resource};
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::StackAddress;
-use statewright_shared::layout::records;
+use statewright_shared::layout;
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::stacks;
 use statewright_shared::services::stacks::history;
@@ -55,8 +55,8 @@ struct Line {
     integrity_error: Option<String>,
 }
 
-impl From<records::Version> for Line {
-    fn from(version: records::Version) -> Self {
+impl From<layout::StackVersion> for Line {
+    fn from(version: layout::StackVersion) -> Self {
         Self {
             version: version.version,
             update: version.update.to_string(),

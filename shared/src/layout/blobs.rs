@@ -1,11 +1,9 @@
-//! Which blobs an item names.
+//! Keys of blobs, and which blobs an item names.
 
-use super::record::{Broken, Record};
-use super::records::{
-    Due, EventBatch, Head, KeptState, Outputs, Payload, RejectedState, Snapshot, StateHead, StateVersion,
-    Version,
+use super::{
+    Broken, Due, EventBatch, KeptState, Payload, Record, RejectedState, Slot, Snapshot, StackHead,
+    StackOutputs, StackVersion, StateHead, StateVersion,
 };
-use super::slot::Slot;
 use crate::ports::{BlobKey, Item};
 
 /// A blob that an item names.
@@ -25,9 +23,9 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
     let (partition, sort) = (item.key.partition.as_str(), item.key.sort.as_str());
     let kind = partition.split_once('#').map_or(partition, |(kind, _)| kind);
     match (kind, sort.split_once('#').map_or(sort, |(kind, _)| kind)) {
-        ("STACK", "HEAD") => Head::decode(&item.value)?.snapshot.iter().map(of_snapshot).collect(),
-        ("STACK", "V") => Ok(vec![of_snapshot(&Version::decode(&item.value)?.snapshot)?]),
-        ("STACK", "OUTPUTS") => of_payload(&Outputs::decode(&item.value)?.payload),
+        ("STACK", "HEAD") => StackHead::decode(&item.value)?.snapshot.iter().map(of_snapshot).collect(),
+        ("STACK", "V") => Ok(vec![of_snapshot(&StackVersion::decode(&item.value)?.snapshot)?]),
+        ("STACK", "OUTPUTS") => of_payload(&StackOutputs::decode(&item.value)?.payload),
         ("TFSTATE", "HEAD") => StateHead::decode(&item.value)?.current.iter().map(of_kept).collect(),
         ("TFSTATE", "V") => {
             let version = StateVersion::decode(&item.value)?;
@@ -73,4 +71,13 @@ fn named(key: &str, sha256: Option<&str>) -> Result<NamedBlob, Broken> {
     let parsed = BlobKey::parse(key);
     let damaged = || Broken::Damaged { name: "blob's name", detail: format!("{key:?} is not a blob key") };
     Ok(NamedBlob { key: parsed.ok_or_else(damaged)?, sha256: sha256.map(str::to_owned) })
+}
+
+/// A blob that is written and deleted to check that blobs can be. Always the same bytes.
+pub fn probe_blob() -> BlobKey {
+    blob("probe/ready".to_owned())
+}
+
+pub(super) fn blob(text: String) -> BlobKey {
+    BlobKey::parse(&text).expect("fixed words, UUIDs and numbers are valid segments")
 }

@@ -1,0 +1,61 @@
+use serde::{Deserialize, Serialize};
+
+use super::key::{Key, KeyPrefix, parsed};
+use super::record::{Broken, Record};
+use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
+use crate::ports::ItemKey;
+
+const PREFIX: &str = "MEMBER#";
+
+/// A membership of an organization, by which its members are listed. Written in the commit that writes the role into
+/// the [`super::User`]. Format 1 knew the roles `member` and `admin`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub role: Role,
+}
+
+impl Record for Member {
+    const NAME: &'static str = "member";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.role < Role::Member { 2 } else { 1 }
+    }
+}
+
+impl Member {
+    pub fn key(org: &OrgName, login: &Login) -> Key<Self> {
+        Key::new(format!("ORG#{org}"), format!("{PREFIX}{login}"))
+    }
+
+    pub fn of_org(org: &OrgName) -> KeyPrefix<Self> {
+        KeyPrefix::new(format!("ORG#{org}"), PREFIX)
+    }
+
+    /// The login in a key.
+    ///
+    /// # Errors
+    /// [`Broken`] for the key of another record.
+    pub fn login_in(key: &ItemKey) -> Result<Login, Broken> {
+        parsed::<Self, _>(key, key.sort.strip_prefix(PREFIX).and_then(|login| Login::parse(login).ok()))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::layout::formats::*;
+
+    pub(crate) fn read(files: &mut Files) {
+        files.hold("member.v1", &Member { role: Role::Admin }, b"");
+        files.hold("member-plain.v1", &Member { role: Role::Member }, b"");
+        for (role, file) in [
+            (Role::Outputs, "member-outputs.v2"),
+            (Role::Plan, "member-plan.v2"),
+            (Role::Apply, "member-apply.v2"),
+        ] {
+            files.hold(file, &Member { role }, b"");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use serde::{Deserialize, Serialize};
+
+use super::kept_state::KeptState;
+use super::key::{Key, KeyPrefix};
+use super::record::Record;
+use crate::domain::ids::StateId;
+use crate::domain::tfstate::Refused;
+use crate::domain::update::Requester;
+use crate::ports::Timestamp;
+
+const PREFIX: &str = "R#";
+
+/// A write of a state that was refused and kept, so that its client's work is not lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedState {
+    /// When it came first.
+    pub at: Timestamp,
+    pub by: Requester,
+    /// The ID of the lock that its client named.
+    pub lock: Option<String>,
+    pub why: Refused,
+    /// The state's version at that time.
+    pub version: u64,
+    pub kept: KeptState,
+}
+
+impl Record for RejectedState {
+    const NAME: &'static str = "refused state";
+}
+
+impl RejectedState {
+    /// By the start of the SHA-256 of its bytes: sent again, it is the same.
+    pub fn key(state: StateId, id: &str) -> Key<Self> {
+        Key::new(format!("TFSTATE#{state}"), format!("{PREFIX}{id}"))
+    }
+
+    pub fn of_state(state: StateId) -> KeyPrefix<Self> {
+        KeyPrefix::new(format!("TFSTATE#{state}"), PREFIX)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::super::kept_state::examples::kept;
+    use super::*;
+    use crate::layout::formats::*;
+
+    pub(crate) fn read(files: &mut Files) {
+        let rejected = RejectedState {
+            at: LATER,
+            by: requester(),
+            lock: Some(lock_id()),
+            why: Refused::Displaced,
+            version: 3,
+            kept: kept(),
+        };
+        files.hold("rejected-state.v1", &rejected, b"");
+        let deleted = RejectedState { lock: None, why: Refused::Removed, ..rejected };
+        files.hold("rejected-state-removed.v1", &deleted, b"");
+    }
+}

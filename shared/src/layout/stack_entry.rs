@@ -1,0 +1,85 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::{Key, KeyPrefix, parsed, project_and_name};
+use super::record::{Broken, Record};
+use crate::domain::ids::StackId;
+use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::ports::{ItemKey, Timestamp};
+
+const PREFIX: &str = "STACK#";
+
+/// The entry of a stack under its name: leads to its id, and stores what lists show. Written with the stack's head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackEntry {
+    pub id: StackId,
+    pub tags: BTreeMap<String, String>,
+    /// When the last version was published.
+    pub last_update: Option<Timestamp>,
+    /// Resources in the last version.
+    pub resource_count: Option<u64>,
+    /// Whether an update holds the stack. It changes with the head, so that a list needs no read of each head. A
+    /// program that does not know this field loses it, and a list then shows the last update.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_updating: bool,
+}
+
+impl Record for StackEntry {
+    const NAME: &'static str = "stack name";
+}
+
+impl StackEntry {
+    pub fn key(address: &StackAddress) -> Key<Self> {
+        Key::new(format!("ORG#{}", address.org), format!("{PREFIX}{}/{}", address.project, address.stack))
+    }
+
+    /// The entries of an organization: of one project or of all.
+    pub fn of_org(org: &OrgName, project: Option<&ProjectName>) -> KeyPrefix<Self> {
+        let prefix = project.map_or_else(|| PREFIX.to_owned(), |project| format!("{PREFIX}{project}/"));
+        KeyPrefix::new(format!("ORG#{org}"), prefix)
+    }
+
+    /// The project and the stack in a key.
+    ///
+    /// # Errors
+    /// [`Broken`] for the key of another record.
+    pub fn name_in(key: &ItemKey) -> Result<(ProjectName, StackName), Broken> {
+        let name = key.sort.strip_prefix(PREFIX);
+        parsed::<Self, _>(key, name.and_then(|name| project_and_name(name, StackName::parse)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_name_comes_back_from_its_key() {
+        let address = StackAddress::parse("acme", "web.site", "dev-1").unwrap();
+        let key = StackEntry::key(&address);
+        assert_eq!(StackEntry::name_in(&key).unwrap(), (address.project, address.stack));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::layout::formats::*;
+
+    pub(crate) fn entry() -> StackEntry {
+        let tags = BTreeMap::from([("owner".to_owned(), "web team".to_owned())]);
+        StackEntry {
+            id: stack(),
+            tags,
+            last_update: Some(LATER),
+            resource_count: Some(5),
+            is_updating: false,
+        }
+    }
+
+    pub(crate) fn read(files: &mut Files) {
+        files.hold("name.v1", &entry(), b"");
+        files.hold("name-updating.v1", &StackEntry { is_updating: true, ..entry() }, b"");
+    }
+}

@@ -1,0 +1,32 @@
+use serde::{Deserialize, Serialize};
+
+use super::key::Key;
+use super::record::Record;
+use crate::domain::names::OrgName;
+
+/// The edges of an organization as a whole. Written with every edge that is added or deleted, so that no two changes
+/// happen at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateGraph {
+    pub edge_count: u64,
+}
+
+impl Record for StateGraph {
+    const NAME: &'static str = "graph of states";
+}
+
+impl StateGraph {
+    pub fn key(org: &OrgName) -> Key<Self> {
+        Key::new(format!("ORG#{org}"), "TFGRAPH")
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::layout::formats::*;
+
+    pub(crate) fn read(files: &mut Files) {
+        files.hold("state-graph.v1", &StateGraph { edge_count: 1 }, b"");
+    }
+}

@@ -1,0 +1,62 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::Key;
+use super::record::Record;
+use crate::domain::ids::UpdateId;
+
+/// What the client sent when it began an update, to be shown in the history. Written once, with the update's record.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdateDetail {
+    /// Such as the title of the commit.
+    pub message: String,
+    /// Git, CI, versions, flags.
+    pub environment: BTreeMap<String, String>,
+    /// The configuration as on the wire: secrets are encrypted.
+    pub config: BTreeMap<String, ConfigValue>,
+}
+
+impl Record for UpdateDetail {
+    const NAME: &'static str = "update detail";
+}
+
+impl UpdateDetail {
+    pub fn key(update: UpdateId) -> Key<Self> {
+        Key::new(format!("UPDATE#{update}"), "DETAIL")
+    }
+}
+
+/// A configuration value on the wire and at rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigValue {
+    /// Text, ciphertext, or JSON text.
+    pub string: String,
+    /// Whether it is, or holds, a secret.
+    pub secret: bool,
+    /// Whether it is JSON text.
+    #[serde(default)]
+    pub object: bool,
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::layout::formats::*;
+
+    pub(crate) fn detail() -> UpdateDetail {
+        let value = |string: &str, secret| ConfigValue { string: string.to_owned(), secret, object: false };
+        UpdateDetail {
+            message: "Ship it".to_owned(),
+            environment: BTreeMap::from([("git.head".to_owned(), "0123abc".to_owned())]),
+            config: BTreeMap::from([
+                ("web:key".to_owned(), value("AQ==", true)),
+                ("web:size".to_owned(), value("3", false)),
+            ]),
+        }
+    }
+
+    pub(crate) fn read(files: &mut Files) {
+        files.hold("detail.v1", &detail(), b"");
+    }
+}
