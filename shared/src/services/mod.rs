@@ -14,6 +14,3 @@ pub mod updates;
 pub(crate) mod work;
 
 pub use error::{Error, Holder};
-
-/// So often a use case reads again and decides anew after losing a race, before it gives up with a conflict.
-pub(crate) const RACES_MAX: usize = 16;

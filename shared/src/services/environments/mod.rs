@@ -21,7 +21,7 @@ use super::caller::Caller;
 use super::keys::data_keys;
 use super::store::due::due_write;
 use super::work::in_background;
-use super::{Error, RACES_MAX, store};
+use super::{Error, store};
 use crate::context::Context;
 use crate::domain::environment::sealed::{self, Replacement, Secret};
 use crate::domain::environment::{Diagnostic, comments, has_errors};
@@ -30,6 +30,7 @@ use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::layout::{DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record, Stored, delete};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
 use crate::ports::{Expect, Order, Timestamp, Write};
+use crate::services::store::retry::Attempts;
 
 /// Environments on one page of a list.
 pub const LIST_PAGE: usize = 500;
@@ -232,7 +233,9 @@ pub async fn update(
     expected: Option<&str>,
 ) -> Result<Changed, Error> {
     let mut accepted_text: Option<(EnvironmentId, String, Vec<Diagnostic>)> = None;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the environment");
+    loop {
+        attempts.begin()?;
         let head = locate(ctx, caller, address).await?;
         let EnvironmentHead { id, revision, .. } = head.value;
         if expected.is_some_and(|expected| expected != etag(id, revision)) {
@@ -267,7 +270,6 @@ pub async fn update(
             return Ok(Changed { revision: revision + 1, etag: etag(id, revision + 1), diagnostics });
         }
     }
-    Err(Error::Contended("the environment"))
 }
 
 /// Changes the head of an environment.
@@ -277,7 +279,9 @@ pub(super) async fn edit<T>(
     address: &EnvironmentAddress,
     mut change: impl FnMut(&mut EnvironmentHead) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the environment");
+    loop {
+        attempts.begin()?;
         let head = locate(ctx, caller, address).await?;
         let mut next = head.value.clone();
         let answer = change(&mut next)?;
@@ -289,7 +293,6 @@ pub(super) async fn edit<T>(
             return Ok(answer);
         }
     }
-    Err(Error::Contended("the environment"))
 }
 
 /// Says whether an environment may be removed, if anything is said.
@@ -314,7 +317,9 @@ pub async fn protect(
 /// # Errors
 /// As [`locate`]; [`Error::EnvironmentProtected`].
 pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress) -> Result<(), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the environment");
+    loop {
+        attempts.begin()?;
         let head = locate(ctx, caller, address).await?;
         if head.value.is_protected {
             return Err(Error::EnvironmentProtected(address.clone()));
@@ -332,7 +337,6 @@ pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress
             return Ok(());
         }
     }
-    Err(Error::Contended("the environment"))
 }
 
 /// One page of the environments of an organization that can be brought back, by project and name; with where the next begins.
@@ -374,7 +378,9 @@ pub async fn restore(
 ) -> Result<(), Error> {
     let missing = || Error::NoEnvironment(format!("{address}, or one that was removed,"));
     caller.check(&address.org, missing)?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the environment");
+    loop {
+        attempts.begin()?;
         let items = store::query_all(ctx, DeletedEnvironment::of_name(address), usize::MAX).await?;
         let removed = items
             .iter()
@@ -394,7 +400,6 @@ pub async fn restore(
             Err(_) => {}
         }
     }
-    Err(Error::Contended("the environment"))
 }
 
 /// An environment in a list.

@@ -6,7 +6,8 @@ use crate::domain::names::{EnvironmentAddress, LATEST};
 use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, check};
 use crate::ports::{Expect, Order};
 use crate::services::caller::Caller;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 
 /// The most revisions on one page.
 pub const LIST_PAGE: usize = 500;
@@ -69,7 +70,9 @@ pub async fn retract(
     if reason.len() > REASON_BYTES_MAX {
         return Err(Error::Invalid(format!("the reason has {REASON_BYTES_MAX} bytes at most")));
     }
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the environment");
+    loop {
+        attempts.begin()?;
         let head = locate(ctx, caller, address).await?;
         let retracted = number(address, &head.value, which)?;
         if retracted == head.value.revision {
@@ -105,5 +108,4 @@ pub async fn retract(
             return Ok(());
         }
     }
-    Err(Error::Contended("the environment"))
 }

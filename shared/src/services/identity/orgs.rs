@@ -9,7 +9,8 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, User, check, delete};
 use crate::ports::{Expect, Timestamp};
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 
 /// Members that an organization is made with; others are added later.
 const FIRST_MEMBERS_MAX: usize = 40;
@@ -25,7 +26,9 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
             "an organization is made with at most {FIRST_MEMBERS_MAX} members; add the others to it"
         )));
     }
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("a user");
+    loop {
+        attempts.begin()?;
         let created = ctx.now();
         let mut writes = vec![
             store::put(ctx, Org::key(org), Expect::Absent, &Org { created }),
@@ -46,7 +49,6 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
             Err(_) => {}
         }
     }
-    Err(Error::Contended("a user"))
 }
 
 /// The members of an organization with their roles, by login.
@@ -101,7 +103,9 @@ async fn change(
     login: &Login,
     decide: impl Fn(Option<Role>) -> Result<Role, Error>,
 ) -> Result<Membership, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        attempts.begin()?;
         let record = membership::org(ctx, org).await?;
         let user = membership::user(ctx, login).await?;
         let has = user.value.role_in(org);
@@ -120,7 +124,6 @@ async fn change(
             return Ok(Membership { role, changed: true });
         }
     }
-    Err(Error::Contended("the user"))
 }
 
 /// Ends a membership, and says whether there was one. Processes that remember the user learn it within a minute.
@@ -128,7 +131,9 @@ async fn change(
 /// # Errors
 /// [`Error::NoOrg`], [`Error::NoUser`].
 pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        attempts.begin()?;
         membership::org(ctx, org).await?;
         let user = membership::user(ctx, login).await?;
         if !user.value.orgs.contains(org) {
@@ -143,5 +148,4 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
             return Ok(true);
         }
     }
-    Err(Error::Contended("the user"))
 }

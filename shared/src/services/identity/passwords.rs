@@ -17,11 +17,12 @@ use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
 use crate::layout::{DirectoryEntry, Password, Stored, Token, User, check, delete, put_bytes};
 use crate::ports::{Expect, Item, Timestamp, Write};
+use crate::services::Error;
 use crate::services::caller::{Caller, PASSWORD};
 use crate::services::store;
+use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
 use crate::services::work::in_background;
-use crate::services::{Error, RACES_MAX};
 
 /// The fewest characters of a password.
 pub const CHARACTERS_MIN: usize = 12;
@@ -155,7 +156,9 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
     ctx.ids.fill(&mut salt);
     let password = password.to_owned();
     let hash = in_background(move || hash(&password, &salt)).await?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        attempts.begin()?;
         // No password comes to be after its owner is gone: another user of the same name would have it.
         let user = membership::user(ctx, login).await?;
         let password = Password { hash: hash.clone(), set: ctx.now() };
@@ -168,7 +171,6 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
             return Ok(());
         }
     }
-    Err(Error::Contended("the user"))
 }
 
 /// Takes a user's password away, if there is one. Processes that remember whoever showed it forget that within a minute.

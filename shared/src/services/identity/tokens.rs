@@ -9,10 +9,11 @@ use crate::domain::names::{Login, TokenName};
 use crate::domain::role::Role;
 use crate::layout::{Record, Token, TokenEntry, User, check, delete};
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::Error;
 use crate::services::caller::{Caller, PASSWORD};
 use crate::services::store;
+use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
-use crate::services::{Error, RACES_MAX};
 
 /// Every access token starts with this, so that scanners for leaked secrets can find it.
 pub const TOKEN_PREFIX: &str = "swt_";
@@ -170,7 +171,9 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
             "{name} is what the history calls whoever shows a password: choose another name"
         )));
     }
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        attempts.begin()?;
         let user = membership::user(ctx, login).await?;
         let entry = entry_of(shown, token);
         let mut writes = token_writes(ctx, &entry);
@@ -193,7 +196,6 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
             }
         }
     }
-    Err(Error::Contended("the user"))
 }
 
 /// The access tokens and client certificates of a user, by name.
@@ -230,7 +232,9 @@ pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Er
 /// # Errors
 /// [`Error::Invalid`] when there is no such token.
 pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Result<(), Error> {
-    for attempt in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the token");
+    loop {
+        let attempt = attempts.begin()?;
         let key = TokenEntry::key(login, name);
         let Some(entry) = store::read(ctx, &key).await? else {
             // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
@@ -247,7 +251,6 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
             return Ok(());
         }
     }
-    Err(Error::Contended("the token"))
 }
 
 pub(super) fn new_token(

@@ -11,7 +11,8 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{DirectoryEntry, Member, Org, User, check, delete};
 use crate::ports::Expect;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 
 /// Memberships that one commit makes or ends.
 const MEMBERSHIPS_MAX: usize = 40;
@@ -91,7 +92,9 @@ pub struct Removed {
 /// [`Error::NoUser`].
 pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
     let mut left: Vec<OrgName> = Vec::new();
-    for attempt in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        let attempt = attempts.begin()?;
         let Some(user) = store::read(ctx, &User::key(login)).await? else {
             let tokens = end_tokens(ctx, login).await?;
             // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
@@ -121,5 +124,4 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             return Ok(Removed { tokens: end_tokens(ctx, login).await?, orgs: left });
         }
     }
-    Err(Error::Contended("the user"))
 }

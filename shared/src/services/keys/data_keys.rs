@@ -19,9 +19,10 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StackId};
 use crate::layout::{Record, WrappedDataKey, check};
 use crate::ports::{DataKey, Expect, Item, KeyContext, Order, WrappedKey};
+use crate::services::store::retry::Attempts;
 use crate::services::work;
 use crate::services::work::SMALL_BYTES_MAX;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::{Error, store};
 
 const FORMAT: u8 = 1;
 const HEADER_BYTES: usize = 5;
@@ -235,7 +236,9 @@ pub(super) async fn renew_newest_key(
     owner: impl Into<KeyOwner>,
 ) -> Result<Option<u32>, Error> {
     let owner = owner.into();
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("a data key");
+    loop {
+        attempts.begin()?;
         let Some(newest) = newest_item(ctx, owner).await? else { return Ok(None) };
         let number = key_number(owner, &newest)?.checked_add(1).ok_or_else(|| {
             Error::Invalid(format!("{owner} has had as many data keys as can be told apart"))
@@ -251,7 +254,6 @@ pub(super) async fn renew_newest_key(
             return Ok(Some(number));
         }
     }
-    Err(Error::Contended("a data key"))
 }
 
 /// What is wrong with an owner's data keys, in words.
@@ -293,7 +295,9 @@ async fn newest_key(ctx: &Context, owner: KeyOwner) -> Result<(u32, DataKey), Er
     {
         return Ok((number, key));
     }
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("a data key");
+    loop {
+        attempts.begin()?;
         if let Some(item) = newest_item(ctx, owner).await? {
             let number = key_number(owner, &item)?;
             let key = open_key(ctx, owner, number, &item).await?;
@@ -310,7 +314,6 @@ async fn newest_key(ctx: &Context, owner: KeyOwner) -> Result<(u32, DataKey), Er
             return Ok((1, key));
         }
     }
-    Err(Error::Contended("a data key"))
 }
 
 async fn data_key(ctx: &Context, owner: KeyOwner, number: u32) -> Result<Option<DataKey>, Error> {

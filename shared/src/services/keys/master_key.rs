@@ -10,7 +10,8 @@ use super::data_keys;
 use crate::context::Context;
 use crate::layout::{Record, Signer, WrappedDataKey, put_bytes};
 use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
-use crate::services::{Error, RACES_MAX, store, updates};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store, updates};
 
 /// What was wrapped anew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -93,7 +94,9 @@ async fn rewrap_one(
     done: &mut Rewrapped,
 ) -> Result<(), Error> {
     done.keys += 1;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("a data key");
+    loop {
+        attempts.begin()?;
         let (record, wrapped) = WrappedDataKey::decode_with(&item.value)?;
         let wrapped = store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), context).await;
         let named = |error| match error {
@@ -113,5 +116,4 @@ async fn rewrap_one(
             None => return Ok(()),
         }
     }
-    Err(Error::Contended("a data key"))
 }

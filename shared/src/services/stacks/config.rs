@@ -7,8 +7,9 @@ use crate::ports::Write;
 use crate::services::caller::Caller;
 use crate::services::environments;
 use crate::services::environments::lookup::{RevisionRef, head_of, parse};
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::{Error, store};
 
 /// The longest text of a secrets provider, in bytes.
 const PROVIDER_BYTES_MAX: usize = 16 << 10;
@@ -72,7 +73,9 @@ pub async fn set(
     address: &StackAddress,
     config: Option<StackConfig>,
 ) -> Result<(), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let Located { id, head } = locate(ctx, caller, address).await?;
         if let Some(config) = &config {
             check_lengths(config)?;
@@ -87,5 +90,4 @@ pub async fn set(
             return Ok(());
         }
     }
-    Err(Error::Contended("the stack"))
 }

@@ -10,8 +10,9 @@ use crate::layout::{
 };
 use crate::ports::{Expect, Item, Order, Page, Timestamp};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
+use crate::services::store::retry::Attempts;
 use crate::services::updates::retention;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::{Error, store};
 
 /// A stack that was removed and can be brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +69,9 @@ fn view(org: &OrgName, item: &Item) -> Result<RemovedStack, Error> {
 /// # Errors
 /// [`Error::Invalid`] where there is none, or several and no id; [`Error::StackExists`] where the name is taken.
 pub async fn restore(ctx: &Context, address: &StackAddress, id: Option<StackId>) -> Result<StackId, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let named = DeletedStack::of_org(&address.org, Some((&address.project, &address.stack)));
         let items = store::query_all(ctx, named, usize::MAX).await?;
         let found = items
@@ -97,7 +100,6 @@ pub async fn restore(ctx: &Context, address: &StackAddress, id: Option<StackId>)
             Err(_) => {}
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 fn which<'a>(address: &StackAddress, found: impl Iterator<Item = &'a RemovedStack>) -> String {

@@ -18,7 +18,7 @@ use super::store::stack_tags::check_tags;
 use super::updates::takeover;
 use super::updates::takeover::locate_settled;
 use super::updates::{fold, next_version, publish};
-use super::{Error, RACES_MAX, store, updates, work};
+use super::{Error, store, updates, work};
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
@@ -27,6 +27,7 @@ use crate::layout::{
     DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs, delete,
 };
 use crate::ports::{Expect, Order, SignedUrl};
+use crate::services::store::retry::Attempts;
 
 /// Stacks on one page of a list.
 pub const LIST_PAGE: usize = 500;
@@ -272,7 +273,9 @@ pub async fn remove(
     address: &StackAddress,
     force: bool,
 ) -> Result<(), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let Located { id, head } = locate_settled(ctx, caller, address).await?;
         takeover::check_free(ctx, &head.value).await?;
         if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
@@ -295,7 +298,6 @@ pub async fn remove(
             return Ok(());
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// Whether something would be lost with a stack. The root resource stands for the stack itself, so it alone is nothing: so
@@ -386,7 +388,9 @@ async fn change_tags(
     change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error>,
 ) -> Result<(), Error> {
     locate(ctx, caller, address).await?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack's tags");
+    loop {
+        attempts.begin()?;
         let name = read_name(ctx, address).await?;
         let next = StackEntry { tags: change(name.value.tags.clone())?, ..name.value.clone() };
         let write = store::put(ctx, StackEntry::key(address), name.unchanged(), &next);
@@ -394,7 +398,6 @@ async fn change_tags(
             return Ok(());
         }
     }
-    Err(Error::Contended("the stack's tags"))
 }
 
 /// A deployment on its way to who asked for it.

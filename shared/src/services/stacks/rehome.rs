@@ -10,12 +10,13 @@ use super::{ListFilter, ListPosition};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
 use crate::domain::server_url::{ServerUrl, comparable_host};
+use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::stacks;
+use crate::services::store::retry::Attempts;
 use crate::services::updates;
 use crate::services::updates::direct::Made;
 use crate::services::updates::takeover;
-use crate::services::{Error, RACES_MAX};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -89,7 +90,9 @@ async fn stack_of(
     plan: &Plan,
     address: &StackAddress,
 ) -> Result<Rehomed, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let located = match takeover::locate_settled(ctx, caller, address).await {
             Ok(located) => located,
             // Removed or renamed since the page was read; a renamed one may have to be met on another page.
@@ -118,5 +121,4 @@ async fn stack_of(
             return Ok(Rehomed::Done(version));
         }
     }
-    Err(Error::Contended("the stack"))
 }

@@ -10,10 +10,11 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::{FormerStackName, FormerStackNameEntry, StackEntry, StackHead, delete};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::updates::{next_version, takeover};
-use crate::services::{Error, RACES_MAX, store, updates};
+use crate::services::{Error, store, updates};
 
 /// The parts of an address that are to change.
 #[derive(Debug, Default)]
@@ -43,7 +44,9 @@ pub async fn rename(
         project: new.project.unwrap_or_else(|| from.project.clone()),
         stack: new.stack.unwrap_or_else(|| from.stack.clone()),
     };
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let Located { id, head } = match takeover::locate_settled(ctx, caller, from).await {
             Ok(located) => located,
             Err(Error::NoStack(address)) => {
@@ -84,5 +87,4 @@ pub async fn rename(
             return Ok(update);
         }
     }
-    Err(Error::Contended("the stack"))
 }

@@ -9,12 +9,13 @@ use crate::domain::ids::StackId;
 use crate::domain::names::StackAddress;
 use crate::services::caller::Caller;
 use crate::services::keys::data_keys;
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::updates;
 use crate::services::updates::direct::Made;
 use crate::services::updates::{fold, takeover};
-use crate::services::{Error, RACES_MAX, work};
+use crate::services::{Error, work};
 
 /// Makes the deployment of an old version the stack's next one. Of a stack that was renamed since, it names the stack as
 /// it is called now. Nothing in the cloud changes: the next `pulumi refresh` or `up` sees what is there.
@@ -27,14 +28,15 @@ pub async fn restore(
     address: &StackAddress,
     version: u64,
 ) -> Result<Made, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let located = takeover::locate_free(ctx, caller, address).await?;
         let next = updates::direct::prepare_restore(ctx, caller, &located, version).await?;
         if let Some(made) = updates::direct::take_head(ctx, located, next).await? {
             return Ok(made);
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// What differs from version `one` of a stack to version `other`, each under the name that the stack has now. Secrets are

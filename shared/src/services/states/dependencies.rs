@@ -18,7 +18,8 @@ use crate::ports::{Expect, Item, Order, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::store::due::{Next, Pages};
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 
 /// Edges of an organization.
 pub const EDGES_MAX: usize = 10_000;
@@ -145,7 +146,9 @@ impl std::fmt::Display for End {
 /// where there are as many as may be; [`Error::Invalid`] where no name can be made of the others.
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -> Result<Named, Error> {
     caller.check_org(org)?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the graph of states");
+    loop {
+        attempts.begin()?;
         let graph_key = StateGraph::key(org);
         // Before the edges: what is added behind it moves it.
         let (producer, consumer, stored) = futures::try_join!(
@@ -189,7 +192,6 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
             return Ok(named(edge));
         }
     }
-    Err(Error::Contended("the graph of states"))
 }
 
 /// A state of this organization.
@@ -381,7 +383,9 @@ pub async fn set_mock(
     mock: Option<String>,
 ) -> Result<Named, Error> {
     caller.check_org(org)?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the edge");
+    loop {
+        attempts.begin()?;
         let item = find(ctx, org, id).await?;
         let edge = Edge { mock: mock.clone(), ..Edge::read(&item)? };
         let write = edge.write(ctx, org, Expect::Revision(item.revision));
@@ -389,7 +393,6 @@ pub async fn set_mock(
             return with_names(ctx, org, edge).await;
         }
     }
-    Err(Error::Contended("the edge"))
 }
 
 /// Removes an edge.
@@ -398,7 +401,9 @@ pub async fn set_mock(
 /// [`Error::NoOrg`], [`Error::NoEdge`].
 pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
     caller.check_org(org)?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the graph of states");
+    loop {
+        attempts.begin()?;
         let key = StateGraph::key(org);
         let stored = store::read(ctx, &key);
         let (stored, item) = futures::try_join!(stored, find(ctx, org, id))?;
@@ -408,7 +413,6 @@ pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -
             return with_names(ctx, org, edge).await;
         }
     }
-    Err(Error::Contended("the graph of states"))
 }
 
 /// The write that goes with the removal of so many edges.

@@ -14,7 +14,8 @@ use crate::layout::{StateHead, StateHolder, StateLock, Stored};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, Taken, What};
 use crate::services::states;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 use crate::settings::StateLimits;
 
 /// IDs of locks that ended which are remembered.
@@ -115,7 +116,9 @@ fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
 async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHolder) -> Result<(), Error> {
     let key = StateLock::key(found.id);
     let mut lock = found.lock.clone();
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state's lock");
+    loop {
+        attempts.begin()?;
         let (mut next, expect) = match &lock {
             Some(lock) => (lock.value.clone(), lock.unchanged()),
             None => (StateLock::default(), Expect::Absent),
@@ -139,7 +142,6 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
             Err(refusal) => lock = refusal.current.as_ref().map(Stored::read).transpose()?,
         }
     }
-    Err(Error::Contended("the state's lock"))
 }
 
 /// Whether somebody else may take this lock, by the state's policy. Each write of its holder counts as a sign of life.
@@ -183,7 +185,9 @@ pub async fn unlock(
     place: &StateRef,
     id: Option<&str>,
 ) -> Result<(Option<StateAddress>, Unlocked), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state's lock");
+    loop {
+        attempts.begin()?;
         let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await?
         else {
             return Ok((None, Unlocked::Already));
@@ -212,7 +216,6 @@ pub async fn unlock(
             return Ok((address, unlocked));
         }
     }
-    Err(Error::Contended("the state's lock"))
 }
 
 /// A lock that is held.

@@ -14,7 +14,7 @@ pub mod writes;
 
 use super::caller::Caller;
 use super::store::due::due_write;
-use super::{Error, RACES_MAX, store};
+use super::{Error, store};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -26,6 +26,7 @@ use crate::layout::{
     Stored, check, delete, put,
 };
 use crate::ports::{Expect, Item, Order, Revision, Timestamp, Write};
+use crate::services::store::retry::Attempts;
 
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
@@ -368,7 +369,9 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
 /// # Errors
 /// As [`find`], so that a name which is reserved is not taken; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
 pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state's name");
+    loop {
+        attempts.begin()?;
         let former = match look_up(ctx, caller, place, true).await? {
             Found::State(found) => return Ok(*found),
             Found::Nothing(former) => former,
@@ -383,7 +386,6 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Contended("the state's name"))
 }
 
 /// What lists show of a state.
@@ -547,7 +549,9 @@ pub struct Edit {
 /// name that is reserved. [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
 /// labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
         let WithLock { id, head, lock } = found.ok_or_else(|| Error::NoState(place.to_string()))?;
         if edit.address.is_some() || edit.policy.is_some() {
@@ -601,7 +605,6 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             Err(_) => {}
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 /// The writes that keep a name leading to a state which leaves it.
@@ -650,7 +653,9 @@ pub async fn remove(
     place: &StateRef,
     force: bool,
 ) -> Result<StateAddress, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
             return Err(Error::StateLocked(Box::new(holder)));
@@ -671,7 +676,6 @@ pub async fn remove(
             return Ok(head.value.address);
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 /// Brings back a state that was removed, under the name that it had, with its versions and its policy. An empty state that has the
@@ -681,7 +685,9 @@ pub async fn remove(
 /// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken or leads to another state.
 pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
     let missing = || Error::NoState(id.to_string());
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let head = store::read(ctx, &StateHead::key(id)).await?.ok_or_else(missing)?;
         caller.check(&head.value.address.org, missing)?;
         if head.value.erasing {
@@ -723,7 +729,6 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
             return Ok(Located { id, head: Stored { value: back, revision } });
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 /// The writes that remove a state whose name another one takes, all but that of the name; `None` for a state that was written or is

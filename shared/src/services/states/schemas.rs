@@ -15,7 +15,8 @@ use crate::layout::{OutputSchema, Record, StateHead, StateSchemas, StateVersion,
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::states;
-use crate::services::{Error, RACES_MAX, store, work};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store, work};
 
 /// Outputs of a state that have schemas.
 const SCHEMAS_MAX: usize = 100;
@@ -91,7 +92,9 @@ pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<Sta
 /// [`Error::NoState`], [`Error::Invalid`] for what is no schema, with its place.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
     check(edit)?;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let Located { id, head } = states::locate(ctx, caller, place).await?;
         let before = if head.value.has_schemas { read(ctx, id).await? } else { None };
         let mut next = before.as_ref().map(|before| before.value.clone()).unwrap_or_default();
@@ -114,7 +117,6 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             return Ok(Schemas { address, schemas: judged.schemas, outputs: judged.outputs });
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 fn check(edit: &Edit) -> Result<(), Error> {

@@ -22,7 +22,8 @@ use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::states;
 use crate::services::store::due::due_write;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store};
 
 /// What a restore holds beside a text that was fetched, in times of that.
 const RESTORE_FACTOR: usize = 2;
@@ -70,7 +71,9 @@ pub async fn write(
     let sent = SentState { by: caller.requester(), text, source: StateSource::Written, began: None };
     // Stored once, however often another write is first.
     let mut stored = None;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
             Err(Error::StateRemoved(removed)) => {
                 return Err(sent.reject_removed(ctx, removed, lock_id, stored).await?);
@@ -111,7 +114,6 @@ pub async fn write(
             return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 /// What somebody whose token has ended shows of the lock that they hold. They also have to be the user who took it.
@@ -166,7 +168,9 @@ pub async fn restore(
 ) -> Result<Written, Error> {
     let mut prepared: Option<(Option<u64>, SentState)> = None;
     let mut stored: Option<StoredState> = None;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the state");
+    loop {
+        attempts.begin()?;
         let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
         if matches!(which, versions::StateVersionRef::Version(version) if *version == head.value.version) {
             return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
@@ -193,7 +197,6 @@ pub async fn restore(
             return Ok(Written { address: head.value.address, version, replayed: false });
         }
     }
-    Err(Error::Contended("the state"))
 }
 
 async fn prepare_restore(

@@ -3,6 +3,7 @@
 pub mod compression;
 pub(crate) mod due;
 pub mod page;
+pub(crate) mod retry;
 pub mod stack_lookup;
 pub mod stack_tags;
 pub(crate) mod update_record;

@@ -17,7 +17,8 @@ use crate::layout::{Content, Numbered, Record, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
 use crate::services::store::compression::{gunzip, length_said, refuse_plaintext};
-use crate::services::{Error, RACES_MAX, store, work};
+use crate::services::store::retry::Attempts;
+use crate::services::{Error, store, work};
 
 /// A replay holds each body and the text that comes of it.
 const REPLAY_FACTOR: usize = 2;
@@ -42,7 +43,9 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
     log::check_may_append(ctx, claims, log::Way::Whole).await?;
     let id = claims.update;
     let mut stored = None;
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the update's log");
+    loop {
+        attempts.begin()?;
         let remembered = ctx.memory.texts.take(id);
         let is_fresh = remembered.is_none();
         let last = match remembered {
@@ -94,7 +97,6 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
             }
         }
     }
-    Err(Error::Contended("the update's log"))
 }
 
 /// What becomes of a request after what was saved last. Pure, but long for long texts.

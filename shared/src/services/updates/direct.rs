@@ -15,10 +15,11 @@ use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
 use crate::layout::{Snapshot, StackEntry, StackHead, UpdateDetail};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::store::update_record::{entry_writes, update_write};
-use crate::services::{Error, RACES_MAX, store, work};
+use crate::services::{Error, store, work};
 
 /// A longer deployment is stored once more rather than compared with the one before it: both at once are more than a server has
 /// memory for beside other requests.
@@ -152,14 +153,15 @@ pub async fn import(
     address: &StackAddress,
     text: Bytes,
 ) -> Result<Made, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let located = locate_free(ctx, caller, address).await?;
         let next = prepare_import(ctx, caller, located.id, &located.head.value, text.clone()).await?;
         if let Some(made) = take_head(ctx, located, next).await? {
             return Ok(made);
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// Makes a stored version that of a stack, unless the head has moved since it was located: then `None`.

@@ -16,8 +16,9 @@ use crate::domain::update::{NotNow, Status};
 use crate::layout::{Content, Payload, Record, Slot};
 use crate::ports::{Expect, Item, Order, Refusal, Timestamp};
 use crate::services::store::compression::{gzip, refuse_plaintext};
+use crate::services::store::retry::Attempts;
 use crate::services::store::update_record::{fenced, read_own};
-use crate::services::{Error, RACES_MAX, store, work};
+use crate::services::{Error, store, work};
 
 /// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
 /// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
@@ -61,7 +62,9 @@ async fn append(
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
     let mut ask = fresh.is_none();
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the update's log");
+    loop {
+        attempts.begin()?;
         let number = tail + 1;
         let write = store::put_with(ctx, Slot::key(id, number), Expect::Absent, &slot, &tail_bytes);
         let append = store::commit(ctx, vec![write]);
@@ -91,7 +94,6 @@ async fn append(
             }
         }
     }
-    Err(Error::Contended("the update's log"))
 }
 
 /// After a wrong guess without a question, the next attempt asks; after an answer, the next attempt trusts it.

@@ -25,7 +25,7 @@ use super::store::stack_lookup;
 use super::store::stack_lookup::Located;
 use super::store::stack_tags::check_tags;
 use super::store::update_record::{entry_writes, fenced, read_own, update_write};
-use super::{Error, Holder, RACES_MAX, store};
+use super::{Error, Holder, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
@@ -37,6 +37,7 @@ use crate::domain::update::{
 use crate::layout::{Record, StackEntry, StackHead, Stored, UpdateDetail};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::store::retry::Attempts;
 
 /// The newest journal version that this server replays.
 pub const JOURNAL_VERSION_MAX: u32 = 2;
@@ -113,7 +114,9 @@ pub async fn start(
     if let Some(tags) = &tags {
         check_tags(tags)?;
     }
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
         check_writes(caller, address, record.value.dry_run)?;
         check_created(ctx, caller, &located, &record.value).await?;
@@ -149,7 +152,6 @@ pub async fn start(
             return issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await;
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// What a client gets when it begins an update: what [`Started`] says, with what it would ask for next.
@@ -183,7 +185,9 @@ pub async fn begin(
     }
     check_detail(&new)?;
     let id = UpdateId::new(ctx.ids.uuid());
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let located = takeover::locate_settled(ctx, caller, address).await?;
         check_writes(caller, address, new.dry_run)?;
         let command = start_command(&located.head.value, journal_version);
@@ -211,7 +215,6 @@ pub async fn begin(
             return Ok(Begun { started, located, tags, base });
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// An update writes, and its preview does not: the client asks for both in the same way.
@@ -368,7 +371,9 @@ pub async fn renew(
     duration_seconds: i64,
 ) -> Result<(String, Timestamp), Error> {
     let seconds = u64::try_from(duration_seconds.max(LEASE_SECONDS_MIN)).unwrap_or(0);
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the lease");
+    loop {
+        attempts.begin()?;
         let (record, standing) = renewal::read(ctx, claims).await?;
         let command = Command::Renew(Duration::from_secs(seconds));
         let next = record.value.decide(command, ctx.now()).map_err(fenced)?;
@@ -382,7 +387,6 @@ pub async fn renew(
             return Ok((token, until));
         }
     }
-    Err(Error::Contended("the lease"))
 }
 
 /// Ends an update as its client asks: seals its log and publishes what that holds, whatever the outcome. A repeat, as
@@ -449,7 +453,9 @@ async fn seal_and_publish(
     let is_same = |ended: Outcome, who: &SealedBy| {
         ended == outcome && (*who == SealedBy::Client) == (by == SealedBy::Client)
     };
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the update");
+    loop {
+        attempts.begin()?;
         match &record.value.status {
             Status::Sealed { seal, .. } if is_same(seal.outcome, &seal.by) => {
                 return publish::publish(ctx, id, record).await;
@@ -473,7 +479,6 @@ async fn seal_and_publish(
             .await?
             .ok_or_else(|| Error::Broken(format!("the update {id} lost its record")))?;
     }
-    Err(Error::Contended("the update"))
 }
 
 async fn small_base(ctx: &Context, located: &Located) -> Result<Option<Bytes>, Error> {

@@ -22,9 +22,10 @@ use crate::layout::{
     Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary, put,
 };
 use crate::ports::{Expect, Timestamp};
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::update_record::update_write;
-use crate::services::{Error, RACES_MAX, store, work};
+use crate::services::{Error, store, work};
 
 /// So many slots whose bytes lie in blobs are fetched beside each other. What is fetched is held anyway.
 const FETCHES_AT_ONCE: usize = 16;
@@ -47,7 +48,9 @@ pub(super) async fn seal(
     by: SealedBy,
     command: impl Fn(Seal) -> Command,
 ) -> Result<Option<Stored<Update>>, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the update's log");
+    loop {
+        attempts.begin()?;
         let tail = match tail.take() {
             Some(tail) => tail,
             None => log::tail(ctx, id).await?,
@@ -71,7 +74,6 @@ pub(super) async fn seal(
             Err(_) => return Ok(None),
         }
     }
-    Err(Error::Contended("the update's log"))
 }
 
 /// Publishes an update that was sealed when it was read. Whoever comes second waits for the first, in this process or another, and finds it done.
@@ -109,7 +111,9 @@ async fn publish_exclusively(
     id: UpdateId,
     mut known: Option<Stored<Update>>,
 ) -> Result<(), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let (record, seal) = loop {
             let record = match known.take() {
                 Some(record) => record,
@@ -134,7 +138,6 @@ async fn publish_exclusively(
             return Ok(());
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// One attempt, with the whole log or without its end; false when something changed meanwhile.

@@ -14,9 +14,10 @@ use crate::layout::{Content, Record, Slot, StackHead, Stored};
 use crate::ports::{Item, Timestamp};
 use crate::services::caller::Caller;
 use crate::services::store::compression::gunzip;
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
-use crate::services::{Error, RACES_MAX, store};
+use crate::services::{Error, store};
 
 /// A slot of a log as it is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +124,9 @@ pub async fn from_log(
     update: Option<&str>,
     last: u64,
 ) -> Result<FromLog, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let Located { id: stack, head } = stack_lookup::locate(ctx, caller, address).await?;
         let Some(id) = head.value.running else {
             return Err(Error::Invalid(format!(
@@ -163,7 +166,6 @@ pub async fn from_log(
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// Publishes an update as it should be. False when it changed meanwhile.

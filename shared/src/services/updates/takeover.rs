@@ -9,8 +9,9 @@ use crate::domain::update::{Command, Outcome, SealedBy, Status, Update};
 use crate::layout::{StackHead, Stored};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
+use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
-use crate::services::{Error, Holder, RACES_MAX, store};
+use crate::services::{Error, Holder, store};
 
 /// Refuses while an update holds the stack, saying who.
 ///
@@ -56,7 +57,9 @@ pub(super) async fn holder(ctx: &Context, head: &StackHead) -> Result<Option<Hol
 /// # Errors
 /// Those of the ports.
 pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) -> Result<Located, Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
         let Some(id) = located.head.value.running.filter(|_| ctx.rights.publish) else { return Ok(located) };
         let Some(record) = store::read(ctx, &Update::key(id)).await? else {
             return Err(Error::Broken(format!("the running update {id} has no record")));
@@ -75,7 +78,6 @@ pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) ->
             return Err(Error::NoStack(located.head.value.address));
         }
     }
-    Err(Error::Contended("the stack"))
 }
 
 /// When an update should be over for everybody, if it is not yet: at the end of its lease, or when its log was sealed.

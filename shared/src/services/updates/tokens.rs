@@ -16,9 +16,10 @@ use crate::domain::names::StackAddress;
 use crate::domain::update::{LEASE, Update};
 use crate::layout::{Record, Signer, VerifyingKeyRecord, delete};
 use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write};
+use crate::services::Error;
 use crate::services::store;
+use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
-use crate::services::{Error, RACES_MAX};
 
 const VERSION: &str = "swu1";
 
@@ -209,7 +210,9 @@ async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
 /// # Errors
 /// Those of the ports.
 pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
-    for _ in 0..RACES_MAX {
+    let mut attempts = Attempts::at("the signing key");
+    loop {
+        attempts.begin()?;
         let Some(item) = store::get(ctx, &Signer::key()).await? else { return prepare(ctx).await };
         let current = VerifyingKeyRecord::key(&Signer::decode(&item.value)?.key);
         let New { mut writes, .. } = new_signer(ctx, Expect::Revision(item.revision)).await?;
@@ -230,7 +233,6 @@ pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
             return Ok(());
         }
     }
-    Err(Error::Contended("the signing key"))
 }
 
 /// Old keys that one rotation looks at: as many as a commit may remove.
