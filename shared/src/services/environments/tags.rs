@@ -1,5 +1,7 @@
 //! Tags: what people say of an environment, and what they call its revisions. All of them stand in its head.
 
+use std::collections::BTreeMap;
+
 use super::lookup::{RevisionRef, locate};
 use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
@@ -21,11 +23,28 @@ fn exists(name: &EnvironmentTagName) -> Error {
     Error::EnvironmentExists(format!("tag {name}"))
 }
 
-fn check_count(count: usize) -> Result<(), Error> {
-    if count < TAGS_MAX {
-        return Ok(());
+type Tags<T> = BTreeMap<EnvironmentTagName, T>;
+
+fn check_new<T>(tags: &Tags<T>, name: &EnvironmentTagName) -> Result<(), Error> {
+    if tags.contains_key(name) {
+        return Err(exists(name));
     }
-    Err(Error::Invalid(format!("an environment can have {TAGS_MAX} tags of each kind")))
+    if tags.len() >= TAGS_MAX {
+        return Err(Error::Invalid(format!("an environment can have {TAGS_MAX} tags of each kind")));
+    }
+    Ok(())
+}
+
+fn take<T>(tags: &mut Tags<T>, address: &EnvironmentAddress, name: &EnvironmentTagName) -> Result<T, Error> {
+    tags.remove(name).ok_or_else(|| missing(address, name))
+}
+
+fn find<T: Clone>(
+    tags: &Tags<T>,
+    address: &EnvironmentAddress,
+    name: &EnvironmentTagName,
+) -> Result<T, Error> {
+    tags.get(name).cloned().ok_or_else(|| missing(address, name))
 }
 
 fn check_value(value: &str) -> Result<(), Error> {
@@ -53,10 +72,7 @@ pub async fn add(
     let now = ctx.now();
     let by = caller.user.login.clone();
     environments::edit(ctx, caller, address, |head| {
-        if head.tags.contains_key(name) {
-            return Err(exists(name));
-        }
-        check_count(head.tags.len())?;
+        check_new(&head.tags, name)?;
         let tag = EnvironmentTag { value: value.to_owned(), created: now, modified: now, by: by.clone() };
         head.tags.insert(name.clone(), tag.clone());
         Ok(tag)
@@ -79,13 +95,11 @@ pub async fn replace(
     check_value(new_value)?;
     let now = ctx.now();
     environments::edit(ctx, caller, address, |head| {
-        let tag = head.tags.remove(name).ok_or_else(|| missing(address, name))?;
+        let tag = take(&mut head.tags, address, name)?;
         if expected.is_some_and(|expected| expected != tag.value) {
             return Err(Error::EnvironmentMoved(address.clone()));
         }
-        if head.tags.contains_key(new_name) {
-            return Err(exists(new_name));
-        }
+        check_new(&head.tags, new_name)?;
         let by = caller.user.login.clone();
         let tag = EnvironmentTag { value: new_value.to_owned(), modified: now, by, ..tag };
         head.tags.insert(new_name.clone(), tag.clone());
@@ -104,10 +118,7 @@ pub async fn remove(
     address: &EnvironmentAddress,
     name: &EnvironmentTagName,
 ) -> Result<(), Error> {
-    environments::edit(ctx, caller, address, |head| {
-        head.tags.remove(name).map(drop).ok_or_else(|| missing(address, name))
-    })
-    .await
+    environments::edit(ctx, caller, address, |head| take(&mut head.tags, address, name).map(drop)).await
 }
 
 /// A tag of an environment.
@@ -120,8 +131,7 @@ pub async fn get(
     address: &EnvironmentAddress,
     name: &EnvironmentTagName,
 ) -> Result<EnvironmentTag, Error> {
-    let head = locate(ctx, caller, address).await?.value;
-    head.tags.get(name).cloned().ok_or_else(|| missing(address, name))
+    find(&locate(ctx, caller, address).await?.value.tags, address, name)
 }
 
 /// Gives a revision a name: the current one, or that of a number.
@@ -137,10 +147,7 @@ pub async fn add_to_revision(
 ) -> Result<(), Error> {
     let now = ctx.now();
     environments::edit(ctx, caller, address, |head| {
-        if head.revision_tags.contains_key(name) {
-            return Err(exists(name));
-        }
-        check_count(head.revision_tags.len())?;
+        check_new(&head.revision_tags, name)?;
         let revision = named(address, head, revision)?;
         let by = caller.user.login.clone();
         head.revision_tags.insert(name.clone(), RevisionTag { revision, created: now, modified: now, by });
@@ -180,10 +187,8 @@ pub async fn remove_from_revision(
     address: &EnvironmentAddress,
     name: &EnvironmentTagName,
 ) -> Result<(), Error> {
-    environments::edit(ctx, caller, address, |head| {
-        head.revision_tags.remove(name).map(drop).ok_or_else(|| missing(address, name))
-    })
-    .await
+    environments::edit(ctx, caller, address, |head| take(&mut head.revision_tags, address, name).map(drop))
+        .await
 }
 
 /// The revision that has a name. That of the current one is `latest`.
@@ -199,7 +204,7 @@ pub async fn of_revision(
     let head = locate(ctx, caller, address).await?.value;
     match which {
         RevisionRef::Latest => Ok(latest(&head)),
-        RevisionRef::Tag(name) => head.revision_tags.get(name).cloned().ok_or_else(|| missing(address, name)),
+        RevisionRef::Tag(name) => find(&head.revision_tags, address, name),
         RevisionRef::Number(_) => Err(Error::Invalid("a number is no tag".to_owned())),
     }
 }
