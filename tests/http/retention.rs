@@ -467,13 +467,13 @@ async fn a_removed_stack_comes_back_as_it_was() {
 
     kept.app.advance(30 * DAY);
     kept.sweep().await;
-    assert_eq!(stacks::deleted::restore(ctx, &address(&stack), None).await.unwrap(), id);
+    assert_eq!(stacks::deleted::undelete(ctx, &address(&stack), None).await.unwrap(), id);
     kept.sweep().await;
     assert_eq!((stack.export().await, stack.history().await), (export, history));
     assert_eq!(stack.get("").send().await.expect(200)["tags"], tags);
     assert!(opens(&stack, &sealed).await);
     updated(&stack, "after").await;
-    let again = stacks::deleted::restore(ctx, &address(&stack), None).await;
+    let again = stacks::deleted::undelete(ctx, &address(&stack), None).await;
     assert!(matches!(&again, Err(Error::Invalid(words)) if words.contains("no removed stack")), "{again:?}");
     // What was due for its removal finds it alive.
     kept.app.advance(60 * DAY);
@@ -490,15 +490,15 @@ async fn a_removed_stack_is_brought_back_only_where_its_name_is_free_and_meant()
     let first = stack_id(&stack).await;
     remove(&stack).await;
     let stack = Stack::in_project(app, &stack.project).await;
-    let taken = stacks::deleted::restore(ctx, &address(&stack), None).await;
+    let taken = stacks::deleted::undelete(ctx, &address(&stack), None).await;
     assert!(matches!(taken, Err(Error::StackExists(_))), "{taken:?}");
     assert_eq!(stack.resources().await, [""; 0], "the new stack is untouched");
     stack.publish(&["second"]).await;
     let second = stack_id(&stack).await;
     remove(&stack).await;
-    let which = stacks::deleted::restore(ctx, &address(&stack), None).await.unwrap_err().to_string();
+    let which = stacks::deleted::undelete(ctx, &address(&stack), None).await.unwrap_err().to_string();
     assert!(which.contains(&first.to_string()) && which.contains(&second.to_string()), "{which}");
-    assert_eq!(stacks::deleted::restore(ctx, &address(&stack), Some(first)).await.unwrap(), first);
+    assert_eq!(stacks::deleted::undelete(ctx, &address(&stack), Some(first)).await.unwrap(), first);
     assert_eq!(stack.resources().await, ["first"]);
 }
 
@@ -522,7 +522,7 @@ async fn of_a_removed_stack_nothing_is_left_when_its_time_is_over() {
     assert!(!kept.items(&format!("KEY#{id}")).is_empty());
     kept.app.advance(TICK);
     assert_eq!(kept.sweep().await.erased, 1);
-    let late = stacks::deleted::restore(ctx, &address(&stack), None).await;
+    let late = stacks::deleted::undelete(ctx, &address(&stack), None).await;
     assert!(matches!(late, Err(Error::Invalid(_))), "{late:?}");
     let items_left = |id: &str| {
         let traces = kept.traces(id).into_iter();

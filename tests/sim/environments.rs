@@ -96,8 +96,8 @@ impl Scene {
                 let all = Preserve { history: true, tags: true, revision_tags: true };
                 environments::clone(ctx, caller, address, &RevisionRef::Latest, copy, all).await
             }
-            Step::Remove => environments::remove(ctx, caller, address).await,
-            Step::Restore => environments::restore(ctx, caller, address, None).await,
+            Step::Remove => environments::delete(ctx, caller, address).await,
+            Step::Restore => environments::undelete(ctx, caller, address, None).await,
             Step::Open => {
                 let hour = Duration::from_secs(3600);
                 opening::open(ctx, caller, address, &RevisionRef::Latest, hour).await.map(drop)

@@ -180,7 +180,7 @@ async fn a_stack_is_brought_back_whole_or_not_at_all_while_it_is_being_erased() 
             }
             drop(process);
             let ctx = scene.world.process("second");
-            match stacks::deleted::restore(&ctx, &scene.address, None).await {
+            match stacks::deleted::undelete(&ctx, &scene.address, None).await {
                 Ok(restored) => {
                     assert_eq!(restored, stack);
                     back += 1;

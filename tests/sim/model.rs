@@ -216,7 +216,7 @@ async fn act(
     };
     match operation {
         Operation::Create => scene.act(ctx, Step::CreateStack).await,
-        Operation::Remove { force } => stacks::remove(ctx, &scene.caller, &scene.address, force).await,
+        Operation::Remove { force } => stacks::delete(ctx, &scene.caller, &scene.address, force).await,
         Operation::Begin => scene.act(ctx, Step::Begin).await,
         Operation::Append => scene.act(ctx, Step::Append(number)).await,
         Operation::Renew => scene.act(ctx, Step::Renew).await,

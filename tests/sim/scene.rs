@@ -207,10 +207,10 @@ impl Scene {
             }
             Step::Remove => {
                 self.told.lock().unwrap().may_be_gone = true;
-                stacks::remove(ctx, caller, address, true).await?;
+                stacks::delete(ctx, caller, address, true).await?;
             }
             Step::BringBack => {
-                stacks::deleted::restore(ctx, address, None).await?;
+                stacks::deleted::undelete(ctx, address, None).await?;
             }
             Step::Rename => {
                 self.leave(ctx).await?;

@@ -147,8 +147,8 @@ impl Scene {
                 let address = StateAddress::parse("acme", "net", Some("prod")).ok();
                 drop(states::edit(ctx, caller, place, &Edit { address, ..Edit::default() }).await?);
             }
-            Step::Remove => drop(states::remove(ctx, caller, place, true).await?),
-            Step::BringBack => drop(states::bring_back(ctx, caller, self.id).await?),
+            Step::Remove => drop(states::delete(ctx, caller, place, true).await?),
+            Step::BringBack => drop(states::undelete(ctx, caller, self.id).await?),
             Step::Restore => {
                 drop(states::writes::restore(ctx, caller, place, &StateVersionRef::Version(1)).await?);
             }

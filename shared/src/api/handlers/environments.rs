@@ -115,8 +115,8 @@ pub(crate) async fn removed(
     Query(query): Parameters,
 ) -> Answer {
     let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
-    let (removed, next) = environments::removed(&app, &caller, &org, after).await?;
-    let summary = |environments::Removed { listed, at }| EnvironmentSummary {
+    let (removed, next) = environments::list_deleted(&app, &caller, &org, after).await?;
+    let summary = |environments::Deleted { listed, at }| EnvironmentSummary {
         deleted_at: Some(at.to_rfc3339()),
         ..summary(listed)
     };
@@ -159,7 +159,7 @@ pub(crate) async fn restore(
     let address = named(&org, NamedEnvironment { project, name })?;
     context.environment(&address);
     let at = deletion_timestamp.filter(|at| !at.is_empty());
-    environments::restore(&app, &caller, &address, at.as_deref()).await?;
+    environments::undelete(&app, &caller, &address, at.as_deref()).await?;
     no_content()
 }
 
@@ -221,7 +221,7 @@ pub(crate) async fn remove(
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
 ) -> Answer {
-    environments::remove(&app, &caller, &address).await?;
+    environments::delete(&app, &caller, &address).await?;
     no_content()
 }
 

@@ -80,7 +80,7 @@ pub(crate) async fn delete_stack(
     if force {
         context.detail("forced");
     }
-    stacks::remove(&app, &caller, &address, force).await?;
+    stacks::delete(&app, &caller, &address, force).await?;
     no_content()
 }
 

@@ -25,7 +25,7 @@ use crate::services::states::locks::Held;
 use crate::services::states::outputs::{Kind, Named, Source, Valued, With};
 use crate::services::states::versions::StateVersionRef;
 use crate::services::states::{
-    self, Beginning, Edit, ListFilter, Located, RemovedFilter, StateRef, WithLock,
+    self, Beginning, DeletedFilter, Edit, ListFilter, Located, StateRef, WithLock,
 };
 use crate::services::states::{label_compliance, label_policy, outputs, staleness};
 use crate::wire::Both;
@@ -127,9 +127,9 @@ pub(crate) async fn removed(
     if project.is_none() && state.is_some() {
         return Err(Error::Invalid("a state is named with its project".to_owned()).into());
     }
-    let filter = RemovedFilter { project, state };
-    let (listed, next) = states::list_removed(&app, &caller, &org, &filter, position(&query)?).await?;
-    let shown = |states::ListedRemoved { address, removed, until }| {
+    let filter = DeletedFilter { project, state };
+    let (listed, next) = states::list_deleted(&app, &caller, &org, &filter, position(&query)?).await?;
+    let shown = |states::ListedDeleted { address, removed, until }| {
         ListedRemoved::of(address.project.into(), address.state.into(), removed, until)
     };
     let states = listed.into_iter().map(shown).collect();
@@ -279,7 +279,7 @@ pub(crate) async fn remove(
     Query(query): Parameters,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
-    context.state_named(&states::remove(&app, &caller, &place, force).await?);
+    context.state_named(&states::delete(&app, &caller, &place, force).await?);
     no_content()
 }
 
@@ -291,7 +291,7 @@ pub(crate) async fn bring_back(
     context: RequestContext,
 ) -> Answer {
     let StateRef::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
-    let Located { id, head } = states::bring_back(&app, &caller, id).await?;
+    let Located { id, head } = states::undelete(&app, &caller, id).await?;
     context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
 }

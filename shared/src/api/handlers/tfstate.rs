@@ -104,7 +104,7 @@ pub(crate) async fn remove(
         return Ok(not_allowed_unless(&Method::DELETE, OF_STATES, UNLESS_ALLOWED));
     };
     context.state_named(&found.head.value.address);
-    states::remove(&app, &caller, &StateRef::Id(found.id), false).await.map_err(hide)?;
+    states::delete(&app, &caller, &StateRef::Id(found.id), false).await.map_err(hide)?;
     Ok(StatusCode::OK.into_response())
 }
 

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use self::lookup::{RevisionRef, head_of, locate};
 use super::caller::Caller;
 use super::keys::data_keys;
+use super::store::deletion::{deletion, deletions};
 use super::store::due::due_write;
 use super::work::in_background;
 use super::{Error, store};
@@ -27,7 +28,7 @@ use crate::domain::environment::sealed::{self, Replacement, Secret};
 use crate::domain::environment::{Diagnostic, comments, has_errors};
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::{EnvironmentAddress, OrgName};
-use crate::layout::{DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record, Stored, delete};
+use crate::layout::{self, DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
 use crate::ports::{Expect, Order, Timestamp, Write};
 use crate::services::store::retry::Attempts;
@@ -312,11 +313,11 @@ pub async fn protect(
     .await
 }
 
-/// Removes an environment, and frees its name. Until a sweep erases it, it can be brought back.
+/// Deletes an environment, and frees its name. Until a sweep erases it, it can be undeleted.
 ///
 /// # Errors
 /// As [`locate`]; [`Error::EnvironmentProtected`].
-pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress) -> Result<(), Error> {
+pub async fn delete(ctx: &Context, caller: &Caller, address: &EnvironmentAddress) -> Result<(), Error> {
     let mut attempts = Attempts::at("the environment");
     loop {
         attempts.begin()?;
@@ -325,30 +326,26 @@ pub async fn remove(ctx: &Context, caller: &Caller, address: &EnvironmentAddress
             return Err(Error::EnvironmentProtected(address.clone()));
         }
         let (at, id) = (ctx.now(), head.value.id);
-        let removed = DeletedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
-        let key = DeletedEnvironment::key(address, id);
+        let deleted = DeletedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
         let due = Due::Environment { id, address: address.clone() };
-        let writes = vec![
-            delete(EnvironmentHead::key(address), head.unchanged()),
-            store::put(ctx, key, Expect::Any, &removed),
-            due_write(ctx, &due, at.plus(ctx.settings.retention.removed_stacks)),
-        ];
+        let mut writes = vec![layout::delete(EnvironmentHead::key(address), head.unchanged())];
+        writes.extend(deletion(ctx, DeletedEnvironment::key(address, id), &deleted, &due));
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(());
         }
     }
 }
 
-/// One page of the environments of an organization that can be brought back, by project and name; with where the next begins.
+/// One page of the environments of an organization that can be undeleted, by project and name; with where the next begins.
 ///
 /// # Errors
 /// [`Error::NoOrg`].
-pub async fn removed(
+pub async fn list_deleted(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
     after: Option<String>,
-) -> Result<(Vec<Removed>, Option<String>), Error> {
+) -> Result<(Vec<Deleted>, Option<String>), Error> {
     caller.check_org(org)?;
     let removed = DeletedEnvironment::of_org(org);
     let prefix = removed.sort.clone();
@@ -360,39 +357,35 @@ pub async fn removed(
         let (project, name) = DeletedEnvironment::name_in(&item.key)?;
         let DeletedEnvironment { at, head, .. } = DeletedEnvironment::decode(&item.value)?;
         let address = EnvironmentAddress { org: org.clone(), project, name };
-        removed.push(Removed { listed: Listed { address, head }, at });
+        removed.push(Deleted { listed: Listed { address, head }, at });
     }
     let last = page.items.last().and_then(|item| item.key.sort.strip_prefix(&prefix).map(str::to_owned));
     Ok((removed, last.filter(|_| page.more)))
 }
 
-/// Brings back the environment of this name that was removed at this moment, as [`Removed`] says it in RFC 3339, or last.
+/// Undeletes the environment of this name that was deleted at this moment, which [`Deleted`] has in RFC 3339, or last.
 ///
 /// # Errors
 /// [`Error::NoEnvironment`] where none can come back, [`Error::EnvironmentExists`] where the name is taken.
-pub async fn restore(
+pub async fn undelete(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
-    removed_at: Option<&str>,
+    deleted_at: Option<&str>,
 ) -> Result<(), Error> {
     let missing = || Error::NoEnvironment(format!("{address}, or one that was removed,"));
     caller.check(&address.org, missing)?;
     let mut attempts = Attempts::at("the environment");
     loop {
         attempts.begin()?;
-        let items = store::query_all(ctx, DeletedEnvironment::of_name(address), usize::MAX).await?;
-        let removed = items
-            .iter()
-            .map(|item| Ok((item, Stored::<DeletedEnvironment>::read(item)?)))
-            .collect::<Result<Vec<_>, Error>>()?;
-        let mut meant = removed;
-        meant.retain(|(_, removed)| removed_at.is_none_or(|at| at == removed.value.at.to_rfc3339()));
-        let last = meant.into_iter().max_by_key(|(_, removed)| removed.value.at);
-        let (item, removed) = last.ok_or_else(missing)?;
+        let mut found = deletions(ctx, DeletedEnvironment::of_name(address)).await?;
+        found.retain(|(_, deleted)| deleted_at.is_none_or(|at| at == deleted.value.at.to_rfc3339()));
+        let last = found.into_iter().max_by_key(|(_, deleted)| deleted.value.at);
+        let (key, deleted) = last.ok_or_else(missing)?;
+        let expect = deleted.unchanged();
         let writes = vec![
-            store::put(ctx, EnvironmentHead::key(address), Expect::Absent, &removed.value.head),
-            delete(item.key.clone(), removed.unchanged()),
+            store::put(ctx, EnvironmentHead::key(address), Expect::Absent, &deleted.value.head),
+            layout::delete(key, expect),
         ];
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(()),
@@ -411,12 +404,12 @@ pub struct Listed {
     pub head: EnvironmentHead,
 }
 
-/// An environment that was removed.
+/// An environment that was deleted.
 #[derive(Debug)]
-pub struct Removed {
-    /// It as it was.
+pub struct Deleted {
+    /// The environment as it was.
     pub listed: Listed,
-    /// When it was removed.
+    /// When it was deleted.
     pub at: Timestamp,
 }
 

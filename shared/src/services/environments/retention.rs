@@ -1,33 +1,30 @@
-//! How environments go that were removed: by sweeps, when they could be brought back for long enough.
+//! How deleted environments are erased: by sweeps, when they could be undeleted for long enough.
 
 use super::lookup;
 use crate::context::Context;
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::EnvironmentAddress;
 use crate::layout::{DeletedEnvironment, EnvironmentRevision, WrappedDataKey, delete};
+use crate::services::store::deletion::commit_to_erase;
 use crate::services::store::due::{Next, Pages, Swept};
 use crate::services::updates::retention;
 use crate::services::{Error, store};
 
-/// Looks at an environment that was removed, and erases it when its time has come: what opens its secrets first.
-pub(crate) async fn sweep_removed(
+/// Erases an environment that was deleted when its time has come: what opens its secrets first.
+pub(crate) async fn erase_when_due(
     ctx: &Context,
     id: EnvironmentId,
     address: &EnvironmentAddress,
     swept: &mut Swept,
 ) -> Result<Next, Error> {
     let key = DeletedEnvironment::key(address, id);
-    if let Some(removed) = store::read(ctx, &key).await? {
-        let until = removed.value.at.plus(ctx.settings.retention.removed_stacks);
-        if ctx.now() < until {
-            return Ok(Next::At(until));
-        }
-        // From here on nobody can bring it back, so nothing has to be whole any more.
-        if store::commit(ctx, vec![delete(key, removed.unchanged())]).await?.is_err() {
-            return Ok(Next::AsItIs);
+    if let Some(deleted) = store::read(ctx, &key).await? {
+        let no_way_back = vec![delete(key, deleted.unchanged())];
+        if let Some(next) = commit_to_erase(ctx, deleted.value.at, no_way_back).await? {
+            return Ok(next);
         }
     } else if lookup::head_of(ctx, address).await?.is_some_and(|head| head.value.id == id) {
-        // It was brought back.
+        // It was undeleted.
         return Ok(Next::Done);
     }
     let pages = &mut Pages::default();

@@ -80,14 +80,14 @@ async fn sweep_one(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), 
     let next = match &due {
         Due::Update(update) => sweep_update(ctx, *update, swept).await?,
         Due::Versions(stack) => retention::prune(ctx, *stack, swept).await?,
-        Due::Stack(stack) => stacks::deleted::sweep_one(ctx, *stack, swept).await?,
+        Due::Stack(stack) => stacks::deleted::erase_when_due(ctx, *stack, swept).await?,
         Due::Outputs { stack, key } => retention::sweep_outputs(ctx, *stack, key).await?,
         Due::Blob { key, stack } => retention::sweep_blob(ctx, key, *stack, swept).await?,
         Due::StateVersions(state) => states::retention::prune(ctx, *state, swept).await?,
-        Due::State(state) => states::retention::sweep_removed(ctx, *state, swept).await?,
+        Due::State(state) => states::retention::erase_when_due(ctx, *state, swept).await?,
         Due::RejectedState { state, id } => states::retention::sweep_rejected(ctx, *state, id).await?,
         Due::Environment { id, address } => {
-            environments::retention::sweep_removed(ctx, *id, address, swept).await?
+            environments::retention::erase_when_due(ctx, *id, address, swept).await?
         }
     };
     let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];

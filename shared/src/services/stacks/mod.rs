@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::caller::Caller;
-use super::store::due::due_write;
+use super::store::deletion::deletion;
 use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::store::stack_tags::check_tags;
 use super::updates::takeover;
@@ -24,7 +24,7 @@ use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::Update;
 use crate::layout::{
-    DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs, delete,
+    self, DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs,
 };
 use crate::ports::{Expect, Order, SignedUrl};
 use crate::services::store::retry::Attempts;
@@ -262,12 +262,12 @@ pub async fn project_exists(
     Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
-/// Removes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be brought back: see
+/// Deletes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be undeleted: see
 /// [`super::stacks::deleted`].
 ///
 /// # Errors
 /// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
-pub async fn remove(
+pub async fn delete(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
@@ -285,14 +285,13 @@ pub async fn remove(
         }
         let name = read_name(ctx, address).await?;
         let at = ctx.now();
-        let deleted = StackHead { deleted: Some(at), ..head.value.clone() };
-        let removed = DeletedStack { at, by: caller.user.login.clone(), name: name.value.clone() };
-        let writes = vec![
-            delete(StackEntry::key(address), name.unchanged()),
-            store::put(ctx, StackHead::key(id), head.unchanged(), &deleted),
-            store::put(ctx, DeletedStack::key(address, id), Expect::Any, &removed),
-            due_write(ctx, &Due::Stack(id), at.plus(ctx.settings.retention.removed_stacks)),
+        let hidden = StackHead { deleted: Some(at), ..head.value.clone() };
+        let deleted = DeletedStack { at, by: caller.user.login.clone(), name: name.value.clone() };
+        let mut writes = vec![
+            layout::delete(StackEntry::key(address), name.unchanged()),
+            store::put(ctx, StackHead::key(id), head.unchanged(), &hidden),
         ];
+        writes.extend(deletion(ctx, DeletedStack::key(address, id), &deleted, &Due::Stack(id)));
         if store::commit(ctx, writes).await?.is_ok() {
             ctx.memory.names.forget(address);
             return Ok(());

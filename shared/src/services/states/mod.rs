@@ -13,7 +13,7 @@ pub mod versions;
 pub mod writes;
 
 use super::caller::Caller;
-use super::store::due::due_write;
+use super::store::deletion::{deletion, undeletable_until};
 use super::{Error, store};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
@@ -22,8 +22,8 @@ use crate::domain::names::{Login, OrgName, ProjectName, StateAddress, StateName}
 use crate::domain::role::Role;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::{
-    DeletedState, Due, FormerStateName, FormerStateNameEntry, Key, Record, StateEntry, StateHead, StateLock,
-    Stored, check, delete, put,
+    self, DeletedState, Due, FormerStateName, FormerStateNameEntry, Key, Record, StateEntry, StateHead,
+    StateLock, Stored, check, put,
 };
 use crate::ports::{Expect, Item, Order, Revision, Timestamp, Write};
 use crate::services::store::retry::Attempts;
@@ -177,7 +177,7 @@ struct Former {
 impl Former {
     /// The write that goes with taking the name: no one else takes or leaves it at that moment.
     fn take(key: Key<FormerStateName>, expect: Expect) -> Write {
-        if expect == Expect::Absent { check(key, expect) } else { delete(key, expect) }
+        if expect == Expect::Absent { check(key, expect) } else { layout::delete(key, expect) }
     }
 
     /// The writes that go with taking the name on purpose. While the state that it leads to is locked the name stays: the run that
@@ -464,38 +464,38 @@ pub async fn list(
     Ok((listed, last.filter(|_| page.more)))
 }
 
-/// A state that was removed and can be brought back.
+/// A state that was deleted and can be undeleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedRemoved {
+pub struct ListedDeleted {
     /// The address that it had.
     pub address: StateAddress,
     /// What is kept of it.
     pub removed: DeletedState,
-    /// Until when it can be brought back, at least.
+    /// Until when it can be undeleted, at least.
     pub until: Timestamp,
 }
 
-/// Which states a list of removed ones shows.
+/// Which states a list of deleted ones shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RemovedFilter {
+pub struct DeletedFilter {
     /// Those of one project.
     pub project: Option<ProjectName>,
     /// Of that project, those that were called so.
     pub state: Option<StateName>,
 }
 
-/// One page of the states of an organization that were removed and can be brought back, by the names that they had; with
+/// One page of the states of an organization that were deleted and can be undeleted, by the names that they had; with
 /// where the next one begins. One query.
 ///
 /// # Errors
 /// [`Error::NoOrg`].
-pub async fn list_removed(
+pub async fn list_deleted(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
-    filter: &RemovedFilter,
+    filter: &DeletedFilter,
     after: Option<String>,
-) -> Result<(Vec<ListedRemoved>, Option<String>), Error> {
+) -> Result<(Vec<ListedDeleted>, Option<String>), Error> {
     caller.check_org(org)?;
     let query = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref()).query(
         after,
@@ -511,8 +511,8 @@ pub async fn list_removed(
             let (project, state) = DeletedState::name_in(&item.key)?;
             let address = StateAddress { org: org.clone(), project, state };
             let removed = DeletedState::decode(&item.value)?;
-            let until = removed.at.plus(ctx.settings.retention.removed_stacks);
-            Ok(ListedRemoved { address, removed, until })
+            let until = undeletable_until(ctx, removed.at);
+            Ok(ListedDeleted { address, removed, until })
         })
         .collect::<Result<_, Error>>()?;
     Ok((listed, last.filter(|_| page.more)))
@@ -579,7 +579,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             }
             let entry = entry_of(id, &next);
             writes.push(store::put(ctx, StateEntry::key(&next.address), Expect::Absent, &entry));
-            writes.push(delete(StateEntry::key(&head.value.address), Expect::Any));
+            writes.push(layout::delete(StateEntry::key(&head.value.address), Expect::Any));
             writes.extend(leave(ctx, id, &head.value.address));
             let former = former(ctx, &next.address, true).await?;
             match former.state {
@@ -631,23 +631,23 @@ fn hide(
     hidden: &StateHead,
 ) -> Vec<Write> {
     let at = hidden.deleted.unwrap_or_else(|| ctx.now());
-    let removed = DeletedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
-    let removed_key = DeletedState::key(&head.value.address, id);
+    let deleted = DeletedState { at, by: caller.requester(), entry: entry_of(id, &head.value) };
     let unlocked = lock.map_or(Expect::Absent, Stored::unchanged);
-    vec![
+    let mut writes = vec![
         store::put(ctx, StateHead::key(id), head.unchanged(), hidden),
-        store::put(ctx, removed_key, Expect::Any, &removed),
         check(StateLock::key(id), unlocked),
-        due_write(ctx, &Due::State(id), at.plus(ctx.settings.retention.removed_stacks)),
-    ]
+    ];
+    let key = DeletedState::key(&head.value.address, id);
+    writes.extend(deletion(ctx, key, &deleted, &Due::State(id)));
+    writes
 }
 
-/// Removes a state: hides it, and keeps its versions for as long as a removed stack's. Until then it can be brought back by its id,
+/// Deletes a state: hides it, and keeps its versions for as long as a deleted stack's. Until then it can be undeleted by its id,
 /// and its name is reserved, unless no resources are left in it.
 ///
 /// # Errors
 /// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
-pub async fn remove(
+pub async fn delete(
     ctx: &Context,
     caller: &Caller,
     place: &StateRef,
@@ -667,7 +667,7 @@ pub async fn remove(
         }
         let deleted = hidden(ctx, &head.value);
         let mut writes = hide(ctx, caller, id, &head, lock.as_ref(), &deleted);
-        writes.push(delete(StateEntry::key(&head.value.address), Expect::Any));
+        writes.push(layout::delete(StateEntry::key(&head.value.address), Expect::Any));
         if deleted.keeps_names() {
             writes.extend(leave(ctx, id, &head.value.address));
         }
@@ -678,12 +678,12 @@ pub async fn remove(
     }
 }
 
-/// Brings back a state that was removed, under the name that it had, with its versions and its policy. An empty state that has the
-/// name by now, and that no one holds, is removed in its place.
+/// Undeletes a state, under the name that it had, with its versions and its policy. An empty state that has the name by now, and that
+/// no one holds, is deleted in its place.
 ///
 /// # Errors
 /// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken or leads to another state.
-pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
+pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
     let missing = || Error::NoState(id.to_string());
     let mut attempts = Attempts::at("the state");
     loop {
@@ -713,7 +713,7 @@ pub async fn bring_back(ctx: &Context, caller: &Caller, id: StateId) -> Result<L
             put(StateHead::key(id), head.unchanged(), revision, &back),
             store::put(ctx, name_key, in_its_place, &entry),
             // Not there, where an older program removed it.
-            delete(DeletedState::key(&back.address, id), Expect::Any),
+            layout::delete(DeletedState::key(&back.address, id), Expect::Any),
         ];
         match state {
             Some(own) if own.id == id => {}

@@ -8,6 +8,7 @@ use crate::layout::{
     StateHead, StateLock, StateSchemas, StateVersion, WrappedDataKey, check, delete,
 };
 use crate::ports::{Expect, Item, Order};
+use crate::services::store::deletion::{commit_to_erase, erase_former_names, undeletable_until};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::updates::retention;
 use crate::services::updates::retention::only_blob;
@@ -78,62 +79,32 @@ pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> R
     Ok(Next::Done)
 }
 
-/// Frees the names that lead to a state which is erased, or are reserved by it. Says whether it freed all.
-async fn erase_names(ctx: &Context, state: StateId, pages: &mut Pages) -> Result<bool, Error> {
-    /// Entries of one page, each with the name's item.
-    const NAMES_AT_ONCE: usize = 45;
-    loop {
-        let query = FormerStateNameEntry::of_state(state).query(None, Order::Ascending, NAMES_AT_ONCE);
-        let page = store::query(ctx, &query).await?;
-        if page.items.is_empty() {
-            return Ok(true);
-        }
-        if !pages.take() {
-            return Ok(false);
-        }
-        for item in &page.items {
-            let key = FormerStateName::key(&FormerStateNameEntry::decode(&item.value)?.address);
-            let mut writes = vec![delete(item.key.clone(), Expect::Any)];
-            // Another state may have left or taken that name since.
-            if let Some(former) = store::read(ctx, &key).await?
-                && former.value.id == state
-            {
-                writes.push(delete(key, former.unchanged()));
-            }
-            // Refused: another state leaves that name right now. The next look sees it.
-            let _ = store::commit(ctx, writes).await?;
-        }
-    }
-}
-
-/// Looks at a state that was removed, and erases it when its time has come: what opens its texts first, its head last.
-pub(crate) async fn sweep_removed(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
+/// Erases a state that was deleted when its time has come: what opens its texts first, its head last.
+pub(crate) async fn erase_when_due(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = StateHead::key(state);
     let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
-    let Some(removed_at) = head.value.deleted else { return Ok(Next::Done) };
-    let until = removed_at.plus(ctx.settings.retention.removed_stacks);
+    let Some(deleted_at) = head.value.deleted else { return Ok(Next::Done) };
     if !head.value.erasing {
-        if ctx.now() < until {
-            return Ok(Next::At(until));
-        }
-        // From here on nobody can bring it back, so nothing has to be whole any more.
         let erasing = StateHead { erasing: true, ..head.value.clone() };
-        let writes = vec![
+        let no_way_back = vec![
             store::put(ctx, head_key.clone(), head.unchanged(), &erasing),
             delete(DeletedState::key(&head.value.address, state), Expect::Any),
         ];
-        if store::commit(ctx, writes).await?.is_err() {
-            return Ok(Next::AsItIs);
+        if let Some(next) = commit_to_erase(ctx, deleted_at, no_way_back).await? {
+            return Ok(next);
         }
     }
-    let blobs_at = removed_at.plus(ctx.settings.retention.removed_stacks).plus(BLOB_OUTLIVES);
+    let blobs_at = undeletable_until(ctx, deleted_at).plus(BLOB_OUTLIVES);
     let mut pages = Pages::default();
     let nothing = |_: &Item| Ok(Vec::new());
     let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
     if let Some(next) = dependencies::erase_of(ctx, &head.value.address.org, state, &mut pages).await? {
         return Ok(next);
     }
-    if !erase_names(ctx, state, &mut pages).await? {
+    let former_names = FormerStateNameEntry::of_state(state);
+    let name_of = |entry: &FormerStateNameEntry| FormerStateName::key(&entry.address);
+    let is_its = |former: &FormerStateName| former.id == state;
+    if !erase_former_names(ctx, former_names, name_of, is_its, &mut pages).await? {
         return Ok(Next::MoreOfIt);
     }
     let keys = WrappedDataKey::of_owner(KeyOwner::State(state));

@@ -1,6 +1,7 @@
 //! Reading and committing records, with lost answers recognised.
 
 pub mod compression;
+pub(crate) mod deletion;
 pub(crate) mod due;
 pub mod page;
 pub(crate) mod retry;

@@ -6,7 +6,6 @@ use statewright_shared::domain::ids::UpdateId;
 use statewright_shared::domain::names::{OrgName, ProjectName};
 use statewright_shared::domain::update::{Status, Update};
 use statewright_shared::services::identity::directory;
-use statewright_shared::services::stacks::deleted::RemovedStack;
 use statewright_shared::services::stacks::{self, ListFilter, Listed, Overview};
 
 use super::Who;
@@ -34,7 +33,7 @@ async fn deleted(ctx: &Context, list: &List, out: Output) -> anyhow::Result<()> 
     let mut stacks = Vec::new();
     for org in orgs {
         let found = stacks::deleted::list(ctx, &org).await?.into_iter();
-        let is_meant = |stack: &RemovedStack| {
+        let is_meant = |stack: &stacks::deleted::Deleted| {
             list.project.as_ref().is_none_or(|project| *project == stack.address.project)
         };
         stacks.extend(found.filter(is_meant).map(Line::deleted));
@@ -107,7 +106,7 @@ impl Line {
         }
     }
 
-    fn deleted(stack: RemovedStack) -> Self {
+    fn deleted(stack: stacks::deleted::Deleted) -> Self {
         Self {
             stack: stack.address.to_string(),
             id: stack.id.to_string(),

@@ -259,7 +259,7 @@ async fn bring_back(
     id: Option<StackId>,
     out: Output,
 ) -> anyhow::Result<()> {
-    let id = stacks::deleted::restore(ctx, address, id).await?;
+    let id = stacks::deleted::undelete(ctx, address, id).await?;
     let operator = directory::operator(ctx, Some(&address.org)).await?;
     let version = stack_lookup::locate(ctx, &operator, address).await?.head.value.version;
     let back =

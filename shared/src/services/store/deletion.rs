@@ -1,0 +1,106 @@
+//! The life cycle that stacks, states and environments share: deleted, undeleted or erased.
+//!
+//! A delete frees the name and stores a record of the deletion, which lists show. An undelete takes that record away
+//! again. When its time has come, a sweep commits to the erasure first, and erases what belongs to it afterwards: so it
+//! comes back whole or goes whole.
+
+use super::due::{Next, Pages, due_write};
+use crate::context::Context;
+use crate::layout::{
+    DeletedEnvironment, DeletedStack, DeletedState, Due, Key, KeyPrefix, Record, Stored, delete,
+};
+use crate::ports::{Expect, ItemKey, Order, Timestamp, Write};
+use crate::services::{Error, store};
+
+/// The record of a deletion.
+pub(crate) trait Deletion: Record {
+    /// When it was deleted.
+    fn at(&self) -> Timestamp;
+}
+
+impl Deletion for DeletedStack {
+    fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl Deletion for DeletedState {
+    fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+impl Deletion for DeletedEnvironment {
+    fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+/// Until when something that was deleted then can be undeleted.
+pub(crate) fn undeletable_until(ctx: &Context, deleted_at: Timestamp) -> Timestamp {
+    deleted_at.plus(ctx.settings.retention.removed_stacks)
+}
+
+/// The writes that store a deletion, and have a sweep erase what was deleted.
+pub(crate) fn deletion<D: Deletion>(ctx: &Context, key: Key<D>, deleted: &D, due: &Due) -> [Write; 2] {
+    let due = due_write(ctx, due, undeletable_until(ctx, deleted.at()));
+    [store::put(ctx, key, Expect::Any, deleted), due]
+}
+
+/// The deletions that a prefix of keys finds.
+pub(crate) async fn deletions<D: Deletion>(
+    ctx: &Context,
+    prefix: KeyPrefix<D>,
+) -> Result<Vec<(ItemKey, Stored<D>)>, Error> {
+    let items = store::query_all(ctx, prefix, usize::MAX).await?;
+    items.into_iter().map(|item| Ok((item.key.clone(), Stored::read(&item)?))).collect()
+}
+
+/// Commits to an erasure when its time has come: after `no_way_back` nothing has to be whole any more. Returns what the
+/// sweep does instead of erasing, if it is too early or others were faster.
+pub(crate) async fn commit_to_erase(
+    ctx: &Context,
+    deleted_at: Timestamp,
+    no_way_back: Vec<Write>,
+) -> Result<Option<Next>, Error> {
+    let until = undeletable_until(ctx, deleted_at);
+    if ctx.now() < until {
+        return Ok(Some(Next::At(until)));
+    }
+    let committed = store::commit(ctx, no_way_back).await?.is_ok();
+    Ok((!committed).then_some(Next::AsItIs))
+}
+
+/// Erases the former names of what is erased, which `entries` lists. Returns whether it erased all.
+pub(crate) async fn erase_former_names<E: Record, N: Record>(
+    ctx: &Context,
+    entries: KeyPrefix<E>,
+    name_of: impl Fn(&E) -> Key<N>,
+    is_its: impl Fn(&N) -> bool,
+    pages: &mut Pages,
+) -> Result<bool, Error> {
+    /// Entries of one page, each with the name's item.
+    const NAMES_AT_ONCE: usize = 45;
+    let query = entries.query(None, Order::Ascending, NAMES_AT_ONCE);
+    loop {
+        let page = store::query(ctx, &query).await?;
+        if page.items.is_empty() {
+            return Ok(true);
+        }
+        if !pages.take() {
+            return Ok(false);
+        }
+        for item in page.items {
+            let key = name_of(&E::decode(&item.value)?);
+            let mut writes = vec![delete(item.key, Expect::Any)];
+            // Another one may have left or taken that name since.
+            if let Some(former) = store::read(ctx, &key).await?
+                && is_its(&former.value)
+            {
+                writes.push(delete(key, former.unchanged()));
+            }
+            // Refused: another one leaves that name right now. The next sweep sees it.
+            let _ = store::commit(ctx, writes).await?;
+        }
+    }
+}
