@@ -8,7 +8,6 @@ use crate::api::query::{Parameters, page_of};
 use crate::api::response::{Answer, json, user_named};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::StackVersion;
-use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::stacks::history as history_service;
 use crate::services::store::page::PageOf;
