@@ -42,7 +42,6 @@ const CRATES: &[(&str, &[&str])] = &[
     ("aws_sdk_kms", &["adapters"]),
     ("aws_sdk_s3", &["adapters"]),
     ("aws_smithy_http_client", &["adapters"]),
-    ("aws_smithy_runtime_api", &["adapters"]),
     ("rustix", &["adapters"]),
     ("axum", &["api"]),
     ("http", &["api"]),

@@ -41,14 +41,14 @@ pub(crate) struct Arguments {
     /// Updates after which the server's memory is looked at
     #[arg(long, default_value_t = 10_000)]
     updates: u64,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
 }
 
 /// Everything, on a new server each.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
     let plan = by_plan_token(&arguments, &program).await?;
     let others = without_credentials(&arguments, &program).await?;
     let import = largest_import(&program).await?;

@@ -12,7 +12,7 @@ use crate::table::median;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
     #[arg(long, default_value_t = 9)]
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 /// Starts it on new folders, and again on one that is there.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());
     println!("program: {:.1} MB", fs::metadata(&program)?.len() as f64 / 1e6);
     let (mut first, mut again, mut resident) = (Vec::new(), Vec::new(), 0.0);
     for _ in 0..arguments.rounds {

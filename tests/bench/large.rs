@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     megabytes: usize,
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ const BATCHES: usize = 50;
 /// Imports, exports, saves into it, and compares a batch with one on an empty state.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());
     let one = fold::resource(0, 0, PROPERTIES).len();
     let resources = arguments.megabytes * 1_000_000 / one;
     let state = fold::state(resources, PROPERTIES);

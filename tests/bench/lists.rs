@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// Stacks in the organization, and versions of the last of them
     #[arg(long, default_value_t = 10_000)]
     count: usize,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
 }
@@ -28,7 +28,7 @@ const TIMES: usize = 20;
 /// Fills a server, and asks for pages.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());
     let here = std::env::current_exe()?;
     let data_in = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
     let server = Server::statewright(&program, data_in).await?;

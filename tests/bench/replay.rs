@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     clients: Vec<String>,
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
     /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
@@ -31,7 +31,7 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/recordings/up
 /// Plays it, on a new server for each number of clients.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());
     let beside = std::env::current_exe()?;
     let data_in = arguments.data.as_deref().or(beside.parent()).unwrap_or(Path::new("."));
     for clients in &arguments.clients {

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Plans against the server, and as many on a file
     #[arg(long, default_value_t = 9)]
     plans: usize,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
     /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
 
 /// Writes and reads one large state, and then has the real client plan.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
-    let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
+    let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
     let here = std::env::current_exe()?;
     let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
     let data_in = arguments.data.clone().unwrap_or_else(|| beside.to_owned());

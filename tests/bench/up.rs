@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// What is measured against the stub; the stub itself shows what the measurement can tell apart
     #[arg(long, value_enum, default_value = "statewright")]
     subject: Subject,
-    /// A `statewright` to measure instead of the release build of this tree
+    /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
     /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Subject {
-    /// The release build, on a fresh data folder
+    /// The build in the profile `dist`, on a fresh data folder
     Statewright,
     /// The stub once more
     Stub,
@@ -86,7 +86,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let subject = match arguments.subject {
         Subject::Stub => Lane::new(Server::stub().await?, false, &arguments),
         Subject::Statewright => {
-            let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_release().to_owned());
+            let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
             let here = std::env::current_exe()?;
             let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
             let data_in = arguments.data.as_deref().unwrap_or(beside);

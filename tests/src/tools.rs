@@ -419,14 +419,15 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
     Group::ALL.into_iter().map(Group::name).chain(["sweep"])
 }
 
-/// The `statewright` binary of this tree, release build: the one to measure.
+/// The `statewright` binary of this tree as it is shipped: the one to measure.
 ///
 /// # Panics
 /// If it does not compile; the message is the compiler's.
-pub fn statewright_release() -> &'static Path {
+pub fn statewright_dist() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        or_panic(cargo_build("statewright", &["statewright"], &["--release", "--package", "statewright"]))
+        let shipped = ["--profile", "dist", "--package", "statewright", "--features", "dist"];
+        or_panic(cargo_build("statewright", &["statewright"], &shipped))
     })
 }
 

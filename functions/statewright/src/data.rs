@@ -5,11 +5,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use directories::ProjectDirs;
-use statewright_shared::adapters::aws::{AwsStore, Clients, KmsKeys, Names, Options, S3Blobs};
 use statewright_shared::adapters::embedded::{DataFolder, FileBlobs};
 use statewright_shared::adapters::{Kept, SystemClock, SystemIds, Unavailable};
 use statewright_shared::context::Context;
@@ -19,6 +17,12 @@ use statewright_shared::services::maintenance::backup;
 use statewright_shared::services::maintenance::copy::refuse_unfinished;
 
 use crate::args::{self, Data, Place, Shelf, Store, misused};
+
+#[cfg(feature = "aws")]
+pub(crate) mod on_aws;
+#[cfg(not(feature = "aws"))]
+#[path = "data/without_aws.rs"]
+pub(crate) mod on_aws;
 
 /// The folder that was asked for, or this platform's place for the data of programs.
 pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {
@@ -37,14 +41,8 @@ pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {
 pub(crate) fn place(data: &Data) -> anyhow::Result<String> {
     Ok(match data.store {
         Store::Folder => path(data)?.display().to_string(),
-        Store::Aws => aws_place(&data.aws)?,
+        Store::Aws => on_aws::place(&data.aws)?,
     })
-}
-
-/// Where the data on AWS lie, for a person to read.
-pub(crate) fn aws_place(aws: &args::AwsStore) -> anyhow::Result<String> {
-    let Names { table, bucket, .. } = aws_names(aws)?;
-    Ok(format!("the table {table} and the bucket {bucket}"))
 }
 
 /// The store for a server. A folder is for one server, and made on the first start: as long as the value lives, no other can
@@ -52,7 +50,7 @@ pub(crate) fn aws_place(aws: &args::AwsStore) -> anyhow::Result<String> {
 pub(crate) async fn open_server(data: &Data) -> anyhow::Result<(Option<DataFolder>, Context)> {
     if data.store == Store::Aws {
         // Others may be publishing what this one meets, so it is no one's heir.
-        let (_, context) = open_aws(&data.aws, format!("server {}", SystemIds.uuid())).await?;
+        let context = open_aws(&data.aws, format!("server {}", SystemIds.uuid())).await?.context;
         return Ok((None, context));
     }
     let folder = DataFolder::open_server(&path(data)?, Arc::new(SystemIds)).await?;
@@ -65,7 +63,7 @@ pub(crate) async fn open_server(data: &Data) -> anyhow::Result<(Option<DataFolde
 /// The store for a command beside servers.
 pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolder>, Context)> {
     if data.store == Store::Aws {
-        return Ok((None, open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?.1));
+        return Ok((None, open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?.context));
     }
     let (folder, context) = open_folder_beside(data).await?;
     Ok((Some(folder), context))
@@ -74,8 +72,8 @@ pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolde
 /// The store for a command beside servers that looks at all of it.
 pub(crate) async fn open_whole(data: &Data) -> anyhow::Result<(Box<dyn Inventory>, Context)> {
     if data.store == Store::Aws {
-        let (store, context) = open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?;
-        return Ok((Box::new(store), context));
+        let side = open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?;
+        return Ok((side.inventory, side.context));
     }
     let (folder, context) = open_folder_beside(data).await?;
     Ok((Box::new(folder), context))
@@ -105,7 +103,7 @@ async fn open_folder_alone(path: &Path) -> anyhow::Result<(DataFolder, Context)>
 pub(crate) async fn look(data: &Data) -> anyhow::Result<Context> {
     let publisher = format!("command {}", SystemIds.uuid());
     Ok(match data.store {
-        Store::Aws => connect_aws(&data.aws, publisher).await?.1,
+        Store::Aws => on_aws::connect(&data.aws, publisher).await?.context,
         Store::Folder => {
             let folder = DataFolder::open_beside(&path(data)?, Arc::new(SystemIds)).await?;
             context(&folder, publisher)
@@ -124,16 +122,12 @@ impl Side {
     fn of_folder(folder: DataFolder, context: Context) -> Self {
         Self { context, wrap: Box::new(folder.keys.clone()), inventory: Box::new(folder) }
     }
-
-    fn on_aws((store, context): (AwsStore, Context)) -> Self {
-        Self { context, wrap: Box::new(store.keys.clone()), inventory: Box::new(store) }
-    }
 }
 
 /// The store that a copy is made of; a folder is this process's alone.
 pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
     Ok(match place {
-        Place::Aws => Side::on_aws(open_aws(aws, format!("copy {}", SystemIds.uuid())).await?),
+        Place::Aws => open_aws(aws, format!("copy {}", SystemIds.uuid())).await?,
         Place::Folder(path) => {
             let (folder, context) = open_folder_alone(path).await?;
             Side::of_folder(folder, context)
@@ -145,7 +139,7 @@ pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::
 pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
     let publisher = format!("copy {}", SystemIds.uuid());
     Ok(match place {
-        Place::Aws => Side::on_aws(connect_aws(aws, publisher).await?),
+        Place::Aws => on_aws::connect(aws, publisher).await?,
         Place::Folder(path) => {
             refuse_foreign(path)?;
             let folder = DataFolder::open_server(path, Arc::new(SystemIds)).await?;
@@ -155,19 +149,11 @@ pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::
     })
 }
 
-/// A store on AWS at this table, beside the bucket and the key that are named.
-pub(crate) async fn aws_table(aws: &args::AwsStore, table: &str) -> anyhow::Result<Side> {
-    let names = Names { table: table.to_owned(), ..aws_names(aws)? };
-    let clients = aws_clients(aws, aws.attempt_timeout).await?;
-    let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
-    let context = context_of(&store, format!("backup {}", SystemIds.uuid()));
-    Ok(Side::on_aws((store, context)))
-}
-
 /// Where a backup is kept, as blobs.
 pub(crate) struct OpenShelf {
     /// Nothing of it but its blobs is there.
     pub(crate) context: Context,
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "a restore reads blobs that it knows"))]
     pub(crate) inventory: Box<dyn Inventory>,
     blobs: Arc<dyn Blobs>,
 }
@@ -190,42 +176,11 @@ pub(crate) async fn open_shelf(
             let files = FileBlobs::open_existing(path);
             (Arc::new(files.clone()), Box::new(files))
         }
-        Shelf::Bucket(name) => {
-            let clients = clients_of_backup(kept, aws, kept.backup_region.as_deref()).await?;
-            let bucket = S3Blobs::new(&clients, name.clone(), clock.clone(), ids.clone());
-            (Arc::new(bucket.clone()), Box::new(bucket))
-        }
+        Shelf::Bucket(name) => on_aws::bucket(name, kept, aws).await?,
     };
     let (nothing, name) = (Arc::new(Unavailable), "backup".to_owned());
     let context = Context::new(nothing.clone(), Arc::clone(&blobs), nothing, clock, ids, name);
     Ok(OpenShelf { context, inventory, blobs })
-}
-
-/// A key of KMS that a backup's data keys are under.
-pub(crate) async fn key_of_backup(
-    key: &str,
-    kept: &args::Kept,
-    aws: &args::AwsStore,
-) -> anyhow::Result<KmsKeys> {
-    // An ARN says which region its key is in: `arn:aws:kms:REGION:ACCOUNT:key/ID`.
-    let region = key.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(2));
-    let clients = clients_of_backup(kept, aws, region).await?;
-    Ok(KmsKeys::new(&clients, key.to_owned(), Arc::new(SystemClock), Arc::new(SystemIds)))
-}
-
-async fn clients_of_backup(
-    kept: &args::Kept,
-    aws: &args::AwsStore,
-    region: Option<&str>,
-) -> anyhow::Result<Clients> {
-    let options = Options {
-        region: region.map(str::to_owned),
-        profile: kept.backup_profile.clone(),
-        s3_path_style: aws.s3_path_style,
-        attempt_timeout: aws.attempt_timeout,
-        ..Options::default()
-    };
-    Ok(Clients::connect(&options).await?.with_credentials().await?)
 }
 
 /// A backup as a store that is copied from. Its data keys are opened with the key that was named, or else that which the
@@ -239,7 +194,7 @@ pub(crate) async fn open_kept(
     let blobs = Arc::clone(&shelf.blobs);
     let store = Kept::new(blobs, backup::KEPT, made.parts(), made.looked_up()?, backup::items_of_part);
     let key = kept.backup_kms_key.as_deref().unwrap_or(&made.master_key);
-    let keys = key_of_backup(key, kept, aws).await?;
+    let keys = on_aws::key_of_backup(key, kept, aws).await?;
     let context = Context::new(
         Arc::new(store.clone()),
         Arc::new(store.clone()),
@@ -294,44 +249,10 @@ pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>,
     Ok(named.into_iter().map(|blob| (blob.key, blob.sha256)).collect())
 }
 
-/// What the store on AWS consists of, all of it named.
-pub(crate) fn aws_names(aws: &args::AwsStore) -> anyhow::Result<Names> {
-    match (&aws.table, &aws.bucket, &aws.kms_key) {
-        (Some(table), Some(bucket), Some(key)) => {
-            Ok(Names { table: table.clone(), bucket: bucket.clone(), key: key.clone() })
-        }
-        _ => Err(misused("the store on AWS is named with --table, --bucket and --kms-key")),
-    }
-}
-
-/// Clients of the services, with credentials and with this time for an attempt.
-pub(crate) async fn aws_clients(aws: &args::AwsStore, attempt_timeout: Duration) -> anyhow::Result<Clients> {
-    let options = Options { s3_path_style: aws.s3_path_style, attempt_timeout, ..Options::default() };
-    Ok(Clients::connect(&options).await?.with_credentials().await?)
-}
-
-async fn open_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<(AwsStore, Context)> {
-    let (store, context) = connect_aws(aws, publisher).await?;
-    refuse_unfinished(&context).await?;
-    Ok((store, context))
-}
-
-async fn connect_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<(AwsStore, Context)> {
-    let (names, clients) = (aws_names(aws)?, aws_clients(aws, aws.attempt_timeout).await?);
-    let store = AwsStore::new(&clients, &names, Arc::new(SystemClock), Arc::new(SystemIds));
-    let context = context_of(&store, publisher);
-    Ok((store, context))
-}
-
-fn context_of(store: &AwsStore, publisher: String) -> Context {
-    Context::new(
-        Arc::new(store.ledger.clone()),
-        Arc::new(store.blobs.clone()),
-        Arc::new(store.keys.clone()),
-        Arc::new(SystemClock),
-        Arc::new(SystemIds),
-        publisher,
-    )
+async fn open_aws(aws: &args::AwsStore, publisher: String) -> anyhow::Result<Side> {
+    let side = on_aws::connect(aws, publisher).await?;
+    refuse_unfinished(&side.context).await?;
+    Ok(side)
 }
 
 fn context(folder: &DataFolder, publisher: String) -> Context {

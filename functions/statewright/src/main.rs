@@ -24,7 +24,6 @@ use std::thread::available_parallelism;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use statewright_shared::api::audit::AuditLog as _;
-use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Builder;
 
 use crate::args::Misused;
@@ -34,8 +33,9 @@ use crate::output::Output;
 
 /// Gives back what a peak took, also when nothing is asked any more: the system's own allocator keeps what was freed for the thread
 /// that had it.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
 /// only wake each other up.

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use comfy_table::{ContentArrangement, Table, TableStyle};
-use icu_properties::props::{GeneralCategory, PrependedConcatenationMark};
-use icu_properties::{CodePointMapData, CodePointSetData};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use serde::{Serialize, Serializer};
 use statewright_shared::ports::Timestamp;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// How often what goes on shows that it does.
 const TICK: Duration = Duration::from_millis(200);
@@ -201,13 +200,27 @@ fn is_for_no_terminal(c: char) -> bool {
         return c.is_ascii_control();
     }
     let is_of_the_kind = matches!(
-        CodePointMapData::<GeneralCategory>::new().get(c),
+        c.general_category(),
         GeneralCategory::Control
             | GeneralCategory::Format
             | GeneralCategory::LineSeparator
             | GeneralCategory::ParagraphSeparator
     );
-    is_of_the_kind && !CodePointSetData::new::<PrependedConcatenationMark>().contains(c)
+    is_of_the_kind && !is_sign_before_a_number(c)
+}
+
+/// Unicode's Prepended_Concatenation_Mark: the signs that enclose the digits after them.
+fn is_sign_before_a_number(c: char) -> bool {
+    matches!(
+        c,
+        '\u{600}'..='\u{605}'
+            | '\u{6dd}'
+            | '\u{70f}'
+            | '\u{890}'..='\u{891}'
+            | '\u{8e2}'
+            | '\u{110bd}'
+            | '\u{110cd}'
+    )
 }
 
 /// Emoji are made of several with the one, and words of Persian and of Indic scripts with both: they stay between two characters that are

@@ -15,7 +15,6 @@ mod system_clock;
 mod system_ids;
 mod unavailable;
 
-#[cfg(any(feature = "aws", feature = "testing"))]
 #[cfg(feature = "aws")]
 pub mod aws;
 #[cfg(feature = "embedded")]
@@ -34,7 +33,6 @@ mod seeded_ids;
 #[cfg(feature = "testing")]
 mod stepping_clock;
 
-#[cfg(any(feature = "aws", feature = "testing"))]
 pub use finding::{Finding, State};
 pub use kept::{Decode, Kept};
 pub use system_clock::SystemClock;

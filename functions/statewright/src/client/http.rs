@@ -137,6 +137,19 @@ impl Http {
     }
 }
 
+/// The status of the answer to a GET of this path, as the server's clients would ask for it. No token is sent.
+///
+/// # Errors
+/// When no answer came in time, with why.
+pub(crate) async fn reach(server: &ServerUrl, path: &str, wait_max: Duration) -> anyhow::Result<u16> {
+    let request = Request::builder().uri(format!("{server}{path}")).body(Body::empty())?;
+    let answered = match Http::to(server)?.0 {
+        Way::Straight(client) => tokio::time::timeout(wait_max, client.request(request)).await,
+        Way::ByProxy(client) => tokio::time::timeout(wait_max, client.request(request)).await,
+    };
+    Ok(answered.context("no answer came in time")??.status().as_u16())
+}
+
 fn request(call: &Call, settings: &Settings) -> anyhow::Result<Request<Body>> {
     let uri = format!("{}{}", settings.server, call.target);
     let mut token = HeaderValue::try_from(format!("token {}", settings.token.as_str()))

@@ -36,6 +36,7 @@ pub(crate) use settings::{At, Token};
 pub(crate) use state::{Named, StateRef, WhichState};
 
 use http::Http;
+pub(crate) use http::reach;
 use settings::{Environment, Settings};
 
 /// An answer of the server: as it came, for scripts, and what people are told of it.

@@ -2,11 +2,9 @@
 
 use clap::Subcommand;
 use serde::Serialize;
-use statewright_shared::adapters::SystemClock;
-use statewright_shared::adapters::aws::{Outcome, SET_UP_ATTEMPT_TIMEOUT, set_up};
 
 use crate::args;
-use crate::data;
+use crate::data::on_aws;
 use crate::output::{Output, table};
 
 #[derive(Debug, clap::Args)]
@@ -38,18 +36,8 @@ struct Line {
 
 pub(crate) async fn run(aws: Aws, out: Output) -> anyhow::Result<()> {
     let Command::Setup = aws.command;
-    let names = data::aws_names(&aws.aws)?;
-    let clients = data::aws_clients(&aws.aws, SET_UP_ATTEMPT_TIMEOUT).await?;
-    let line = |done: statewright_shared::adapters::aws::Done| Line {
-        what: done.what,
-        name: done.name,
-        outcome: match done.outcome {
-            Outcome::Found => "found",
-            Outcome::Made => "made",
-            Outcome::NotImplemented => "not implemented",
-        },
-    };
-    let done = set_up(&clients, &names, &SystemClock).await?.into_iter().map(line).collect();
+    let done = on_aws::set_up(&aws.aws).await?;
+    let done = done.into_iter().map(|(what, name, outcome)| Line { what, name, outcome }).collect();
     out.answer(&SetUp { done }, |set_up| {
         let rows = set_up
             .done

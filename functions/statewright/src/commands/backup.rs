@@ -10,7 +10,9 @@ use statewright_shared::ports::{BlobKey, ItemKey};
 use statewright_shared::services::maintenance::copy::Copied;
 
 use crate::args::{self, Data, Kept, Shelf, Store, misused};
+#[cfg(feature = "aws")]
 use crate::commands::backup_on_aws;
+use crate::commands::restore_on_aws;
 use crate::data;
 use crate::output::Output;
 
@@ -104,6 +106,12 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
     complain(wrong(&made.missing, &made.damaged, &made.unreadable), "the rest is in the backup")
 }
 
+#[cfg(not(feature = "aws"))]
+async fn of_aws(_: &Backup, _: Output) -> anyhow::Result<BackedUp> {
+    Err(data::on_aws::missing())
+}
+
+#[cfg(feature = "aws")]
 async fn of_aws(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
     let Backup { data, kept, to, without_key, verify } = backup;
     if *without_key {
@@ -157,7 +165,7 @@ async fn of_folder(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
 
 pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()> {
     let Restore { data, kept, from, key, despite_damage } = restore;
-    let of_aws = Box::pin(backup_on_aws::restore(&data, &from, &kept, despite_damage, out)).await?;
+    let of_aws = Box::pin(restore_on_aws::restore(&data, &from, &kept, despite_damage, out)).await?;
     let (done, is_finished) = match (of_aws, &from) {
         (Some(done), _) => {
             let is_finished = done.done.finished;
@@ -211,8 +219,8 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
     complain(what, "the rest is restored")
 }
 
-fn restored(restored: backup_on_aws::Restored) -> Restored {
-    let backup_on_aws::Restored { made, place, done } = restored;
+fn restored(restored: restore_on_aws::Restored) -> Restored {
+    let restore_on_aws::Restored { made, place, done } = restored;
     let Copied { items: count, blobs, missing, damaged, unreadable, .. } = done;
     Restored {
         folder: place,

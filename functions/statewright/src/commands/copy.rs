@@ -157,6 +157,6 @@ fn is_same(from: &Place, to: &Place) -> bool {
 fn words(place: &Place, aws: &args::AwsStore) -> anyhow::Result<String> {
     Ok(match place {
         Place::Folder(path) => path.display().to_string(),
-        Place::Aws => data::aws_place(aws)?,
+        Place::Aws => data::on_aws::place(aws)?,
     })
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
-use statewright_shared::adapters::aws::{NoCredentials, examine, reach};
 use statewright_shared::adapters::embedded::{DataFolder, FileKeys};
 use statewright_shared::adapters::{Finding, State, SystemClock, SystemIds};
 use statewright_shared::context::Context;
@@ -18,6 +17,7 @@ use statewright_shared::ports::{Clock as _, Ids as _};
 use statewright_shared::services::maintenance::{copy, health};
 
 use crate::args::{self, Data, Misused, Store};
+use crate::client;
 use crate::data;
 use crate::output::{Output, table};
 
@@ -105,12 +105,7 @@ pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
 async fn check_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
     match data.store {
         Store::Aws => {
-            let clients = match data::aws_clients(&data.aws, data.aws.attempt_timeout).await {
-                Ok(clients) => clients,
-                Err(error) => return error.downcast::<NoCredentials>().map(|error| vec![error.finding()]),
-            };
-            let names = data::aws_names(&data.aws)?;
-            let mut findings = examine(&clients, &names, &SystemClock).await;
+            let mut findings = data::on_aws::examine(&data.aws).await?;
             if findings.iter().all(|finding| finding.state != State::Wrong) {
                 findings.extend(check_content(&data::look(data).await?).await);
             }
@@ -273,7 +268,7 @@ async fn check_address(url: Option<&ServerUrl>) -> Finding {
     let of = format!("the server {url}");
     let remedy = "See whether the server runs, whether the address leads to it, and whether this machine trusts its \
                   certificate";
-    match reach(&format!("{url}/healthz"), ANSWER_WAIT_MAX, &SystemClock).await {
+    match client::reach(url, "/healthz", ANSWER_WAIT_MAX).await {
         Ok(200) => says(of, State::Good, "it answers".to_owned(), None),
         Ok(status) => says(of, State::Wrong, format!("it answers {status} to /healthz"), Some(remedy)),
         Err(error) => says(of, State::Wrong, format!("{:#}", anyhow!(error)), Some(remedy)),

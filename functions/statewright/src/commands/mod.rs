@@ -3,6 +3,7 @@
 
 mod aws;
 mod backup;
+#[cfg(feature = "aws")]
 mod backup_on_aws;
 mod check;
 mod completions;
@@ -15,6 +16,7 @@ mod org;
 mod outputs;
 mod policy;
 mod rehome;
+mod restore_on_aws;
 mod running;
 mod stack;
 mod state;

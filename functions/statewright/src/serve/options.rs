@@ -67,7 +67,6 @@ pub(crate) struct Serve {
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request and for each of
     /// its storage calls [default: no traces].
-    #[cfg(feature = "otlp")]
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp_endpoint: Option<String>,
     /// Concurrent requests of one access token or of one update; more get 429, and clients retry.

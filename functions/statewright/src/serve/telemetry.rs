@@ -25,11 +25,15 @@ pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
         LogFormat::Text => lines.with_filter(filter).boxed(),
         LogFormat::Json => lines.json().with_filter(filter).boxed(),
     };
-    #[cfg(feature = "otlp")]
     let endpoint = args.otlp_endpoint.as_deref();
-    #[cfg(not(feature = "otlp"))]
-    let endpoint = None;
     let (traces, spans) = statewright_traces::start(endpoint, SEND_TIMEOUT)?;
     tracing_subscriber::registry().with(lines).with(spans).init();
+    if endpoint.is_some() && !cfg!(feature = "otlp") {
+        // The address may be in the environment for other programs, so the server starts.
+        tracing::warn!(
+            "no traces are sent: this program was built without OTLP. Build one with it: cargo build --profile dist \
+             --features dist"
+        );
+    }
     Ok(traces)
 }

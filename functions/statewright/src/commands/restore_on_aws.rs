@@ -1,0 +1,68 @@
+//! `statewright restore` of a backup of a store on AWS.
+
+use statewright_shared::services::Error;
+use statewright_shared::services::maintenance::backup as service;
+use statewright_shared::services::maintenance::copy;
+use statewright_shared::services::maintenance::copy::{Copied, Source, Target};
+use statewright_shared::services::maintenance::health;
+
+use crate::args::{self, Data, Place, Store};
+use crate::commands::copy::shown;
+use crate::data::{self, Side};
+use crate::output::Output;
+
+/// Says what to do where S3 says that it is asked in the wrong region.
+pub(super) fn with_region(error: Error) -> anyhow::Error {
+    let error = anyhow::Error::from(error);
+    match format!("{error:#}").contains("PermanentRedirect") {
+        true => {
+            error.context("the backup's bucket is in another region: name its region with --backup-region")
+        }
+        false => error,
+    }
+}
+
+/// A backup that was brought back.
+pub(crate) struct Restored {
+    /// The moment, in RFC 3339.
+    pub(crate) made: String,
+    /// Where it is now.
+    pub(crate) place: String,
+    /// What is there.
+    pub(crate) done: Copied,
+}
+
+/// Brings back a backup of a store on AWS, into a store on AWS or a folder. `None` where there is none of this kind.
+pub(crate) async fn restore(
+    data: &Data,
+    from: &args::Shelf,
+    kept: &args::Kept,
+    despite_damage: bool,
+    out: Output,
+) -> anyhow::Result<Option<Restored>> {
+    let shelf = data::open_shelf(from, kept, &data.aws, false).await?;
+    let Some(made) = service::last(&shelf.context).await.map_err(with_region)? else { return Ok(None) };
+    let (store, context) = data::open_kept(&shelf, &made, kept, &data.aws).await?;
+    match health::signer_opens(&context).await {
+        Ok(_) => {}
+        Err(error @ (Error::Broken(_) | Error::MasterKey(_))) => {
+            let key = kept.backup_kms_key.as_deref().unwrap_or(&made.master_key);
+            return Err(anyhow::Error::from(error).context(format!(
+                "the keys in the backup do not open under {key}. Name the key of KMS that they are under, or its replica in \
+                 this region, with --backup-kms-key"
+            )));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let place = match data.store {
+        Store::Aws => Place::Aws,
+        Store::Folder => Place::Folder(data::path(data)?),
+    };
+    let Side { context: target, inventory, wrap } = data::open_target(&place, &data.aws).await?;
+    let source = Source { ctx: &context, inventory: &store, is_shared: false };
+    let target = Target { ctx: &target, inventory: &*inventory, wrap: &*wrap };
+    let bar = out.progress("items", None);
+    let done = copy::copy(source, target, despite_damage, &shown(&bar)).await;
+    bar.finish_and_clear();
+    Ok(Some(Restored { made: made.at, place: data::place(data)?, done: done? }))
+}
