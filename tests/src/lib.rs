@@ -20,6 +20,7 @@ pub mod meter;
 pub mod oracle;
 pub mod policies;
 mod running;
-pub mod stopwatch;
 pub mod terraform;
 pub mod tools;
+
+pub use statewright_tools::stopwatch;

@@ -1,0 +1,103 @@
+//! Builds the programs that the tests run: the real clients, our test provider, helpers written in Go, and the stand-in
+//! for AWS, which is written in Python.
+//!
+//! Each Go tool is a folder of `tests/tools` with its own `go.mod` and `go.sum`, so what is built is pinned by version
+//! and checksum; the Python one has its `requirements.txt`. The result lies in a cache outside the tree, under a name that
+//! carries the SHA-256 of everything that went into it: a second run finds it there, a changed source or version makes a new one beside it, and nothing has
+//! to be cleaned for correctness. The folder is `$STATEWRIGHT_TOOLS_CACHE`, else `$XDG_CACHE_HOME/statewright-tools`,
+//! else `$HOME/.cache/statewright-tools`.
+//!
+//! Any number of threads and processes may ask at once: one builds under a file lock, the others wait for it.
+//!
+//! What hands out a path panics if there is none, with one message that says what to install or what the compiler said:
+//! a test cannot go on without its tool. [`all`] returns the same as an error.
+
+mod aws;
+mod cache;
+mod error;
+mod esc;
+mod go;
+mod helpers;
+mod pulumi;
+mod python;
+mod states;
+pub mod stopwatch;
+
+#[cfg(feature = "extended")]
+pub use aws::localstack;
+pub use aws::{AwsPreviews, aws_cli_python, aws_previews, aws_stand_in, template, template_python};
+pub use cache::Ready;
+pub use error::ToolError;
+pub use esc::{esc_module, esc_oracle, esc_scripts};
+pub use helpers::{bench_tools, cloud_shapes, replay_oracle};
+#[cfg(feature = "extended")]
+pub use pulumi::older_pulumi_bin_dir;
+pub use pulumi::{OLDER_PULUMI_VERSION, PULUMI_VERSION, PULUMI_YAML_VERSION, automation_api, pulumi_bin_dir};
+pub use states::{TERRAFORM_VERSION, TOFU_VERSION, terraform, tofu};
+
+fn or_panic<T>(ready: Result<T, ToolError>) -> T {
+    ready.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What builds a tool, or finds it built.
+type Build = fn() -> Result<Ready, ToolError>;
+
+/// Every tool by its name, in the order in which they are best built.
+pub fn all() -> Vec<(&'static str, Build)> {
+    let tools: &[(&'static str, Build)] = &[
+        // The CLI first: the others find most of their packages compiled then.
+        ("pulumi", || go::build(&pulumi::PULUMI)),
+        ("pulumi-resource-bench", || go::build(&pulumi::BENCH_PROVIDER)),
+        ("pulumi-language-yaml", || go::build(&pulumi::PULUMI_LANGUAGE_YAML)),
+        ("pulumi-bin", || pulumi::programs(&pulumi::PULUMI)),
+        #[cfg(feature = "extended")]
+        ("pulumi-bin, older", || pulumi::programs(&pulumi::OLDER_PULUMI)),
+        ("replay-oracle", || go::build(&helpers::REPLAY_ORACLE)),
+        ("esc-oracle", || go::build(&esc::ESC_ORACLE)),
+        ("esc-scripts", || esc::build_scripts().map(|(ready, _)| ready)),
+        ("bench-tools", || go::build(&helpers::BENCH_TOOLS)),
+        ("cloud-shapes", || go::build(&helpers::CLOUD_SHAPES)),
+        ("pulumi-resource-aws", || go::build(&aws::AWS_PREVIEWS)),
+        ("tofu", || go::build(&states::TOFU)),
+        #[cfg(feature = "terraform")]
+        ("terraform", || go::build(&states::TERRAFORM)),
+        ("aws-schema", aws::schema),
+        ("aws-stand-in", || python::install(aws::AWS_STAND_IN)),
+        ("aws-cli", || python::install(aws::AWS_CLI)),
+        ("template-linters", || python::install(aws::TEMPLATE_LINTERS)),
+        ("automation-api", || python::install(pulumi::AUTOMATION_API)),
+        #[cfg(feature = "extended")]
+        ("localstack", aws::install_localstack),
+    ];
+    tools.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::go::GoTool;
+    use crate::pulumi::{OLDER_PULUMI, PULUMI, PULUMI_LANGUAGE_YAML};
+    use crate::states::{TERRAFORM, TOFU};
+    use crate::*;
+
+    #[test]
+    fn the_versions_named_here_are_those_of_the_modules() {
+        let pinned = |tool: &GoTool, module: &str| {
+            let text = fs::read_to_string(cache::sources(tool.folder).join("go.mod")).unwrap();
+            text.lines()
+                .find_map(|line| {
+                    line.trim().strip_prefix(module)?.trim().strip_prefix('v').map(str::to_owned)
+                })
+                .unwrap()
+        };
+        let of = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
+        assert_eq!(of(pinned(&PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), PULUMI_VERSION);
+        assert_eq!(of(pinned(&PULUMI_LANGUAGE_YAML, "github.com/pulumi/pulumi-yaml ")), PULUMI_YAML_VERSION);
+        assert_eq!(of(pinned(&TOFU, "github.com/opentofu/opentofu ")), TOFU_VERSION);
+        assert_eq!(of(pinned(&TERRAFORM, "github.com/hashicorp/terraform ")), TERRAFORM_VERSION);
+        assert!(PULUMI.link.ends_with(&format!("=v{PULUMI_VERSION}")));
+        assert_eq!(of(pinned(&OLDER_PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), OLDER_PULUMI_VERSION);
+        assert!(OLDER_PULUMI.link.ends_with(&format!("=v{OLDER_PULUMI_VERSION}")));
+    }
+}
