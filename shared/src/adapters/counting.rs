@@ -1,4 +1,4 @@
-//! Adapters that count the calls through them.
+//! Adapters that count the calls made through them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::ports::{
     PortError, Query, WrappedKey, Write,
 };
 
-/// How many calls of each kind there were.
+/// The number of calls of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
     /// `Ledger::get`.
@@ -20,7 +20,7 @@ pub struct Calls {
     pub ledger_queries: u64,
     /// `Ledger::commit` of one write.
     pub ledger_single_commits: u64,
-    /// `Ledger::commit` of several writes, which costs twice as much a write where it is paid for.
+    /// `Ledger::commit` of several writes. DynamoDB charges twice as much for each of them.
     pub ledger_joint_commits: u64,
     /// `Blobs::put`.
     pub blob_puts: u64,
@@ -32,13 +32,13 @@ pub struct Calls {
     pub keys_generated: u64,
     /// `Keys::unwrap`.
     pub keys_unwrapped: u64,
-    /// How many of them had to wait for one another: calls that overlap count as one. That is the time which is waited for
-    /// a store over a network.
+    /// The longest chain of calls that waited for one another; calls that overlap count as one. A store
+    /// over a network makes a request wait for this many round trips.
     pub in_sequence: u64,
 }
 
 impl Calls {
-    /// All calls.
+    /// The sum of all calls.
     pub fn total(&self) -> u64 {
         let ledger =
             self.ledger_gets + self.ledger_queries + self.ledger_single_commits + self.ledger_joint_commits;
@@ -47,7 +47,7 @@ impl Calls {
     }
 }
 
-/// Where the wrappers count. Clones share the counts, so one of them can stand behind all three ports.
+/// The shared counter of several wrappers. Clones share the counts, so one counter serves all three ports.
 #[derive(Debug, Clone, Default)]
 pub struct Counter {
     counts: Arc<Counts>,
@@ -64,7 +64,7 @@ struct Counts {
     blob_deletes: AtomicU64,
     keys_generated: AtomicU64,
     keys_unwrapped: AtomicU64,
-    /// The longest sequence of calls that ended.
+    /// The longest finished chain of calls.
     ended: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ impl Counter {
         Self::default()
     }
 
-    /// The calls since the last `take`, or the beginning; counting starts anew.
+    /// The calls since the last `take`, or since the beginning. Resets the counter.
     pub fn take(&self) -> Calls {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         Calls {
@@ -91,7 +91,7 @@ impl Counter {
         }
     }
 
-    /// Makes a call, which is one step later than the latest of those that had ended when it began.
+    /// Makes a call. Its step is one later than the latest step that had ended when the call began.
     async fn count<T>(&self, of: impl Fn(&Counts) -> &AtomicU64, call: impl Future<Output = T>) -> T {
         of(&self.counts).fetch_add(1, Ordering::Relaxed);
         let step = self.counts.ended.load(Ordering::Relaxed) + 1;
@@ -168,7 +168,7 @@ impl<K: Keys> Keys for Counting<K> {
         wrapped: &WrappedKey,
         context: &KeyContext,
     ) -> Result<Option<WrappedKey>, KeysError> {
-        // Opened and wrapped again, which a key service counts as one.
+        // A key service opens and wraps in one call.
         self.counter.count(|counts| &counts.keys_unwrapped, self.inner.rewrap(wrapped, context)).await
     }
 }

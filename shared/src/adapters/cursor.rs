@@ -1,14 +1,14 @@
-//! Cursors that stand for the item which was found last.
+//! Cursors that encode the item found last.
 
 use crate::ports::{Cursor, ItemKey, PortError};
 
-/// The cursor of a look that goes on behind this item.
+/// A cursor that continues after this item.
 pub(crate) fn cursor_behind(key: &ItemKey) -> Cursor {
-    // The lengths of the parts are no concern of a reader that way, whatever they hold.
+    // A JSON array separates the parts whatever characters they contain.
     Cursor(serde_json::json!([key.partition, key.sort]).to_string())
 }
 
-/// The item that a cursor stands for.
+/// The item that a cursor encodes.
 pub(crate) fn item_behind(cursor: &Cursor) -> Result<ItemKey, PortError> {
     let (partition, sort) = serde_json::from_str(&cursor.0)
         .map_err(|error| PortError::not_done("looking at all items", error))?;

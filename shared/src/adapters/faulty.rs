@@ -18,18 +18,19 @@ use crate::ports::{
 pub enum Fault {
     /// Before it reaches the store: [`PortError::NotDone`].
     Before,
-    /// After the store has done it: [`PortError::Unknown`], although done. A refusal is lost the same way.
+    /// After the store has done it: [`PortError::Unknown`], although it was done. A refusal is lost in
+    /// the same way.
     After,
-    /// Before it reaches the store, but the caller cannot know: [`PortError::Unknown`], although not done.
+    /// Before it reaches the store, but the caller cannot know: [`PortError::Unknown`], although it was not done.
     Lost,
-    /// Never: the process dies before the call reaches the store. See [`Faults::death`].
+    /// The process dies before the call reaches the store, so the call never returns. See [`Faults::death`].
     DeathBefore,
-    /// Never: the process dies after the store has done it.
+    /// The process dies after the store has done it, so the call never returns.
     DeathAfter,
 }
 
-/// Which calls fail. Clones share the script and its count, so one script can stand behind all ports of a test and
-/// break at every call in turn.
+/// Which calls fail. Clones share the script and its count, so one script can serve all ports of a test
+/// and fail each call in turn.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     script: Arc<Mutex<Script>>,
@@ -48,33 +49,33 @@ impl Faults {
         Self::default()
     }
 
-    /// Lets the `nth` call from now on fail; 1 is the next.
+    /// Makes the `nth` call from now on fail; 1 is the next call.
     pub fn fail_at(&self, nth: u64, fault: Fault) {
         self.with(|script| script.faults.insert(script.calls + nth, fault));
     }
 
-    /// Lets `count` calls from the `nth` on fail, as when a store is away for a while.
+    /// Makes `count` calls from the `nth` on fail, like a store that is unavailable for a while.
     pub fn fail_from(&self, nth: u64, count: u64, fault: Fault) {
         (nth..nth.saturating_add(count)).for_each(|nth| self.fail_at(nth, fault));
     }
 
-    /// Ends all faults to come: the store is back.
+    /// Cancels all faults to come: the store is available again.
     pub fn heal(&self) {
         self.with(|script| script.faults.clear());
     }
 
-    /// Returns once a call has met its death. That call never returns, so whoever waits for both drops it, as the end
-    /// of a process does.
+    /// Returns once a call has met its death. That call never returns, so a caller that selects over
+    /// both drops it, as the end of a process does.
     pub async fn death(&self) {
         self.died.notified().await;
     }
 
-    /// How many calls were made so far, the failed ones included.
+    /// The number of calls so far, failed ones included.
     pub fn calls(&self) -> u64 {
         self.with(|script| script.calls)
     }
 
-    /// Counts a call and tells its fate.
+    /// Counts a call and returns its fault, if the script has one.
     fn next(&self) -> Option<Fault> {
         self.with(|script| {
             script.calls += 1;
@@ -91,7 +92,7 @@ impl Faults {
         pending().await
     }
 
-    /// Makes a call, or does not, as the script says.
+    /// Makes the call, or fails it as the script says.
     async fn meet<T, E: From<PortError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         match self.next() {
             None => call.await,
@@ -232,7 +233,7 @@ mod tests {
             let ledger = Faulty::new(store.clone(), faults.clone());
             faults.fail_at(1, fault);
             tokio::select! {
-                _ = ledger.commit(append("1")) => panic!("the dead do not answer"),
+                _ = ledger.commit(append("1")) => panic!("a dead process does not answer"),
                 () = faults.death() => {}
             }
             assert_eq!(store.items().len(), stored);

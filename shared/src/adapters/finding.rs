@@ -1,35 +1,34 @@
-//! What an operator is told of a store that was looked at.
+//! What `doctor` reports about a store.
 
-/// One thing that was looked at, and what it is like.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The part that it is of, with its name: `the table statewright`.
+    /// The part of the store, with its name: `the table statewright`.
     pub of: String,
-    /// The thing, in a few words.
+    /// The property that was checked.
     pub what: &'static str,
-    /// What it is like.
     pub state: State,
-    /// What was found, in words.
+    /// What was found, as text.
     pub found: String,
-    /// What to do; `None` where there is nothing.
+    /// What to do about it; `None` if nothing has to be done.
     pub remedy: Option<String>,
 }
 
 /// How good or bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// Correct.
     Good,
-    /// It works, and could be better.
+    /// Works, but could be better.
     Advice,
-    /// It does not work, or something is in danger.
+    /// Does not work, or puts something at risk.
     Wrong,
-    /// It could not be looked at.
+    /// Could not be checked.
     Unknown,
 }
 
 impl State {
-    /// The state in a word.
+    /// The state as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "good",

@@ -15,11 +15,11 @@ use crate::ports::{
 
 const READING: &str = "reading a backup";
 
-/// The items of a part, from its bytes.
+/// Decodes the items of a part.
 pub type Decode = fn(&[u8]) -> Result<Vec<Item>, BoxError>;
 
-/// A backup as a store: all of its items in the order of its parts, a few of them by their keys, and its blobs. It cannot be
-/// written. Clones share it.
+/// A backup as a read-only store: all items in the order of its parts, some items by their keys, and
+/// its blobs. Clones share it.
 #[derive(Clone)]
 pub struct Kept {
     shared: Arc<Shared>,
@@ -27,7 +27,7 @@ pub struct Kept {
 
 struct Shared {
     shelf: Arc<dyn Blobs>,
-    /// Stands before the keys of the blobs there.
+    /// The prefix of the blobs' keys on the shelf.
     before: &'static str,
     parts: Vec<(BlobKey, String)>,
     looked_up: HashMap<ItemKey, Item>,
@@ -41,8 +41,8 @@ impl fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// The backup on this shelf: its blobs with this before their keys, its parts with the hex SHA-256 of each, and the items
-    /// that are looked up by their keys. Others are not found so.
+    /// Opens the backup in `shelf`, with this prefix of blob keys, its parts and the hex SHA-256 of
+    /// each. Only the items in `looked_up` can be found by key.
     pub fn new(
         shelf: Arc<dyn Blobs>,
         before: &'static str,
@@ -80,7 +80,7 @@ impl Inventory for Kept {
         })
     }
 
-    /// None: a copy takes the blobs that items name.
+    /// Fails: a copy takes the blobs that items name.
     async fn blobs(&self, _: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
         Err(PortError::not_done(READING, "the blobs of a backup are not listed"))
     }

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::ports::{Order, Query};
 
-/// The sort keys between the query's bounds: those that start with its prefix and lie behind `after`.
+/// The sort keys within the query's bounds: those that start with its prefix and come after `after`.
 ///
-/// Sort keys are UTF-8, in which the byte 0xFF never occurs. So raising the last byte of a prefix cannot overflow, and
-/// the result is the first byte string behind everything that starts with the prefix. The start may lie behind the
-/// end: then no key fits.
+/// Sort keys are UTF-8, in which the byte 0xFF never occurs. So raising the last byte of a prefix
+/// cannot overflow, and gives the first byte string after everything that starts with the prefix. If
+/// the start comes after the end, no key matches.
 pub(crate) fn sort_range(query: &Query) -> Range<Vec<u8>> {
     let mut start = query.prefix.clone().into_bytes();
     let mut end = start.clone();
@@ -19,7 +19,7 @@ pub(crate) fn sort_range(query: &Query) -> Range<Vec<u8>> {
     if let Some(after) = &query.after {
         match query.order {
             Order::Ascending => {
-                // The next byte string after one is that one with a zero byte behind it.
+                // The next byte string is the same string with a zero byte appended.
                 let mut next = after.clone().into_bytes();
                 next.push(0);
                 start = start.max(next);

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::ports::{Clock, Timestamp};
 
-/// A clock that stands still until it is moved. Clones show the same time.
+/// A clock that only moves when a test moves it. Clones show the same time.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     time: watch::Sender<Timestamp>,
@@ -19,12 +19,12 @@ impl ManualClock {
         Self { time: watch::Sender::new(start) }
     }
 
-    /// Moves the clock forward and wakes those whose sleep is over.
+    /// Moves the clock forward and wakes the sleepers whose deadline has passed.
     pub fn advance(&self, duration: Duration) {
         self.time.send_modify(|time| *time = time.plus(duration));
     }
 
-    /// Moves the clock to `instant`, which may lie in its past.
+    /// Moves the clock to `instant`, which may be in its past.
     pub fn set(&self, instant: Timestamp) {
         self.time.send_replace(instant);
     }
@@ -44,10 +44,10 @@ impl Clock for ManualClock {
     }
 
     async fn sleep(&self, duration: Duration) {
-        // Subscribed before the deadline is read, so that no movement in between goes unseen.
+        // Subscribe before reading the deadline, so that no movement in between is missed.
         let mut time = self.time.subscribe();
         let deadline = self.now().plus(duration);
-        // An error would say that the sender is gone, and `self` is a sender.
+        // This fails only when the sender is gone, and `self` holds the sender.
         let _ = time.wait_for(|now| *now >= deadline).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Wrapping data keys under a master key that lies in memory.
+//! Wraps data keys under a master key in memory.
 
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, Key, KeyInit, Nonce};
@@ -13,9 +13,9 @@ const ID_BYTES: usize = 8;
 const NONCE_BYTES: usize = 12;
 const HEADER_BYTES: usize = 1 + ID_BYTES;
 
-/// A master key, ready to wrap and to unwrap.
+/// A master key that wraps and unwraps.
 struct MasterKey {
-    /// Tells master keys apart without telling anything of them.
+    /// Identifies a master key without revealing any of its bytes.
     id: [u8; ID_BYTES],
     cipher: Aes256Gcm,
 }
@@ -45,7 +45,7 @@ impl MasterKey {
         Ok(WrappedKey(wrapped))
     }
 
-    /// Whether a key was wrapped under this one, by what its header says.
+    /// Whether a wrapped key's header names this master key.
     fn has_wrapped(&self, wrapped: &WrappedKey) -> bool {
         wrapped.0.get(1..HEADER_BYTES) == Some(self.id.as_slice())
     }
@@ -54,7 +54,7 @@ impl MasterKey {
     fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
         let (header, rest) = wrapped.0.split_at_checked(HEADER_BYTES).ok_or(KeysError::Mismatch)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_BYTES).ok_or(KeysError::Mismatch)?;
-        // The header is bound too, so the cipher would notice; asking first keeps the formats apart.
+        // The cipher also binds the header. The check here keeps the formats apart.
         if header.split_first() != Some((&FORMAT, self.id.as_slice())) {
             return Err(KeysError::Mismatch);
         }
@@ -67,7 +67,7 @@ impl MasterKey {
     }
 }
 
-/// The master keys that there are, the newest first: that one wraps, and all of them open.
+/// All master keys, the newest first: the newest wraps, all of them open.
 pub(crate) struct KeyRing(Vec<MasterKey>);
 
 impl KeyRing {
@@ -80,7 +80,7 @@ impl KeyRing {
         self.0.first().ok_or(KeysError::Mismatch)
     }
 
-    /// Whether the master key of a wrapped key is among them.
+    /// Whether the ring has the master key of a wrapped key.
     #[cfg(feature = "embedded")]
     pub(crate) fn knows(&self, wrapped: &WrappedKey) -> bool {
         self.0.iter().any(|key| key.has_wrapped(wrapped))
@@ -98,7 +98,7 @@ impl KeyRing {
         Ok((data_key, wrapped))
     }
 
-    /// This data key, wrapped.
+    /// Wraps this data key.
     pub(crate) fn wrap(
         &self,
         key: &DataKey,
@@ -114,7 +114,7 @@ impl KeyRing {
         key.unwrap(wrapped, context)
     }
 
-    /// The same data key under the newest master key; `None` where it is so already.
+    /// The same data key under the newest master key; `None` if that wraps it already.
     pub(crate) fn rewrap(
         &self,
         wrapped: &WrappedKey,
@@ -127,8 +127,8 @@ impl KeyRing {
     }
 }
 
-/// What a wrapped key is bound to: its header and its context. The name's length stands before the name, so that no
-/// two contexts give the same bytes.
+/// The associated data of a wrapped key: its header and its context. The name's length comes before the
+/// name, so that no two contexts give the same bytes.
 fn bound_data(header: &[u8], context: &KeyContext) -> Vec<u8> {
     let mut bound = header.to_vec();
     bound.extend_from_slice(&(context.name.len() as u64).to_be_bytes());

@@ -17,21 +17,21 @@ use crate::ports::{
     WriteAction, verify_writes,
 };
 
-/// A page holds no more than this many bytes of values, unless its only item is larger: so that tests meet pages as
-/// stores that bound them make them.
+/// Bytes of values in one page, unless its only item is larger. Small, so that tests meet the pages of
+/// a store that limits them.
 const PAGE_BYTES_MAX: usize = 1_000_000;
 
-/// A part of a look at everything: few, so that every test meets more than one.
+/// Items in one part of an inventory. Small, so that every test meets more than one part.
 const PART_ITEMS_MAX: usize = 7;
 
-/// A ledger in memory. Clones are handles onto the same items.
+/// A ledger in memory. Clones are handles to the same items.
 #[derive(Debug, Clone)]
 pub struct MemoryLedger {
     partitions: Arc<Mutex<HashMap<String, Partition>>>,
     inline_bytes_max: usize,
 }
 
-/// Items by their sort key, in the order of its bytes.
+/// Items by sort key, in the order of its bytes.
 type Partition = BTreeMap<Vec<u8>, Item>;
 
 impl MemoryLedger {
@@ -40,7 +40,7 @@ impl MemoryLedger {
         Self::with_inline_bytes_max(16 * 1024)
     }
 
-    /// An empty ledger with another bound, so that a test chooses what goes into blobs.
+    /// An empty ledger with another limit, so that a test chooses which values go into blobs.
     pub fn with_inline_bytes_max(inline_bytes_max: usize) -> Self {
         Self { partitions: Arc::default(), inline_bytes_max }
     }
@@ -155,7 +155,7 @@ fn find<'a>(partitions: &'a HashMap<String, Partition>, key: &ItemKey) -> Option
     partitions.get(&key.partition)?.get(key.sort.as_bytes())
 }
 
-/// Blobs in memory. Clones are handles onto the same blobs.
+/// Blobs in memory. Clones are handles to the same blobs.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryBlobs {
     blobs: Arc<Mutex<BTreeMap<BlobKey, Bytes>>>,
@@ -193,7 +193,7 @@ impl Blobs for MemoryBlobs {
     }
 }
 
-/// Data keys under master keys that are gone with the process. Clones share them.
+/// Data keys under master keys that exist only in this process. Clones share them.
 #[derive(Clone)]
 pub struct MemoryKeys {
     masters: Arc<Mutex<Masters>>,
@@ -207,7 +207,7 @@ struct Masters {
 }
 
 impl MemoryKeys {
-    /// A new master key, drawn from `ids`, as the data keys will be.
+    /// Draws a new master key from `ids`, which also gives the data keys.
     pub fn new(ids: Arc<dyn Ids>) -> Self {
         let masters = Masters { keys: Vec::new(), ring: KeyRing::new([]) };
         let new = Self { masters: Arc::new(Mutex::new(masters)), ids };
@@ -266,7 +266,7 @@ impl Wrap for MemoryKeys {
     }
 }
 
-/// The state behind a mutex. It is whole even if a holder panicked: nothing here panics between two changes.
+/// The state behind a mutex. It is consistent even if a holder panicked: nothing here panics between two changes.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

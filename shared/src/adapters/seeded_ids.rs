@@ -1,4 +1,4 @@
-//! Randomness that repeats itself.
+//! Reproducible randomness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::ports::Ids;
 
-/// Bytes that look random and depend on a seed only: the SHA-256 of the seed and a counter. Clones share the counter.
+/// Bytes that look random and depend on a seed only: the SHA-256 of the seed and a counter. Clones
+/// share the counter.
 #[derive(Debug, Clone)]
 pub struct SeededIds {
     seed: u64,

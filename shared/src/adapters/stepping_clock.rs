@@ -1,4 +1,4 @@
-//! A clock on which nobody waits.
+//! A clock on which sleeping takes no time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,8 +8,8 @@ use async_trait::async_trait;
 
 use crate::ports::{Clock, Timestamp};
 
-/// A clock that stands still until somebody sleeps, and then is at once that much later. Clones show the same time, so
-/// where several sleep, time passes faster for each of them than it asked: never slower.
+/// A clock that moves only when somebody sleeps, and then at once by the time asked for. Clones show
+/// the same time, so with several sleepers each may wake later than it asked, but never earlier.
 #[derive(Debug, Clone)]
 pub struct SteppingClock {
     now: Arc<AtomicI64>,
@@ -36,7 +36,7 @@ impl Clock for SteppingClock {
 
     async fn sleep(&self, duration: Duration) {
         self.advance(duration);
-        // Others get their turn, as they would during a real sleep.
+        // Let other tasks run, as a real sleep does.
         tokio::task::yield_now().await;
     }
 }

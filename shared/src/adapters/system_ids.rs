@@ -8,8 +8,8 @@ pub struct SystemIds;
 
 impl Ids for SystemIds {
     /// # Panics
-    /// When the operating system cannot give random bytes. There is no safe way on: a key or an identifier made of
-    /// anything else would be worse than no answer.
+    /// When the operating system gives no random bytes. There is no safe alternative: a key or an
+    /// identifier from another source would be worse than no answer.
     fn fill(&self, buffer: &mut [u8]) {
         getrandom::fill(buffer).expect("an operating system without random bytes is broken");
     }

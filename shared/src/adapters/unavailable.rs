@@ -1,5 +1,5 @@
-//! The port of a store or key that a process has no access to: a function whose role names no bucket or no key, or a backup,
-//! which is blobs alone.
+//! The port of a process that lacks a store: a function whose role names no bucket or no key, or a
+//! backup, which has blobs alone.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -9,12 +9,12 @@ use crate::ports::{
     PortError, Query, WrappedKey, Write,
 };
 
-/// Fails every call. A program that uses it links no client of the service.
+/// Fails every call with [`PortError::NotDone`]. A program that uses it links no client of the service.
 #[derive(Debug, Clone, Copy)]
 pub struct Unavailable;
 
 fn unavailable(what: &'static str) -> PortError {
-    PortError::not_done(what, "this process has neither the means nor the right")
+    PortError::not_done(what, "this process is not configured for it, or its role does not allow it")
 }
 
 #[async_trait]
@@ -62,6 +62,6 @@ impl Keys for Unavailable {
     }
 
     async fn rewrap(&self, _: &WrappedKey, _: &KeyContext) -> Result<Option<WrappedKey>, KeysError> {
-        Err(unavailable("wrapping a data key anew").into())
+        Err(unavailable("rewrapping a data key").into())
     }
 }

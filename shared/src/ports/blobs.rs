@@ -12,8 +12,8 @@ use super::PortError;
 
 /// The name of a blob: `<class>/<owner>/<writer>[-<part>]`, made only by `layout::blobs`.
 ///
-/// It consists of `/`-separated, non-empty segments of ASCII letters, digits, `-`, `_` and `.`, none of them starting
-/// with a dot, so it is a valid object key and a safe relative path.
+/// It consists of `/`-separated, non-empty segments of ASCII letters, digits, `-`, `_` and `.`. No
+/// segment starts with a dot, so the name is a valid object key and a safe relative path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobKey(String);
 
@@ -40,7 +40,7 @@ impl fmt::Display for BlobKey {
     }
 }
 
-/// A blob on its way out of the store.
+/// A blob that is being read.
 pub struct Blob {
     /// Its length in bytes.
     pub bytes_total: u64,
@@ -56,7 +56,8 @@ impl Blob {
     pub async fn into_bytes(mut self) -> Result<Bytes, PortError> {
         let expected = usize::try_from(self.bytes_total)
             .map_err(|_| PortError::not_done("reading a blob", "the blob does not fit into memory"))?;
-        // One piece is not copied; and the stream is read to its end in any case, where a store says that the bytes were altered.
+        // A single piece is not copied. The stream is read to its end in any case: only there a store
+        // reports that bytes were altered.
         let (mut first, mut several) = (Bytes::new(), None);
         while let Some(chunk) = self.stream.next().await {
             let chunk = chunk?;
@@ -82,7 +83,7 @@ impl Blob {
     }
 }
 
-/// A URL that opens what it leads to.
+/// A URL that gives access to a blob.
 pub struct SignedUrl(pub String);
 
 impl fmt::Debug for SignedUrl {
@@ -93,8 +94,8 @@ impl fmt::Debug for SignedUrl {
 
 /// Bytes under a key.
 ///
-/// A key is written by one update only and always with the same bytes, so a put needs no condition: writing twice is
-/// harmless, and a reader sees the whole blob or none.
+/// Only one update writes a key, always with the same bytes, so a put needs no condition: writing twice
+/// is harmless, and a reader sees the whole blob or none.
 #[async_trait]
 pub trait Blobs: Send + Sync + 'static {
     /// Stores `body`. After success the blob survives the loss of the process and of power.
@@ -103,13 +104,14 @@ pub trait Blobs: Send + Sync + 'static {
     /// The blob, or `None` if there is none.
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError>;
 
-    /// A URL under which whoever has it may read the blob as the gzip of JSON that it is, for so long, under another host name than
-    /// ours and without other credentials. `None` where the store has no such thing. It is as good as the blob: never log it.
+    /// A URL under which its holder may read the blob, a gzip of JSON, for `valid_for`, under another
+    /// host name than ours and without other credentials. `None` if the store has no such URLs. It is
+    /// as good as the blob: never log it.
     async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {
         let _ = (key, valid_for);
         Ok(None)
     }
 
-    /// Removes the blob; one that is absent is no error.
+    /// Deletes the blob. Succeeds if there is none.
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError>;
 }

@@ -23,13 +23,13 @@ impl Timestamp {
         self.0.div_euclid(1_000_000_000)
     }
 
-    /// This instant and so much later.
+    /// This instant plus `duration`.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -49,6 +49,6 @@ pub trait Clock: Send + Sync + 'static {
     /// Now. May jump in either direction between two calls, as clocks of machines do.
     fn now(&self) -> Timestamp;
 
-    /// Returns once this much time has passed.
+    /// Returns after this much time.
     async fn sleep(&self, duration: Duration);
 }

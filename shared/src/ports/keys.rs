@@ -26,7 +26,7 @@ pub struct WrappedKey(pub Vec<u8>);
 pub struct KeyContext {
     /// The kind of owner.
     pub name: &'static str,
-    /// The owner.
+    /// The owner's id.
     pub value: String,
 }
 
@@ -36,8 +36,8 @@ pub enum KeysError {
     /// The wrapped key was made under another master key or another context, or it was altered.
     #[error("the wrapped key does not open under this master key and context")]
     Mismatch,
-    /// The master key is there no more, is disabled, or is not ours to use. Asking again gives the same until somebody has put
-    /// that right; the data keys open again then.
+    /// The master key is missing, disabled, or not accessible. Retrying does not help until an operator
+    /// has fixed that; the data keys open again then.
     #[error("the master key cannot be used")]
     Unusable(#[source] BoxError),
     /// The port failed.
@@ -57,10 +57,10 @@ pub trait Keys: Send + Sync + 'static {
     /// [`KeysError::Mismatch`] unless it was generated under this master key with an equal context.
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError>;
 
-    /// The same data key under the newest master key; `None` where it is so already.
+    /// The same data key under the newest master key; `None` if that wraps it already.
     ///
     /// # Errors
-    /// As [`Keys::unwrap`], where it has to be opened.
+    /// As [`Keys::unwrap`], if the key has to be opened.
     async fn rewrap(
         &self,
         wrapped: &WrappedKey,
@@ -68,10 +68,11 @@ pub trait Keys: Send + Sync + 'static {
     ) -> Result<Option<WrappedKey>, KeysError>;
 }
 
-/// Wraps data keys that another master key has opened: what moving to another store asks for. No server does, so a role
-/// that serves has no right to it.
+/// Wraps data keys that another master key has opened, to move them to another store. No server does
+/// so, and the role of a server does not allow it.
 #[async_trait]
 pub trait Wrap: Send + Sync + 'static {
-    /// This data key under the newest master key. It opens as one that [`Keys::generate`] has made with an equal context.
+    /// Wraps this data key under the newest master key. It opens like a key that [`Keys::generate`] has
+    /// made with an equal context.
     async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError>;
 }

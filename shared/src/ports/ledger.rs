@@ -7,12 +7,12 @@ use bytes::Bytes;
 
 use super::{PortError, Timestamp};
 
-/// Where an item lies. Both parts are non-empty text; partitions and sorts compare as bytes.
+/// The key of an item. Both parts are non-empty text and compare as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey {
     /// Items of one partition can be queried in order.
     pub partition: String,
-    /// The place within the partition.
+    /// The position within the partition.
     pub sort: String,
 }
 
@@ -23,33 +23,32 @@ impl ItemKey {
     }
 }
 
-/// Names one put of one item. The writer chooses it at random (see [`super::Ids::revision`]), so a writer whose
-/// answer was lost recognises its own put when it rereads the item.
+/// Identifies one put of one item. The writer chooses it at random (see [`super::Ids::revision`]), so a
+/// writer whose answer was lost recognizes its own put when it rereads the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(pub u64);
 
 /// A stored item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Where it lies.
     pub key: ItemKey,
-    /// The put that made it what it is.
+    /// The revision of the put that wrote it.
     pub revision: Revision,
     /// Its content, opaque to the ledger.
     pub value: Bytes,
-    /// When the store may drop it. A ledger may drop it any time after that instant, or never: readers that care
-    /// compare for themselves, and expiry is never a lock.
+    /// When the store may drop it. A ledger may drop it any time after that instant, or never: readers
+    /// that care compare for themselves, and expiry is never a lock.
     pub expires: Option<Timestamp>,
 }
 
-/// What a write requires of the item that lies under its key.
+/// What a write requires of the item under its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing: whatever lies there, or nothing.
+    /// Nothing.
     Any,
     /// That there is no item.
     Absent,
-    /// That the item is the one which this put made.
+    /// That the item has this revision.
     Revision(Revision),
 }
 
@@ -58,9 +57,9 @@ pub enum Expect {
 pub struct Write {
     /// The item that is written or checked. No two writes of a commit name the same key.
     pub key: ItemKey,
-    /// What must be true of it.
+    /// The condition.
     pub expect: Expect,
-    /// What becomes of it.
+    /// What happens to the item.
     pub action: WriteAction,
 }
 
@@ -76,7 +75,7 @@ pub enum WriteAction {
         /// See [`Item::expires`].
         expires: Option<Timestamp>,
     },
-    /// Remove the item; one that is absent already (with [`Expect::Any`]) is no error.
+    /// Delete the item. With [`Expect::Any`] it may be absent already.
     Delete,
     /// Only check the expectation.
     Check,
@@ -87,11 +86,11 @@ pub enum WriteAction {
 pub struct Refusal {
     /// Its position in the commit.
     pub index: usize,
-    /// The item that lies there instead; `None` if there is none.
+    /// The item under the key; `None` if there is none.
     pub current: Option<Item>,
 }
 
-/// Why a commit did not answer with success.
+/// Why a commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// An expectation did not hold; nothing was written.
@@ -111,18 +110,16 @@ pub enum Order {
     Descending,
 }
 
-/// Asks for the items of a partition whose sort key starts with `prefix`, in order.
+/// A query for the items of a partition whose sort key starts with `prefix`, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The partition.
     pub partition: String,
     /// Only sort keys that start with this; empty for all.
     pub prefix: String,
-    /// Only sort keys strictly behind this one in the query's order.
+    /// Only sort keys strictly after this one in the query's order.
     pub after: Option<String>,
-    /// The direction.
     pub order: Order,
-    /// At most this many items; at least 1. A ledger may answer with fewer and still have more.
+    /// At most this many items; at least 1. A ledger may return fewer and still have more.
     pub limit: usize,
 }
 
@@ -139,9 +136,9 @@ pub struct Page {
 ///
 /// * Every read sees every commit that was acknowledged before the read began, whichever process made it.
 /// * A commit that was acknowledged survives the loss of the process and of power.
-/// * A read never shows a commit that could still be lost. A query that runs beside a commit may show some of its writes and
-///   not yet the others, since that is all that a query of DynamoDB promises beside a transaction; once the commit is
-///   acknowledged, it shows all of them.
+/// * A read never shows a commit that could still be lost. A query that runs during a commit may show
+///   only some of its writes, since DynamoDB promises no more for a query during a transaction; once
+///   the commit is acknowledged, a query shows all of them.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// The item under `key`.
@@ -150,35 +147,37 @@ pub trait Ledger: Send + Sync + 'static {
     /// One page of the items of a partition.
     async fn query(&self, query: &Query) -> Result<Page, PortError>;
 
-    /// All writes, or none: at least 1 and at most 100 of them, 400 KB each and 4 MB in all, as [`verify_writes`] checks.
+    /// Does all writes or none: at least 1 and at most 100 of them, 400 KB each and 4 MB in all, as
+    /// [`verify_writes`] checks.
     ///
     /// # Errors
-    /// [`PortError::NotDone`] when the writes break these bounds.
+    /// [`PortError::NotDone`] when the writes break these limits.
     ///
-    /// [`CommitError::Refused`] when an expectation does not hold: nothing was written, and the item found instead
-    /// comes with it. A commit that finds its own put already done (the same revision under the same key, as after a
-    /// lost answer) may answer with success or with that refusal; callers compare revisions.
+    /// [`CommitError::Refused`] when an expectation does not hold: nothing was written, and the error
+    /// has the item that was found instead. A commit that finds its own put already done (the same
+    /// revision under the same key, as after a lost answer) may return success or that refusal; callers
+    /// compare revisions.
     async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError>;
 
-    /// Values up to this many bytes are cheaper here than as a blob with a pointer. Callers keep larger ones in
-    /// [`super::Blobs`].
+    /// Values up to this many bytes are cheaper here than as a blob with a pointer. Callers keep larger
+    /// ones in [`super::Blobs`].
     fn inline_bytes_max(&self) -> usize;
 }
 
-/// An item, key and value, has at most so many bytes. DynamoDB takes 400 KB with the names of the attributes, and with
-/// what we have beside the value.
+/// Bytes of an item, key and value. DynamoDB takes 400 KB, including the names of the attributes and
+/// the other attributes.
 ///
 /// Source: "Service, account, and table quotas in Amazon DynamoDB".
 pub const ITEM_BYTES_MAX: usize = 400_000;
 
-/// Checks the bounds of a commit, which are those of the strictest store: 1 to 100 writes, no two of one key, no empty
-/// part of a key, items of [`ITEM_BYTES_MAX`] at most, and of 4,000,000 bytes in all. Every adapter asks this first, so
-/// that a caller who breaks a bound learns it from any of them.
+/// Checks a commit against the limits of the strictest store: 1 to 100 writes, no two of one key, no
+/// empty part of a key, items of at most [`ITEM_BYTES_MAX`], and at most 4,000,000 bytes in all. Every
+/// adapter calls this first, so that all of them refuse the same commits.
 ///
 /// Source: `TransactWriteItems` in the DynamoDB API reference.
 ///
 /// # Errors
-/// [`PortError::NotDone`], with the bound that is broken.
+/// [`PortError::NotDone`] with the broken limit.
 pub fn verify_writes(writes: &[Write]) -> Result<(), PortError> {
     let refuse = |why: &'static str| Err(PortError::not_done("committing", why));
     if writes.is_empty() || writes.len() > 100 {

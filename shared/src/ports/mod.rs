@@ -1,7 +1,10 @@
 //! The ports: everything that Statewright asks of the outside world, in terms of items, blobs, keys and time.
 //!
-//! Ports are narrow on purpose. They know nothing of stacks or updates, so that no rule of the domain can hide in an
-//! adapter. Each method's documentation is its contract, and [`contract`] holds the suites that every adapter passes.
+//! Ports are narrow on purpose. They know nothing of stacks or updates, so that no rule of the domain
+//! can hide in an adapter. Each method's documentation is its contract, and [`contract`] holds the
+//! suites that every adapter passes.
+
+#![expect(missing_docs, reason = "unpublished: a doc comment is for what the name does not say")]
 
 mod blobs;
 mod clock;
@@ -22,13 +25,13 @@ pub use ledger::{
     WriteAction, verify_writes,
 };
 
-/// Why a port could not answer. The two cases differ in what the caller may do next.
+/// Why a port failed. The two cases differ in what the caller may do next.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// Nothing happened: repeating the call is safe.
     #[error("{what} was not done")]
     NotDone {
-        /// What was asked, for the operator's log.
+        /// The call, for the operator's log.
         what: &'static str,
         /// The adapter's own error.
         #[source]
@@ -37,7 +40,7 @@ pub enum PortError {
     /// The effect may or may not have happened: reread before deciding.
     #[error("{what} may or may not have been done")]
     Unknown {
-        /// What was asked, for the operator's log.
+        /// The call, for the operator's log.
         what: &'static str,
         /// The adapter's own error.
         #[source]
@@ -45,7 +48,7 @@ pub enum PortError {
     },
 }
 
-/// The store has no room left. It is the source of a [`PortError`], and says of it what would help.
+/// The store is full. This is the source of a [`PortError`], and the text says what helps.
 #[derive(Debug, thiserror::Error)]
 #[error("the store has no room left")]
 pub struct NoRoom(#[source] BoxError);
@@ -66,7 +69,7 @@ impl PortError {
         Self::NotDone { what, source: source.into() }
     }
 
-    /// Whether it failed because the store has no room left.
+    /// Whether it failed because the store is full.
     pub fn has_no_room(&self) -> bool {
         let (Self::NotDone { source, .. } | Self::Unknown { source, .. }) = self;
         source.is::<NoRoom>()

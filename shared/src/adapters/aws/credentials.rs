@@ -1,4 +1,4 @@
-//! The credentials of who runs the program, had before a service is asked.
+//! Gets the credentials of the caller before any service is called.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 
 use crate::adapters::{Finding, State};
 
-/// Nothing gives credentials for AWS.
+/// No source gave credentials for AWS.
 #[derive(Debug, thiserror::Error)]
 #[error("{found}. {remedy}")]
 pub struct NoCredentials {
@@ -22,7 +22,7 @@ impl NoCredentials {
         let mut why = error.to_string();
         let mut source = error.source();
         while let Some(error) = source {
-            // Some errors only repeat what the one above said.
+            // Some errors only repeat the text of the one above.
             if !why.ends_with(&error.to_string()) {
                 why.push_str(&format!(": {error}"));
             }
@@ -32,18 +32,16 @@ impl NoCredentials {
         let why = why.trim_end_matches('.');
         let (found, name) = match profile {
             Some(name) => (format!("the AWS profile {name} gives no credentials: {why}"), name),
-            None => {
-                (format!("there are no credentials for AWS, and AWS_PROFILE names no profile: {why}"), "NAME")
-            }
+            None => (format!("no credentials for AWS, and AWS_PROFILE is not set: {why}"), "NAME"),
         };
         let remedy = format!(
             "Log in with `aws sso login --profile {name}` or `aws login --profile {name}`, name another profile with \
-             AWS_PROFILE, or see what `aws sts get-caller-identity --profile {name}` says"
+             AWS_PROFILE, or run `aws sts get-caller-identity --profile {name}` to see the cause"
         );
         Self { found, remedy }
     }
 
-    /// The same as what `doctor` has found.
+    /// The same text as the finding of `doctor`.
     pub fn finding(&self) -> Finding {
         Finding {
             of: "this machine".to_owned(),
@@ -55,7 +53,7 @@ impl NoCredentials {
     }
 }
 
-/// The same configuration with credentials that were had once.
+/// The same configuration with credentials that were obtained before.
 pub(super) async fn had(config: SdkConfig, profile: Option<&str>) -> Result<SdkConfig, NoCredentials> {
     let by_environment = || std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
     let profile = profile.map(str::to_owned).or_else(by_environment);
@@ -69,10 +67,10 @@ pub(super) async fn had(config: SdkConfig, profile: Option<&str>) -> Result<SdkC
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("nothing is set up that could give them")]
+#[error("no source of credentials is configured")]
 struct NoProvider;
 
-/// Gives the credentials that were had already, and asks for others when these are over.
+/// Gives the credentials that were obtained before, and asks for new ones when they expire.
 #[derive(Debug)]
 struct Had {
     first: Mutex<Option<Credentials>>,

@@ -1,4 +1,4 @@
-//! Looking at what the store consists of: whether it is there, as it should be, and ours to use.
+//! Checks that the table, the bucket and the key exist, are configured correctly and are accessible.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,15 +27,16 @@ use super::{Clients, Names};
 use crate::adapters::{Finding, State};
 use crate::ports::{Clock, ItemKey, Timestamp};
 
-/// Leases are judged by the clocks of servers; AWS itself refuses what is signed five minutes away from its own.
+/// The largest difference to AWS's clock that is not reported. The clocks of servers decide when leases end,
+/// and AWS refuses requests signed five minutes off its own clock.
 const SKEW_MAX: Duration = Duration::from_secs(30);
 
-const SET_UP: &str = "Run `statewright aws setup`, which makes it, or put the name right";
+const SET_UP: &str = "Run `statewright aws setup`, which creates it, or correct the name";
 
-/// Looks at the table, the bucket, the key, and the clock of this machine against theirs. Some items, objects and keys are
-/// made and removed, all of them under names of their own; nothing else changes.
+/// Checks the table, the bucket, the key, and this machine's clock against AWS's. Creates and deletes some
+/// items, objects and data keys under names of its own; changes nothing else.
 ///
-/// Of what cannot be used only that is told, and not what follows from it.
+/// For a part that cannot be used, reports only that, and not what follows from it.
 pub async fn examine(clients: &Clients, names: &Names, clock: &dyn Clock) -> Vec<Finding> {
     let mut found = Vec::new();
     let dates = Dates::default();
@@ -51,7 +52,7 @@ pub async fn examine(clients: &Clients, names: &Names, clock: &dyn Clock) -> Vec
     found
 }
 
-/// What was found, or the one thing that keeps the rest from being looked at, after what was found before it.
+/// What was found, or the one finding that ended the checks, after those before it.
 type Look = Result<Vec<Finding>, (Vec<Finding>, Finding)>;
 
 fn settle(all: &mut Vec<Finding>, look: Look) {
@@ -90,39 +91,41 @@ impl<'a> Thing<'a> {
         self.says(what, State::Good, found, None)
     }
 
-    /// What it means that a call of the store itself fails.
+    /// The finding for a failed call that a server makes too.
     fn fails<E>(&self, what: &'static str, right: &'static str, error: SdkError<E, HttpResponse>) -> Finding
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
     {
         let remedy = match Meaning::of(&error) {
             Meaning::Missing => SET_UP.to_owned(),
-            Meaning::Denied => format!("Allow {right} to whoever runs this, in IAM (or in the policy of the {})", self.kind),
+            Meaning::Denied => format!("Allow {right} to the caller of this command, in IAM (or in the policy of the {})", self.kind),
             Meaning::Stranger => {
-                "Look at the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID, the role of the machine), and at the clock".to_owned()
+                "Check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID, the role of the machine) and the clock".to_owned()
             }
             Meaning::Unreachable => {
-                "Look at the network, at AWS_REGION and AWS_ENDPOINT_URL, and whether there are credentials; give an attempt \
+                "Check the network, AWS_REGION, AWS_ENDPOINT_URL and the credentials; allow an attempt \
                  more time with --aws-attempt-timeout"
                     .to_owned()
             }
             Meaning::Unusable => "Enable the key in KMS, or cancel its deletion".to_owned(),
-            Meaning::NotImplemented | Meaning::Other => "See what AWS says of this error".to_owned(),
+            Meaning::NotImplemented | Meaning::Other => "Look up this error in the documentation of AWS".to_owned(),
         };
         let words = words(&error);
         self.says(what, State::Wrong, words, Some(&remedy))
     }
 
-    /// What it means that a call fails which only looks: a role that serves needs no right to it.
+    /// The finding for a failed call that only `doctor` makes: the role of a server need not allow it.
     fn hides<E>(&self, what: &'static str, right: &'static str, error: SdkError<E, HttpResponse>) -> Finding
     where
         E: ProvideErrorMetadata + Error + Send + Sync + 'static,
     {
         let remedy = match Meaning::of(&error) {
             Meaning::Denied => {
-                format!("Allow {right}, or look at it with the credentials of an administrator")
+                format!("Allow {right}, or run this with the credentials of an administrator")
             }
-            Meaning::NotImplemented => "This service has no such thing: it only stands in for AWS".to_owned(),
+            Meaning::NotImplemented => {
+                "This service does not support it: it is a stand-in for AWS".to_owned()
+            }
             Meaning::Missing
             | Meaning::Stranger
             | Meaning::Unreachable
@@ -133,7 +136,7 @@ impl<'a> Thing<'a> {
     }
 }
 
-/// What an error says about what is wrong.
+/// What an error says about its cause.
 enum Meaning {
     Missing,
     Denied,
@@ -185,7 +188,7 @@ impl Meaning {
     }
 }
 
-/// The whole story of an error, which is on one line.
+/// The whole chain of an error, on one line.
 fn words<E>(error: &SdkError<E, HttpResponse>) -> String
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -204,7 +207,7 @@ where
     words.replace('\n', " ")
 }
 
-/// Remembers when answers were made, by the clock of the service.
+/// Remembers the service's `Date` of the last answer.
 #[derive(Debug, Clone, Default)]
 struct Dates(Arc<Mutex<Option<String>>>);
 
@@ -235,19 +238,19 @@ fn check_clock(dates: &Dates, clock: &dyn Clock) -> Option<Finding> {
         found,
         remedy: remedy.map(str::to_owned),
     };
-    // Without an answer something else is told.
+    // Without an answer, another finding reports the failure.
     let date = date?;
     let Some(theirs) = parse_date(&date) else {
-        return Some(says(State::Unknown, format!("DynamoDB told the time as {date:?}"), Some("Try again")));
+        return Some(says(State::Unknown, format!("DynamoDB gave the time as {date:?}"), Some("Try again")));
     };
-    // It tells whole seconds, and an answer takes a moment.
+    // The header has whole seconds, and an answer takes a moment.
     let skew = now.since(theirs).max(theirs.since(now)).saturating_sub(Duration::from_secs(1));
     Some(if skew <= SKEW_MAX {
-        says(State::Good, format!("as AWS's, to {} s", skew.as_secs().max(1)), None)
+        says(State::Good, format!("within {} s of AWS's", skew.as_secs().max(1)), None)
     } else {
-        let remedy = "Set the clock of this machine, and keep it right (NTP): leases of updates are judged by it, and AWS \
-                      refuses what is signed five minutes away";
-        says(State::Wrong, format!("{} s away from AWS's", skew.as_secs()), Some(remedy))
+        let remedy = "Set the clock of this machine and synchronize it (NTP): it decides when leases end, and AWS \
+                      refuses requests signed five minutes off its own clock";
+        says(State::Wrong, format!("{} s off AWS's", skew.as_secs()), Some(remedy))
     })
 }
 
@@ -267,19 +270,27 @@ async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Loo
         Ok(described) => {
             let Some(described) = described.table else {
                 let last =
-                    table.says("there", State::Unknown, "DynamoDB says nothing of it", Some("Try again"));
+                    table.says("there", State::Unknown, "DynamoDB did not describe it", Some("Try again"));
                 return Err((found, last));
             };
             if !has_our_keys(&described) {
-                let remedy = "Name another table with --table: this one is not Statewright's";
-                return Err((found, table.says("keys", State::Wrong, "they are others", Some(remedy))));
+                let remedy = "Name another table with --table: this one belongs to another program";
+                return Err((
+                    found,
+                    table.says("keys", State::Wrong, "not those of Statewright", Some(remedy)),
+                ));
             }
             found.push(match &described.table_status {
                 Some(TableStatus::Active | TableStatus::Updating) => table.good("there", "ready"),
                 status => {
                     let status = status.as_ref().map_or("not told", TableStatus::as_str);
                     let words = format!("its status is {status}");
-                    table.says("there", State::Wrong, words, Some("Wait until it is active, and look again"))
+                    table.says(
+                        "there",
+                        State::Wrong,
+                        words,
+                        Some("Wait until it is active, and run this again"),
+                    )
                 }
             });
             let mode = described.billing_mode_summary.and_then(|summary| summary.billing_mode);
@@ -287,7 +298,12 @@ async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Loo
                 Some(BillingMode::PayPerRequest) => table.good("capacity", "on demand"),
                 _ => {
                     let remedy = "Set it to on demand, or watch for throttling";
-                    table.says("capacity", State::Advice, "provisioned, which has a bound", Some(remedy))
+                    table.says(
+                        "capacity",
+                        State::Advice,
+                        "provisioned, which limits throughput",
+                        Some(remedy),
+                    )
                 }
             });
             found.push(match described.deletion_protection_enabled {
@@ -340,14 +356,14 @@ async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
     match (is_on, ttl.and_then(|ttl| ttl.attribute_name)) {
         (true, Some(attribute)) if attribute == TTL => table.good(EXPIRY, format!("by {TTL}")),
         (true, attribute) => {
-            let words = format!("by {}, which is not ours", attribute.unwrap_or_default());
-            let remedy = format!("Turn it off, and on again for the attribute {TTL}");
+            let words = format!("by {}, which is not Statewright's attribute", attribute.unwrap_or_default());
+            let remedy = format!("Turn it off, then on again for the attribute {TTL}");
             table.says(EXPIRY, State::Wrong, words, Some(&remedy))
         }
         (false, _) => table.says(
             EXPIRY,
             State::Advice,
-            "off: what has expired is only removed by sweeps",
+            "off: only sweeps delete expired items",
             Some("Run `statewright aws setup`, which turns it on"),
         ),
     }
@@ -371,13 +387,13 @@ async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
         false => table.says(
             RECOVERY,
             State::Wrong,
-            "off: what is deleted or overwritten by mistake is gone",
+            "off: items deleted or overwritten by mistake cannot be recovered",
             Some("Run `statewright aws setup`, which turns it on"),
         ),
     }
 }
 
-/// What a server does with the table: writes under a condition, reads, queries and removes.
+/// Does what a server does with the table: conditional writes, reads, queries and deletes.
 async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
     let client = &clients.dynamodb();
@@ -391,7 +407,7 @@ async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Resul
         .interceptor(dates.clone());
     get.send().await.map_err(|error| table.fails(WHAT, "dynamodb:GetItem", error))?;
     let mut item = key_to_attributes(&probe);
-    // As items of ours are, should one of these be left behind.
+    // With an expiry, like other items, so that one left behind goes away.
     item.insert(super::item::REVISION.to_owned(), AttributeValue::N("0".to_owned()));
     item.insert(VALUE.to_owned(), AttributeValue::B(Blob::new(Vec::new())));
     let writes = || -> Result<[TransactWriteItem; 2], BuildError> {
@@ -433,7 +449,7 @@ async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Resul
         .send()
         .await
         .map_err(|error| table.fails(WHAT, "dynamodb:DeleteItem", error))?;
-    Ok(table.good(WHAT, "an item was written, read, queried and removed"))
+    Ok(table.good(WHAT, "an item was written, read, queried and deleted"))
 }
 
 async fn check_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
@@ -484,8 +500,8 @@ async fn check_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
         Ok(answer) if answer.status == Some(BucketVersioningStatus::Enabled) => bucket.says(
             "versions",
             State::Wrong,
-            "on: what Statewright deletes stays, and is paid for",
-            Some("Suspend the versioning of the bucket: every blob is written once and never changed"),
+            "on: objects that Statewright deletes are kept and cost money",
+            Some("Suspend the versioning of the bucket: Statewright never changes a blob"),
         ),
         Ok(_) => bucket.good("versions", "none are kept"),
         Err(error) => bucket.hides("versions", "s3:GetBucketVersioning", error),
@@ -508,7 +524,7 @@ fn public(bucket: &Thing<'_>, is_closed: bool) -> Finding {
         false => bucket.says(
             CLOSED,
             State::Wrong,
-            "not blocked: a policy could open it to everybody",
+            "not blocked: a policy could make it public",
             Some("Run `statewright aws setup`, which blocks it"),
         ),
     }
@@ -548,17 +564,17 @@ fn rules(bucket: &Thing<'_>, rules: &[LifecycleRule]) -> Finding {
     };
     let missing: Vec<&str> = wanted::missing(rules).iter().map(|rule| rule.id).collect();
     if rules.iter().any(removes) {
-        let remedy = "Remove the rule: a version may name a blob for as long as it is kept";
+        let remedy = "Remove the rule: a stack's version needs its blob until the version is deleted";
         bucket.says(RULES, State::Wrong, "a rule deletes objects by their age", Some(remedy))
     } else if missing.is_empty() {
-        bucket.good(RULES, "as they should be")
+        bucket.good(RULES, "correct")
     } else {
-        let words = format!("it lacks {}", missing.join(", "));
-        bucket.says(RULES, State::Advice, words, Some("Run `statewright aws setup`, which adds what lacks"))
+        let words = format!("missing: {}", missing.join(", "));
+        bucket.says(RULES, State::Advice, words, Some("Run `statewright aws setup`, which adds them"))
     }
 }
 
-/// What a server does with the bucket.
+/// Does what a server does with the bucket.
 async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
     const PROBE: &str = "probe/doctor";
@@ -586,7 +602,7 @@ async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Fi
         .send()
         .await
         .map_err(|error| bucket.fails(WHAT, "s3:DeleteObject", error))?;
-    Ok(bucket.good(WHAT, "an object was written, read and removed"))
+    Ok(bucket.good(WHAT, "an object was written, read and deleted"))
 }
 
 async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
@@ -599,7 +615,8 @@ async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
             if !matches!(state, None | Some(KeyState::Enabled)) {
                 let words =
                     state.map_or_else(String::new, |state| format!("its state is {}", state.as_str()));
-                let remedy = "Enable the key in KMS, or cancel its deletion: without it no secret opens";
+                let remedy =
+                    "Enable the key in KMS, or cancel its deletion: without it no secret can be decrypted";
                 return Err((found, key.says("there", State::Wrong, words, Some(remedy))));
             }
             let fits = metadata.as_ref().is_none_or(|key| {
@@ -610,7 +627,7 @@ async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
                 let remedy = "Name a symmetric key for encryption with --kms-key";
                 return Err((
                     found,
-                    key.says("there", State::Wrong, "a key for something else", Some(remedy)),
+                    key.says("there", State::Wrong, "not a key for encryption", Some(remedy)),
                 ));
             }
             found.push(key.good("there", "enabled"));
@@ -640,7 +657,7 @@ async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
     Ok(found)
 }
 
-/// What a server does with the key.
+/// Does what a server does with the key.
 async fn use_key(clients: &Clients, key: &Thing<'_>) -> Result<Finding, Finding> {
     const WHAT: &str = "use";
     let client = &clients.kms();
@@ -659,16 +676,16 @@ async fn use_key(clients: &Clients, key: &Thing<'_>) -> Result<Finding, Finding>
         .send()
         .await
         .map_err(|error| key.fails(WHAT, "kms:Decrypt", error))?;
-    let remedy = "Name another key: this service does not do what KMS does";
+    let remedy = "Name another key: this service does not behave like KMS";
     if opened.plaintext != made.plaintext {
-        return Err(key.says(WHAT, State::Wrong, "a data key opens to another one", Some(remedy)));
+        return Err(key.says(WHAT, State::Wrong, "a data key decrypts to another one", Some(remedy)));
     }
     match decrypt.encryption_context("probe", "another").send().await {
         Err(error) if code(&error) == Some("InvalidCiphertextException") => {
-            Ok(key.good(WHAT, "a data key was made and opened, under its context only"))
+            Ok(key.good(WHAT, "a data key was created, and decrypted only with its context"))
         }
         Err(error) => Err(key.fails(WHAT, "kms:Decrypt", error)),
-        Ok(_) => Err(key.says(WHAT, State::Wrong, "a data key opens under another context", Some(remedy))),
+        Ok(_) => Err(key.says(WHAT, State::Wrong, "a data key decrypts with another context", Some(remedy))),
     }
 }
 

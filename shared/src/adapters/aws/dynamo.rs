@@ -33,22 +33,22 @@ const QUERYING: &str = "querying items";
 const SCANNING: &str = "reading all items";
 const COMMITTING: &str = "committing";
 
-/// A write of one kilobyte costs as much as an eighth of an object's put, and is waited for a few milliseconds instead of
-/// some twenty; a partition takes a thousand kilobytes a second. At ten kilobytes an object, with its get and the item that
-/// points to it, is the cheaper one.
+/// The largest value kept in the table. A write of one kilobyte costs as much as an eighth of a put to S3, and
+/// takes a few milliseconds instead of some twenty; a partition takes a thousand kilobytes a second. At ten
+/// kilobytes an object, with its get and the item that points to it, becomes cheaper.
 const INLINE_BYTES_MAX: usize = 10 * 1024;
 
 /// A ledger in one DynamoDB table, whose items [`super::set_up`] describes. Clones share the client.
 ///
-/// * Reads are strongly consistent. A `get` sees all of a transaction or nothing. A query sees each item as some commit left
-///   it, but one that runs beside a transaction of several items of its partition may see some of them before and some after:
-///   that is the isolation of its queries. No use case asks for more; see decision 11.
-/// * A commit of one write is one conditional call; of several, one transaction, which costs twice as much for each item. A
-///   check alone is a read.
-/// * What DynamoDB turns away without doing it (throttling, a transaction that met another one) is repeated with growing,
-///   random waits, for up to 1.6 seconds, and then not done.
-/// * A commit whose answer was lost is unknown. It is not repeated here: the answer to a second delivery would tell of the
-///   first one.
+/// * Reads are strongly consistent. A `get` sees all of a transaction or nothing. A query sees each item as
+///   some commit left it, but during a transaction on several items of its partition it may see some of them
+///   before and some after: queries have no better isolation. No use case asks for more; see decision 11.
+/// * A commit of one write is one conditional call; of several, one transaction, which costs twice as much for
+///   each item. A check alone is a read.
+/// * Calls that DynamoDB rejects without doing them (throttling, a conflict with another transaction) are
+///   repeated with growing, random waits, for up to 1.6 seconds, and then reported as not done.
+/// * A commit whose answer was lost is unknown. It is not repeated here: the answer to a second delivery would
+///   report the outcome of the first.
 /// * A page ends at 1 MB, whatever the limit asks for.
 #[derive(Clone)]
 pub struct DynamoLedger {
@@ -64,12 +64,12 @@ impl fmt::Debug for DynamoLedger {
 }
 
 impl DynamoLedger {
-    /// The ledger in this table. `clock` waits and `ids` says for how long, where a call is turned away.
+    /// The ledger in this table. `clock` waits before a retry, and `ids` gives the random length of the wait.
     pub fn new(clients: &Clients, table: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { client: clients.dynamodb(), table, retries: Retries::new(clients, clock, ids) }
     }
 
-    /// A part of all items whose partition starts with `prefix`: 1 MB of the table, whatever of it is meant.
+    /// A part of all items whose partition starts with `prefix`: reads 1 MB of the table, whatever matches.
     pub(super) async fn scan(&self, prefix: &str, from: Option<&Cursor>) -> Result<Part<Item>, PortError> {
         let start = from.map(item_behind).transpose()?.map(|key| key_to_attributes(&key));
         let mut scan =
@@ -90,7 +90,7 @@ impl DynamoLedger {
         Ok(Part { found, next: next.as_ref().map(cursor_behind) })
     }
 
-    /// A commit of one write that asks or changes something.
+    /// A commit of one write that is conditional or changes something.
     async fn commit_one(&self, index: usize, write: &Write) -> Result<(), CommitError> {
         let Condition { expression, names, values } = Condition::of(write.expect);
         let refuse = |current: Option<Attributes>| match current.map(from_attributes).transpose() {
@@ -149,15 +149,15 @@ impl DynamoLedger {
         }
     }
 
-    /// A commit of several, each with its position among the writes of the caller.
+    /// A commit of several writes, each with its position among the writes of the caller.
     async fn commit_all(&self, writes: &[(usize, Write)]) -> Result<(), CommitError> {
         let items = writes
             .iter()
             .map(|(_, write)| self.transact_item(write))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| PortError::not_done(COMMITTING, error))?;
-        // Each attempt is a new transaction with a token of its own: DynamoDB answers a token that it has seen with what
-        // came of it then, and the one before is known to be over without an effect.
+        // Each attempt is a new transaction with a token of its own. To a token that it has seen, DynamoDB
+        // repeats the old outcome, and the attempt before is known to have ended without effect.
         let transaction = self.client.transact_write_items().set_transact_items(Some(items));
         let answer = self
             .retries
@@ -272,7 +272,7 @@ impl Ledger for DynamoLedger {
             }
             start = answer.last_evaluated_key.filter(|key| !key.is_empty());
             page.more = start.is_some();
-            // A page without items that is not the last means nothing to a caller, who goes on behind the last item.
+            // An empty page that is not the last is useless to a caller, who continues after the last item.
             if !page.more || !page.items.is_empty() {
                 return Ok(page);
             }
@@ -281,7 +281,7 @@ impl Ledger for DynamoLedger {
 
     async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
         verify_writes(&writes)?;
-        // A check that expects nothing asks nothing, and DynamoDB has no words for it.
+        // A check that expects nothing is a no-op, which DynamoDB cannot express.
         let writes: Vec<(usize, Write)> = writes
             .into_iter()
             .enumerate()
@@ -299,7 +299,8 @@ impl Ledger for DynamoLedger {
     }
 }
 
-/// An expectation in DynamoDB's words. The names of attributes stand apart, because some of them are reserved there.
+/// An expectation as a DynamoDB condition. Attribute names are placeholders, because some of them are reserved
+/// words.
 struct Condition {
     expression: Option<String>,
     names: Option<HashMap<String, String>>,
@@ -329,9 +330,9 @@ impl Condition {
 enum Start {
     /// At the end of the prefix's range that comes first in the query's order.
     AtTheEnd,
-    /// Behind this sort key, which need not exist but has the prefix: DynamoDB refuses one outside of the range.
+    /// After this sort key, which need not exist but has the prefix: DynamoDB refuses one outside the range.
     Behind(String),
-    /// There is nothing to be found.
+    /// Nothing can match.
     Nowhere,
 }
 
@@ -342,7 +343,7 @@ impl Start {
             (Some(after), _) if !after.is_empty() && after.starts_with(&query.prefix) => {
                 Self::Behind(after.clone())
             }
-            // What lies outside of the range is before all of it or behind all of it.
+            // A key outside the range comes before all of it or after all of it.
             (Some(after), Order::Ascending) if *after <= query.prefix => Self::AtTheEnd,
             (Some(after), Order::Descending) if *after > query.prefix => Self::AtTheEnd,
             (Some(_), _) => Self::Nowhere,
@@ -350,17 +351,17 @@ impl Start {
     }
 }
 
-/// What became of a transaction that DynamoDB cancelled. Nothing was written in any case.
+/// The outcome of a transaction that DynamoDB canceled. Nothing was written in any case.
 enum Verdict {
-    /// The first write that had something against it was refused by its condition.
+    /// The condition of the first failed write did not hold.
     Refused { position: usize, current: Option<Attributes> },
-    /// The first of them met another transaction, or too much load, so that its condition was not looked at.
+    /// The first failed write met another transaction, or too much load, so its condition was not checked.
     TurnedAway,
-    /// It can never be done, for its size for example.
+    /// It can never be done, for example because of its size.
     Impossible,
 }
 
-/// Reads the reasons of a cancelled transaction, one for each write in order. `None` if the failure is another.
+/// Reads the reasons of a canceled transaction, one for each write in order. `None` if the failure is another.
 ///
 /// Source: `TransactWriteItems` in the DynamoDB API reference.
 fn verdict(error: &SdkError<TransactWriteItemsError, HttpResponse>) -> Option<Verdict> {
@@ -382,7 +383,7 @@ fn verdict(error: &SdkError<TransactWriteItemsError, HttpResponse>) -> Option<Ve
     })
 }
 
-/// A cancelled transaction with its reasons: its own message does not always name them.
+/// A canceled transaction with its reasons: its own message does not always name them.
 #[derive(Debug)]
 struct Cancelled(Described<TransactWriteItemsError>);
 
@@ -413,7 +414,7 @@ mod tests {
     const SORTS: [&str; 14] =
         ["", "\0", "a", "a\0", "a1", "b", "b\0", "b1", "b2", "ba", "c", "\u{e9}", "\u{ffff}", "\u{10ffff}"];
 
-    /// The keys that a query finds that begins there, as DynamoDB reads.
+    /// The keys that a query returns that begins there, as DynamoDB reads.
     fn found(query: &Query) -> Vec<&'static str> {
         let mut range: Vec<&str> =
             SORTS.into_iter().filter(|sort| !sort.is_empty() && sort.starts_with(&query.prefix)).collect();
@@ -424,10 +425,7 @@ mod tests {
             Start::Nowhere => Vec::new(),
             Start::AtTheEnd => range,
             Start::Behind(sort) => {
-                assert!(
-                    !sort.is_empty() && sort.starts_with(&query.prefix),
-                    "{sort:?} is outside of the range"
-                );
+                assert!(!sort.is_empty() && sort.starts_with(&query.prefix), "{sort:?} is outside the range");
                 let behind = |key: &&str| match query.order {
                     Order::Ascending => **key > *sort,
                     Order::Descending => **key < *sort,

@@ -1,4 +1,4 @@
-//! What an answer of a service that is no success means for the caller.
+//! What a failed answer of a service means for the caller.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use super::Clients;
 use crate::ports::{Clock, Ids, PortError};
 
-/// Attempts at a call that the service turns away for now.
+/// Attempts at a call that the service rejects for now.
 const ATTEMPTS_MAX: u32 = 6;
 
-/// The longest wait after the first attempt; it doubles with each. With [`ATTEMPTS_MAX`] that is at most 1.6 seconds in all,
-/// and half of it on average.
+/// The longest wait after the first attempt; it doubles with each attempt. With [`ATTEMPTS_MAX`] that is at
+/// most 1.6 seconds in all, and half of it on average.
 const FIRST_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Repeats calls that a service turned away without doing anything.
+/// Repeats calls that a service rejected without doing anything.
 #[derive(Clone)]
 pub(super) struct Retries {
     clock: Arc<dyn Clock>,
@@ -31,7 +31,7 @@ impl Retries {
         Self { clock, ids, calls: Arc::clone(&clients.calls) }
     }
 
-    /// The answer of the first call that is not turned away, or of the last.
+    /// The answer of the first call that is not rejected, or of the last.
     pub(super) async fn call<T, E, F>(
         &self,
         mut call: impl FnMut() -> F,
@@ -48,7 +48,7 @@ impl Retries {
         for _ in 1..ATTEMPTS_MAX {
             match call().await {
                 Err(error) if is_turned_away(&error) => {
-                    // Whoever met here and waits would meet again, were the waits not random from zero on.
+                    // Callers that collided would collide again if their waits were not random from zero on.
                     self.clock.sleep(self.random_below(wait_max)).await;
                     wait_max *= 2;
                 }
@@ -65,8 +65,7 @@ impl Retries {
     }
 }
 
-/// The codes with which the services say that a call was not done, and may be in a moment: load, or another call that works
-/// on the same item.
+/// Codes of calls that were not done but may succeed in a moment: load, or another call on the same item.
 ///
 /// Sources: the error lists of `PutItem` and `TransactWriteItems` in the DynamoDB API reference, of S3 and of KMS.
 const TURNED_AWAY: &[&str] = &[
@@ -81,7 +80,7 @@ const TURNED_AWAY: &[&str] = &[
     "ConditionalRequestConflict",
 ];
 
-/// Whether the service turned the call away without doing anything, and would have it again.
+/// Whether the service rejected the call without doing anything and accepts it again later.
 pub(super) fn is_turned_away<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     error
         .as_service_error()
@@ -89,8 +88,8 @@ pub(super) fn is_turned_away<E: ProvideErrorMetadata>(error: &SdkError<E, HttpRe
         .is_some_and(|code| TURNED_AWAY.contains(&code))
 }
 
-/// The failure of a call that changes something. Only an answer that refuses the call as it was sent says that nothing has
-/// happened; a failure inside of the service, a broken connection and a timeout do not.
+/// The failure of a call that changes something. Only an answer that refuses the call as it was sent proves
+/// that nothing has happened. A failure inside the service, a broken connection or a timeout proves nothing.
 pub(super) fn of_write<E>(what: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -116,7 +115,7 @@ where
     PortError::not_done(what, Described(error))
 }
 
-/// An SDK's error says no more than "service error"; the code and the message are what an operator needs.
+/// An SDK's error says no more than "service error"; operators need the code and the message.
 #[derive(Debug)]
 pub(super) struct Described<E>(pub(super) SdkError<E, HttpResponse>);
 
@@ -126,7 +125,7 @@ impl<E: ProvideErrorMetadata> std::fmt::Display for Described<E> {
     }
 }
 
-/// The words of [`Described`].
+/// The text of [`Described`].
 pub(super) fn describe<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> String {
     let Some(service) = error.as_service_error() else { return error.to_string() };
     let code = service.code().unwrap_or("an error without a code");

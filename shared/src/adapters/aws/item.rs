@@ -1,4 +1,4 @@
-//! How an item lies in the table.
+//! The attributes of an item in the table.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,19 @@ pub(super) const SORT: &str = "sort";
 pub(super) const REVISION: &str = "revision";
 /// The content: binary.
 pub(super) const VALUE: &str = "value";
-/// What the table's time to live looks at: whole seconds since the epoch, a number. Rounded up, so that nothing goes early.
+/// The attribute for the table's time to live: whole seconds since the epoch, a number. Rounded up, so that no
+/// item expires early.
 pub(super) const TTL: &str = "ttl";
 /// The same instant as it was given, in nanoseconds.
 pub(super) const EXPIRES: &str = "expires";
 
-/// An item, or its key, as DynamoDB has it.
+/// An item, or its key, as DynamoDB's map of attributes.
 pub(super) type Attributes = HashMap<String, AttributeValue>;
 
-/// An item that no commit of ours has made.
+/// An item that no commit of ours has written.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "an item has no well-formed attribute {attribute:?}: the table is not one of Statewright's, or was altered"
+    "an item has no well-formed attribute {attribute:?}: the table belongs to another program, or was altered"
 )]
 pub(super) struct Foreign {
     attribute: &'static str,

@@ -21,14 +21,14 @@ const GENERATING: &str = "making a data key";
 const UNWRAPPING: &str = "opening a data key";
 const WRAPPING: &str = "wrapping a data key";
 
-/// What KMS takes to decrypt, in bytes. Source: `Decrypt` in the KMS API reference.
+/// The largest ciphertext that KMS decrypts, in bytes. Source: `Decrypt` in the KMS API reference.
 const CIPHERTEXT_BYTES_MAX: usize = 6144;
 
-/// Data keys that KMS makes and opens under one of its keys, with the context as encryption context: it is bound to the
-/// wrapped key, stands in CloudTrail, and a role's policy can ask for it. Clones share the client.
+/// Data keys that KMS generates and decrypts under one of its keys. The encryption context is bound to the
+/// wrapped key and appears in CloudTrail, and a role's policy can require it. Clones share the client.
 ///
-/// A key that is disabled, gone or not ours to use is unusable, and no mismatch: once that is put right, the data keys open
-/// again.
+/// A key that is disabled, missing or not accessible is unusable, not a mismatch: once that is fixed, the data
+/// keys open again.
 #[derive(Clone)]
 pub struct KmsKeys {
     client: Client,
@@ -43,8 +43,8 @@ impl fmt::Debug for KmsKeys {
 }
 
 impl KmsKeys {
-    /// Data keys under this master key: see [`super::Names::key`]. `clock` waits and `ids` says for how long, where a call is
-    /// turned away.
+    /// Data keys under this master key: see [`super::Names::key`]. `clock` waits before a retry, and `ids`
+    /// gives the random length of the wait.
     pub fn new(clients: &Clients, key: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self { client: clients.kms(), key, retries: Retries::new(clients, clock, ids) }
     }
@@ -68,14 +68,15 @@ impl Keys for KmsKeys {
     }
 
     async fn unwrap(&self, wrapped: &WrappedKey, context: &KeyContext) -> Result<DataKey, KeysError> {
-        // KMS would not look at one of such a length, and would say so in the words for a malformed call.
+        // KMS rejects this length with the same code as a malformed call.
         if wrapped.0.is_empty() || wrapped.0.len() > CIPHERTEXT_BYTES_MAX {
             return Err(KeysError::Mismatch);
         }
         let decrypt = self
             .client
             .decrypt()
-            // Not left to what the wrapped key says about itself: it might be another key that this role may use.
+            // Name the key instead of trusting the wrapped key, which might name another key that this role may
+            // use.
             .key_id(&self.key)
             .ciphertext_blob(Blob::new(wrapped.0.clone()))
             .encryption_context(context.name, &context.value);
@@ -90,7 +91,7 @@ impl Keys for KmsKeys {
         }
     }
 
-    /// KMS changes what is inside of a master key by itself, and opens what was wrapped before. So nothing is ever under an
+    /// KMS rotates key material by itself, and opens what the old material wrapped. So no data key is under an
     /// older one.
     async fn rewrap(
         &self,
@@ -101,7 +102,7 @@ impl Keys for KmsKeys {
     }
 }
 
-/// Takes the right to encrypt under the key, which nothing else does.
+/// Needs the right to encrypt under the key, which nothing else needs.
 #[async_trait]
 impl Wrap for KmsKeys {
     async fn wrap(&self, key: &DataKey, context: &KeyContext) -> Result<WrappedKey, KeysError> {
@@ -120,7 +121,7 @@ impl Wrap for KmsKeys {
     }
 }
 
-/// The codes with which KMS says that the master key itself is what is wrong.
+/// The codes with which KMS says that the master key itself is the problem.
 ///
 /// Source: the error lists of `GenerateDataKey`, `Decrypt` and `Encrypt` in the KMS API reference.
 const UNUSABLE: &[&str] = &[

@@ -1,9 +1,9 @@
 //! The store on AWS: items in one DynamoDB table, blobs in one S3 bucket, data keys under one KMS key.
 //!
-//! [`Clients`] are built once a process and shared by all three. Their own retries are off: a client that repeats a
-//! conditional write whose answer was lost is refused by what it has written itself, and nobody above could tell. What
-//! was certainly turned away (a throttled call, a transaction that met another one) is repeated here with growing,
-//! random waits; everything else goes up as "not done" or "unknown", and the services decide.
+//! [`Clients`] are built once a process and shared by all three. Their own retries are off: a client that
+//! repeats a conditional write whose answer was lost is refused because of its own write, and no caller could
+//! tell. Calls that were certainly rejected (throttling, a conflict with another transaction) are repeated here
+//! with growing, random waits. Everything else is returned as "not done" or "unknown", and the services decide.
 
 mod credentials;
 mod doctor;
@@ -38,32 +38,32 @@ pub use wanted::{FEATURES, LIFECYCLE, Rule, Then, tls_only};
 
 use crate::ports::{BlobKey, Clock, Cursor, Ids, Inventory, Item, Part, PortError};
 
-/// What the three services are asked with. An attempt that takes longer than this is given up; whether it was done is
-/// not known then.
+/// The timeout of one attempt at a call. Whether a call that timed out was done is unknown.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What [`set_up`] is best called with: making a bucket or a table takes longer than any call of a use case, and a person waits.
+/// The timeout for [`set_up`]: creating a bucket or a table takes longer than the calls of use cases, and an
+/// operator waits for it.
 pub const SET_UP_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the services are, and how they are asked. All that is not said here comes from where AWS's own tools have it:
-/// environment, profile, role of the machine.
+/// Where the services are, and how they are called. Everything left out comes from where AWS's own tools find
+/// it: environment, profile, role of the machine.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The region, such as `eu-central-1`.
     pub region: Option<String>,
-    /// The profile of AWS's own tools whose credentials and region are taken.
+    /// The profile of AWS's own tools that gives credentials and region.
     pub profile: Option<String>,
     /// One URL for all services, as stand-ins have.
     pub endpoint: Option<String>,
-    /// DynamoDB's URL; goes before [`Options::endpoint`].
+    /// DynamoDB's URL; overrides [`Options::endpoint`].
     pub dynamodb_endpoint: Option<String>,
-    /// S3's URL; goes before [`Options::endpoint`].
+    /// S3's URL; overrides [`Options::endpoint`].
     pub s3_endpoint: Option<String>,
-    /// KMS's URL; goes before [`Options::endpoint`].
+    /// KMS's URL; overrides [`Options::endpoint`].
     pub kms_endpoint: Option<String>,
-    /// Whether the bucket's name goes into the path instead of the host's name, as stand-ins need it.
+    /// Whether the bucket's name goes into the path instead of the host name, as stand-ins need it.
     pub s3_path_style: bool,
-    /// How long an attempt may take; [`ATTEMPT_TIMEOUT`] by default. Storing a blob gets more by its size.
+    /// The timeout of one attempt; [`ATTEMPT_TIMEOUT`] by default. Storing a blob gets more by its size.
     pub attempt_timeout: Duration,
 }
 
@@ -82,25 +82,23 @@ impl Default for Options {
     }
 }
 
-/// The names of what the store consists of.
+/// The names of the parts of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// The table.
     pub table: String,
-    /// The bucket.
     pub bucket: String,
-    /// The master key: an alias (`alias/…`), an identifier or an ARN. Data keys open under the key that made them, so an
-    /// alias must stay with its key. (KMS changes what is inside of a key once a year, which harms nothing.)
+    /// The master key: an alias (`alias/…`), an identifier or an ARN. Data keys open under the key that made
+    /// them, so an alias must stay with its key. (KMS rotates a key's material once a year, which is harmless.)
     pub key: String,
 }
 
-/// The region is nowhere to be found.
+/// No source gives a region.
 #[derive(Debug, thiserror::Error)]
 #[error("no AWS region is set: name one with AWS_REGION or in the profile")]
 pub struct NoRegion;
 
-/// What clients of the three services are made of. Clones, and all clients made of one, share connections and credentials.
-/// A program links the clients that it makes, and no others.
+/// Makes clients of the three services. Clones, and all clients made of one, share connections and credentials.
+/// A program links only the clients that it makes.
 #[derive(Debug, Clone)]
 pub struct Clients {
     config: SdkConfig,
@@ -109,7 +107,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Clients with the credentials of the environment. Calls no service yet, but may ask the machine who it is.
+    /// Clients with the credentials of the environment. Calls no service yet, but may ask the machine's
+    /// metadata service.
     ///
     /// # Errors
     /// When there is no region.
@@ -117,10 +116,10 @@ impl Clients {
         Self::load(aws_config::defaults(BehaviorVersion::latest()), options).await
     }
 
-    /// Clients of a stand-in, which believes any credentials.
+    /// Clients of a stand-in, which accepts any credentials.
     ///
     /// # Errors
-    /// None: a region that is missing is made up.
+    /// None: a missing region is made up.
     #[cfg(feature = "testing")]
     pub async fn of_stand_in(options: &Options) -> Result<Self, NoRegion> {
         use aws_sdk_dynamodb::config::Credentials;
@@ -130,11 +129,12 @@ impl Clients {
         Self::load(loader, &Options { region: Some(region), s3_path_style: true, ..options.clone() }).await
     }
 
-    /// The same clients with credentials that were had once, so that what is wrong with them is known before a service is asked.
-    /// What was had is used first: a process that gives credentials may ask a person something.
+    /// The same clients with credentials obtained now, so that a problem with them is known before a service is
+    /// called. They are used until they expire, because a process that gives credentials may ask a person for
+    /// something.
     ///
     /// # Errors
-    /// When nothing gives credentials.
+    /// When no source gives credentials.
     pub async fn with_credentials(self) -> Result<Self, NoCredentials> {
         let config = credentials::had(self.config, self.options.profile.as_deref()).await?;
         Ok(Self { config, ..self })
@@ -165,12 +165,12 @@ impl Clients {
         Ok(Self { config, options: options.clone(), calls: Arc::default() })
     }
 
-    /// The calls of services so far, of all that was made of these clients; one that is repeated counts again.
+    /// The calls of services so far by all clients made of these; a retry counts again.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    // Where no URL is said, what the environment says about a service's stays.
+    // Without a URL here, the environment's setting for a service applies.
 
     fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&self.config);
@@ -205,16 +205,13 @@ impl Clients {
 /// The three ports over one set of clients.
 #[derive(Clone)]
 pub struct AwsStore {
-    /// Items.
     pub ledger: DynamoLedger,
-    /// Blobs.
     pub blobs: S3Blobs,
-    /// Data keys.
     pub keys: KmsKeys,
 }
 
 impl AwsStore {
-    /// The store of these names. Calls no service: what is missing shows at the first call.
+    /// The store with these names. Calls no service: a missing part shows at the first call.
     pub fn new(clients: &Clients, names: &Names, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self {
             ledger: DynamoLedger::new(clients, names.table.clone(), Arc::clone(&clock), Arc::clone(&ids)),

@@ -1,4 +1,4 @@
-//! A table as it was at one moment, beside the one that goes on.
+//! A restored table, next to the one in use.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,30 +13,27 @@ use super::failure::Described;
 use super::setup::code;
 use crate::ports::{BoxError, Clock, Timestamp};
 
-/// How long is waited between two looks at a table that is being brought back: at first, and in the end.
+/// The waits between two checks of a table that is being restored: the first and the longest.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// Looks at it before something is wrong: with [`WAIT_MAX`] those of a day.
+/// Checks before giving up: with [`WAIT_MAX`] those of a day.
 const LOOKS_MAX: u32 = 24 * 3600 / 15;
 
-/// Why there is no table of the moment, or it is still there.
+/// Why there is no restored table, or it still exists.
 #[derive(Debug, thiserror::Error)]
 pub enum MomentError {
-    /// The table cannot be brought back.
+    /// Point-in-time recovery is off.
     #[error(
-        "the table {0} cannot be brought back as it was: its point-in-time recovery is off. `statewright aws setup` turns \
+        "the table {0} cannot be restored to a moment: its point-in-time recovery is off. `statewright aws setup` turns \
          it on"
     )]
     NoRecovery(String),
     /// A service refused or failed.
     #[error("{what} {table} failed")]
     Call {
-        /// What was asked for.
         what: &'static str,
-        /// The table.
         table: String,
-        /// The service's own error.
         #[source]
         source: BoxError,
     },
@@ -45,9 +42,9 @@ pub enum MomentError {
     NotReady(String),
 }
 
-/// Makes a table of this name that holds what `table` held at the latest moment to which it can be brought back, which is
-/// some minutes ago, and says when that was. It takes DynamoDB ten minutes and more, whatever the size. What is in it costs
-/// until it is removed.
+/// Makes a table of this name that holds what `table` held at its latest restorable moment, some minutes ago,
+/// and returns that moment. DynamoDB takes ten minutes and more, whatever the size. The table costs money until
+/// it is deleted.
 ///
 /// # Errors
 /// See [`MomentError`].
@@ -73,7 +70,7 @@ pub async fn bring_back(
         .restore_date_time(at)
         .send()
         .await;
-    sent.map_err(|error| failed("bringing back the table as", name, error))?;
+    sent.map_err(|error| failed("restoring the table as", name, error))?;
     let mut wait = FIRST_WAIT;
     for _ in 0..LOOKS_MAX {
         match client.describe_table().table_name(name).send().await {
@@ -83,7 +80,7 @@ pub async fn bring_back(
                     return Ok(Timestamp::from_seconds(at.secs()));
                 }
             }
-            // What was just asked for may not be known everywhere yet.
+            // A call that was just acknowledged may not be visible everywhere yet.
             Err(error) if code(&error) == Some("ResourceNotFoundException") => {}
             Err(error) => return Err(failed("asking about the table", name, error)),
         }
@@ -93,7 +90,7 @@ pub async fn bring_back(
     Err(MomentError::NotReady(name.to_owned()))
 }
 
-/// Removes a table that [`bring_back`] has made, if it is there.
+/// Deletes a table that [`bring_back`] has made, if it exists.
 ///
 /// # Errors
 /// See [`MomentError`].
@@ -104,9 +101,9 @@ pub async fn remove(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<
             Ok(_) => return Ok(()),
             Err(error) => match code(&error) {
                 Some("ResourceNotFoundException") => return Ok(()),
-                // It is still being made.
+                // It is still being created.
                 Some("ResourceInUseException") => clock.sleep(WAIT_MAX).await,
-                _ => return Err(failed("removing the table", name, error)),
+                _ => return Err(failed("deleting the table", name, error)),
             },
         }
     }

@@ -23,16 +23,16 @@ const DELETING: &str = "deleting a blob";
 const SIGNING: &str = "signing a URL of a blob";
 const LISTING: &str = "listing the blobs";
 
-/// The slowest upload, in bytes a second, that is not given up: an attempt gets its time by that.
+/// The slowest upload that is not given up, in bytes a second. It gives the timeout of an attempt.
 const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
-/// Blobs as objects of one bucket, each under the key as it is spelled. Clones share the client.
+/// Blobs as objects of one bucket, each under its key as it is. Clones share the client.
 ///
-/// * Every object carries its SHA-256: S3 refuses a put whose bytes were altered on their way, and a stream that was read
-///   ends with an error if they were.
+/// * Every object carries its SHA-256: S3 refuses a put whose bytes were altered on their way, and a stream
+///   ends with an error if its bytes were altered.
 /// * A put has no condition, and may be repeated: the bytes under a key are always the same.
-/// * An object that is absent is told apart from a bucket that is. Without the right to list the bucket, S3 says neither but
-///   denies access; a role needs `s3:ListBucket` beside `s3:GetObject`.
+/// * An absent object and an absent bucket are different errors. Without the right to list the bucket, S3
+///   denies access in both cases; a role needs `s3:ListBucket` in addition to `s3:GetObject`.
 #[derive(Clone)]
 pub struct S3Blobs {
     client: Client,
@@ -48,7 +48,7 @@ impl fmt::Debug for S3Blobs {
 }
 
 impl S3Blobs {
-    /// The blobs of this bucket. `clock` waits and `ids` says for how long, where a call is turned away.
+    /// The blobs of this bucket. `clock` waits before a retry, and `ids` gives the random length of the wait.
     pub fn new(clients: &Clients, bucket: String, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self {
             client: clients.s3(),
@@ -60,7 +60,8 @@ impl S3Blobs {
 }
 
 impl S3Blobs {
-    /// A part of the keys of all blobs: a thousand objects, in their order. What has no key of a blob is somebody else's.
+    /// A part of the keys of all blobs: a thousand objects, in their order. Leaves out objects whose key is not
+    /// a blob's: they are another program's.
     pub(super) async fn keys(&self, from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
         let list = self
             .client
@@ -141,7 +142,8 @@ impl Blobs for S3Blobs {
     async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {
         let presigning =
             PresigningConfig::expires_in(valid_for).map_err(|error| PortError::not_done(SIGNING, error))?;
-        // The signature covers how S3 answers: the client inflates what is said to be gzip, and nobody on the way keeps it.
+        // The signature covers the headers of the answer: the client inflates gzip, and no cache on the way
+        // keeps it.
         let signed = self
             .client
             .get_object()
@@ -160,7 +162,8 @@ impl Blobs for S3Blobs {
         let delete = self.client.delete_object().bucket(&self.bucket).key(key.as_str());
         match self.retries.call(|| delete.clone().send(), is_turned_away).await {
             Ok(_) => Ok(()),
-            // S3 itself answers the same whether there was one; what speaks its protocol need not.
+            // S3 itself answers the same whether or not there was an object; other services with its protocol
+            // may not.
             Err(error)
                 if error.as_service_error().and_then(ProvideErrorMetadata::code) == Some("NoSuchKey") =>
             {

@@ -1,4 +1,4 @@
-//! Making what the store consists of: a table, a bucket and a key.
+//! Creates the parts of the store: a table, a bucket and a key.
 
 use std::error::Error;
 use std::time::Duration;
@@ -23,67 +23,64 @@ use super::wanted::{self, CLOSED, ENCRYPTION, EXPIRY, PROTECTION, RECOVERY, ROTA
 use super::{Clients, Names};
 use crate::ports::{BoxError, Clock};
 
-/// A new table takes some seconds; after so many looks at it something is wrong.
+/// Checks of a new table, which takes some seconds, before giving up.
 const LOOKS_MAX: u32 = 60;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// One thing that the store needs, and how it came to be so.
+/// A part or setting of the store, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// The thing, for a person to read.
+    /// The part, for a person to read.
     pub what: &'static str,
-    /// Its name.
     pub name: String,
-    /// How it came to be so.
     pub outcome: Outcome,
 }
 
-/// How a thing came to be as it has to be.
+/// The outcome for one part or setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was so already.
     Found,
-    /// It is so now.
+    /// It was changed.
     Made,
-    /// The service does not know of such a thing, as a stand-in may not: it is not so.
+    /// The service does not support it, as a stand-in may not.
     NotImplemented,
 }
 
-/// Why the store could not be set up. What was done until then stays, and is found when it is tried again.
+/// Why the store could not be set up. A second try finds and keeps what the first has done.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A service refused or failed.
     #[error("{what} {name} failed")]
     Call {
-        /// What was asked for.
         what: &'static str,
         /// The name of the table, bucket or key.
         name: String,
-        /// The service's own error.
         #[source]
         source: BoxError,
     },
-    /// There is a table of that name, but not one of ours.
+    /// There is a table of that name, but it belongs to another program.
     #[error("the table {0} has other keys than Statewright's: choose another name")]
     OtherTable(String),
     /// The bucket keeps old versions of objects.
     #[error(
-        "the bucket {0} keeps versions of objects, so that what Statewright deletes would stay: choose another, or suspend its versioning"
+        "the bucket {0} keeps versions of objects, so deleted objects would be kept: choose another bucket, or suspend its versioning"
     )]
     Versioned(String),
     /// The table did not become ready.
     #[error("the table {0} is not ready after a minute: try again")]
     NotReady(String),
-    /// An identifier cannot be given to a new key.
+    /// AWS chooses the identifier of a new key.
     #[error("there is no key {0}, and only an alias (alias/NAME) can be given to a new one")]
     NoKey(String),
 }
 
-/// Makes the table (on demand), the bucket (without versions) and the key (under its alias), or finds them, and gives each what
-/// [`wanted::FEATURES`] lists. Each step may be repeated: the second time it finds what the first has made. Nothing that is
-/// there is removed, neither statements of a policy nor rules of a bucket, and no content is touched.
+/// Creates the table (on demand), the bucket (without versions) and the key (under its alias), or finds them,
+/// and sets for each what [`wanted::FEATURES`] lists. Each step may be repeated: the second time it finds what
+/// the first has made. It removes nothing, neither statements of a policy nor rules of a bucket, and touches no
+/// content.
 ///
-/// `clients` should give an attempt [`super::SET_UP_ATTEMPT_TIMEOUT`].
+/// `clients` should have the timeout [`super::SET_UP_ATTEMPT_TIMEOUT`].
 ///
 /// # Errors
 /// See [`SetupError`].
@@ -117,11 +114,11 @@ async fn table(
             let key = KeySchemaElement::builder().attribute_name(attribute).key_type(kind).build()?;
             Ok(asked.attribute_definitions(text).key_schema(key))
         })
-        .map_err(|error: BuildError| malformed("making the table", name, error))?;
+        .map_err(|error: BuildError| malformed("creating the table", name, error))?;
     let made = match asked.send().await {
         Ok(_) => Outcome::Made,
         Err(error) if code(&error) == Some("ResourceInUseException") => Outcome::Found,
-        Err(error) => return Err(failed("making the table", name, error)),
+        Err(error) => return Err(failed("creating the table", name, error)),
     };
     let table = ready(clients, name, clock).await?;
     if !has_our_keys(&table) {
@@ -186,7 +183,7 @@ async fn table(
         let sent = client.update_table().table_name(name).deletion_protection_enabled(true).send();
         set("protecting the table", name, sent.await)?
     };
-    // One that this has made was made so.
+    // A table that this command has just created is protected already.
     note(done, PROTECTION, name, if made == Outcome::Made { made } else { outcome });
     Ok(())
 }
@@ -203,7 +200,7 @@ async fn ready(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<Table
                     return Ok(table);
                 }
             }
-            // What was just made may not be known everywhere yet.
+            // A table that was just created may not be visible everywhere yet.
             Err(error) if code(&error) == Some("ResourceNotFoundException") => {}
             Err(error) => return Err(failed("asking about the table", name, error)),
         }
@@ -228,7 +225,7 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
         Ok(_) => Outcome::Found,
         Err(error) if error.as_service_error().is_some_and(|error| error.is_not_found()) => {
             let region = client.config().region().map(|region| region.as_ref().to_owned());
-            // The oldest region is the one that must not be named.
+            // The oldest region must not be named.
             let place = region.filter(|region| region != "us-east-1").map(|region| {
                 let place = BucketLocationConstraint::from(region.as_str());
                 CreateBucketConfiguration::builder().location_constraint(place).build()
@@ -237,7 +234,7 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
             match sent.await {
                 Ok(_) => Outcome::Made,
                 Err(error) if code(&error) == Some("BucketAlreadyOwnedByYou") => Outcome::Found,
-                Err(error) => return Err(failed("making the bucket", name, error)),
+                Err(error) => return Err(failed("creating the bucket", name, error)),
             }
         }
         Err(error) => return Err(failed("asking about the bucket", name, error)),
@@ -267,12 +264,12 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
     } else {
         let sent =
             client.put_public_access_block().bucket(name).public_access_block_configuration(closed).send();
-        set("closing the bucket", name, sent.await)?
+        set("blocking public access to the bucket", name, sent.await)?
     };
     note(done, CLOSED, name, outcome);
 
     let found = client.get_bucket_encryption().bucket(name).send().await;
-    // A key of KMS would be another's choice, which stays.
+    // Somebody chose a KMS key on purpose, which stays.
     let is_encrypted = found.is_ok_and(|found| {
         found.server_side_encryption_configuration.is_some_and(|found| {
             found.rules().iter().any(|rule| rule.apply_server_side_encryption_by_default().is_some())
@@ -302,7 +299,7 @@ async fn bucket(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(
     Ok(())
 }
 
-/// Adds to the bucket's policy, if there is one, that nothing is done without TLS.
+/// Adds a statement to the bucket's policy that refuses requests without TLS.
 async fn only_by_tls(client: &aws_sdk_s3::Client, name: &str) -> Result<Outcome, SetupError> {
     let doing = "setting the policy of the bucket";
     let mut policy = match client.get_bucket_policy().bucket(name).send().await {
@@ -332,7 +329,7 @@ async fn only_by_tls(client: &aws_sdk_s3::Client, name: &str) -> Result<Outcome,
     set(doing, name, sent.await)
 }
 
-/// Adds to the bucket's rules those of ours that it lacks.
+/// Adds those of our rules that the bucket's rules lack.
 async fn rules(client: &aws_sdk_s3::Client, name: &str) -> Result<Outcome, SetupError> {
     let doing = "setting the rules of the bucket";
     let (mut rules, size_min) = match client.get_bucket_lifecycle_configuration().bucket(name).send().await {
@@ -371,9 +368,10 @@ async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), 
         Err(_) if !name.starts_with("alias/") => return Err(SetupError::NoKey(name.to_owned())),
         Err(_) => {
             let made = client.create_key().description("Statewright: wraps data keys").send().await;
-            let made = made.map_err(|error| failed("making the key", name, error))?;
+            let made = made.map_err(|error| failed("creating the key", name, error))?;
             let id = made.key_metadata.map(|key| key.key_id);
-            // Between these two calls a key can be left without a name: it wraps nothing, and costs until it is deleted.
+            // A crash between these two calls leaves a key without a name: it wraps nothing, and costs money
+            // until it is deleted.
             let named = client.create_alias().alias_name(name).set_target_key_id(id.clone()).send().await;
             named.map_err(|error| failed("naming the key", name, error))?;
             (id, Outcome::Made)
@@ -418,7 +416,7 @@ where
     }
 }
 
-/// A failure, unless the service says that there is no such call.
+/// A failure, unless the service does not support the call.
 fn not_implemented<E>(
     what: &'static str,
     name: &str,
@@ -430,7 +428,7 @@ where
     if is_not_implemented(&error) { Ok(Outcome::NotImplemented) } else { Err(failed(what, name, error)) }
 }
 
-/// Whether the service says that it knows no such call.
+/// Whether the service reports that it does not support the call.
 pub(super) fn is_not_implemented<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     error.raw_response().is_some_and(|response| response.status().as_u16() == 501)
         || matches!(code(error), Some("NotImplemented" | "UnknownOperationException"))
@@ -443,7 +441,7 @@ where
     SetupError::Call { what, name: name.to_owned(), source: Described(error).into() }
 }
 
-/// A request that lacks something: only a name can be, so the builder's words are about that.
+/// A request that lacks a field. Only a name can be missing, and the builder's error says which.
 fn malformed(what: &'static str, name: &str, error: impl Error + Send + Sync + 'static) -> SetupError {
     SetupError::Call { what, name: name.to_owned(), source: error.into() }
 }

@@ -1,5 +1,5 @@
-//! What a store on AWS has beside its table, bucket and key: `aws setup` makes it so, `doctor` looks whether it is so, and the
-//! templates of functions are compared with it.
+//! The settings of a store on AWS: `aws setup` makes them, `doctor` checks them, and tests compare the
+//! templates of functions with them.
 
 use aws_sdk_s3::error::BuildError;
 use aws_sdk_s3::types::{
@@ -8,49 +8,48 @@ use aws_sdk_s3::types::{
 };
 use serde_json::{Value, json};
 
-/// The table may not be deleted by one call.
+/// No single call can delete the table.
 pub(super) const PROTECTION: &str = "protection against deletion";
-/// The table removes items that are over.
+/// The table deletes expired items.
 pub(super) const EXPIRY: &str = "expiry of items";
 /// The table can be restored to a point in time.
 pub(super) const RECOVERY: &str = "recovery to any point of 35 days";
-/// The bucket cannot be opened to everybody.
+/// The bucket cannot be made public.
 pub(super) const CLOSED: &str = "no access for the public";
 /// The bucket encrypts what it stores.
 pub(super) const ENCRYPTION: &str = "encryption at rest";
-/// The bucket is not asked without TLS.
+/// The bucket refuses requests without TLS.
 pub(super) const TLS: &str = "access by TLS alone";
 /// The bucket has the rules of [`LIFECYCLE`].
 pub(super) const RULES: &str = "lifecycle of objects";
-/// The key changes what is inside of it.
+/// KMS rotates the key's material.
 pub(super) const ROTATION: &str = "rotation each year";
 
-/// What a store has, by the names that `aws setup` and `doctor` have for it.
+/// All settings, by the names that `aws setup` and `doctor` show.
 pub const FEATURES: [&str; 8] = [EXPIRY, RECOVERY, PROTECTION, CLOSED, ENCRYPTION, TLS, RULES, ROTATION];
 
-/// A rule of the bucket.
+/// A lifecycle rule of the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name in the bucket.
+    /// Its ID in the bucket.
     pub id: &'static str,
-    /// The objects that it is about; all of them where it is empty.
+    /// The prefix of the objects that it applies to; empty for all.
     pub prefix: &'static str,
-    /// What it does.
     pub then: Then,
 }
 
 /// What a rule does, and after how many days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Removes the parts of unfinished uploads.
+    /// Deletes the parts of unfinished uploads.
     AbortUploads(i32),
-    /// Removes objects.
+    /// Deletes objects.
     Expire(i32),
-    /// Moves objects to the class that costs half as much to keep, and more to read.
+    /// Moves objects to the class that costs half as much to store, and more to read.
     InfrequentAccess(i32),
 }
 
-/// The rules of the bucket. None removes what an item may name: the sweep does that.
+/// The rules of the bucket. None deletes an object that an item may name: only the sweep does that.
 pub const LIFECYCLE: [Rule; 6] = [
     Rule { id: "unfinished-uploads", prefix: "", then: Then::AbortUploads(1) },
     Rule { id: "probes", prefix: PROBES, then: Then::Expire(1) },
@@ -60,7 +59,7 @@ pub const LIFECYCLE: [Rule; 6] = [
     Rule { id: "old-terraform-states-are-seldom-read", prefix: "tf/", then: Then::InfrequentAccess(90) },
 ];
 
-/// Where objects are that only try the bucket out.
+/// The prefix of the objects that `doctor` writes.
 pub(super) const PROBES: &str = "probe/";
 
 impl Rule {
@@ -86,7 +85,7 @@ impl Rule {
         does && is_on && !is_narrower && prefix(other) == self.prefix
     }
 
-    /// The rule as the service has it.
+    /// The rule as the service's type.
     pub(super) fn to_sdk(self) -> Result<LifecycleRule, BuildError> {
         let rule = LifecycleRule::builder()
             .id(self.id)
@@ -105,19 +104,19 @@ impl Rule {
     }
 }
 
-/// Those of [`LIFECYCLE`] that are not among the rules of a bucket.
+/// Those of [`LIFECYCLE`] that are missing among the rules of a bucket.
 pub(super) fn missing(rules: &[LifecycleRule]) -> Vec<Rule> {
     LIFECYCLE.into_iter().filter(|rule| !rules.iter().any(|found| rule.is(found))).collect()
 }
 
-/// The objects that a rule is about, in the newer spelling and in the older one.
-#[expect(deprecated, reason = "rules that were made long ago have it")]
+/// The prefix that a rule applies to, in the newer spelling or the older one.
+#[expect(deprecated, reason = "rules that were created long ago have it")]
 pub(super) fn prefix(rule: &LifecycleRule) -> &str {
     rule.filter().and_then(LifecycleRuleFilter::prefix).or(rule.prefix()).unwrap_or_default()
 }
 
-/// A rule in the newer spelling, beside which the older one cannot be. It is about the same objects.
-#[expect(deprecated, reason = "rules that were made long ago have it")]
+/// A rule in the newer spelling, which cannot be mixed with the older one. It applies to the same objects.
+#[expect(deprecated, reason = "rules that were created long ago have it")]
 pub(super) fn spell_anew(rule: &mut LifecycleRule) {
     let says_nothing = LifecycleRuleFilter::builder().build();
     if rule.filter.as_ref().is_none_or(|filter| *filter == says_nothing) {
@@ -138,7 +137,7 @@ pub fn tls_only(bucket_arn: &str) -> Value {
     })
 }
 
-/// Whether a bucket's policy refuses requests without TLS. Nothing is known of one that does not read.
+/// Whether a bucket's policy refuses requests without TLS; false for a policy that cannot be parsed.
 pub(super) fn refuses_without_tls(policy: &Value) -> bool {
     let statements = match &policy["Statement"] {
         Value::Array(statements) => statements.iter().collect(),
@@ -154,7 +153,7 @@ pub(super) fn refuses_without_tls(policy: &Value) -> bool {
     })
 }
 
-/// The part of AWS that a region belongs to, as ARNs begin.
+/// The partition of AWS that a region belongs to, as ARNs begin.
 pub(super) fn partition(region: Option<&str>) -> &'static str {
     match region {
         Some(region) if region.starts_with("cn-") => "aws-cn",
@@ -203,9 +202,9 @@ mod tests {
         assert!(!LIFECYCLE[0].is(&later));
     }
 
-    /// A rule that removed some objects would remove all of them otherwise.
+    /// A rule for some objects that loses its filter would delete all of them.
     #[test]
-    #[expect(deprecated, reason = "the older spelling is what this is about")]
+    #[expect(deprecated, reason = "this tests the older spelling")]
     fn a_rule_in_the_older_spelling_stays_about_the_same_objects() {
         let rule = || LifecycleRule::builder().status(ExpirationStatus::Enabled);
         let filter = |prefix: &str| LifecycleRuleFilter::builder().prefix(prefix).build();

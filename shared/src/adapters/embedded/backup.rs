@@ -1,17 +1,17 @@
-//! Copies of a data folder, made beside its server.
+//! Backups of a data folder, made while its server may be running.
 //!
 //! | name | content |
 //! | --- | --- |
 //! | `backup.json` | says which files below belong to the last finished backup; written last |
 //! | `ledger-….sqlite` | the ledger at one moment |
-//! | `master-….key` | the master key, unless it was to be left out |
+//! | `master-….key` | the master key, unless it was left out |
 //! | `blobs/` | the blobs, each under its key |
-//! | `lock` | locked by whoever makes the backup |
+//! | `lock` | locked by the process that makes the backup |
 //!
-//! The ledger is copied first and the blobs after it: a blob never changes and is there before any item names it, so what
-//! the copied ledger names is there, unless it was to go. A backup into the same folder copies the blobs that are new,
-//! and takes the place of the last one when `backup.json` is replaced. No name is one that a server looks for, so a
-//! backup is never served by mistake.
+//! The ledger is copied first and the blobs after it: a blob never changes and exists before any item names it,
+//! so every blob that the copied ledger names exists, unless it was deleted meanwhile. A backup into the same
+//! folder copies only new blobs, and replaces the last backup when `backup.json` is replaced. No file has a
+//! name that a server looks for, so a backup is never served by mistake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -29,13 +29,13 @@ use super::{DataFolder, FileBlobs, FileKeys, FolderError, KeyFileError, OpenLedg
 use crate::adapters::SystemIds;
 use crate::ports::{BlobKey, BoxError, Ids, Item, ItemKey, PortError, Timestamp};
 
-/// The blobs that an item names, each with the hex SHA-256 of its bytes where the item says it.
+/// The blobs that an item names, each with the hex SHA-256 of its bytes if the item has it.
 pub type Named = fn(&Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError>;
 
-/// The format of `backup.json`, and the newest that is read.
+/// The format of `backup.json`, and the newest that this program reads.
 const FORMAT: u32 = 1;
 
-/// Blobs that are copied at once. Each waits for the disk, which syncs those that wait together.
+/// Blobs that are copied at once. Each waits for the disk, which syncs concurrent writes together.
 const BLOBS_AT_ONCE: usize = 64;
 
 const MANIFEST: &str = "backup.json";
@@ -44,40 +44,40 @@ const MANIFEST: &str = "backup.json";
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
-    /// When, in RFC 3339.
+    /// The time of the backup, in RFC 3339.
     made: String,
     ledger: String,
     ledger_sha256: String,
     key: Option<String>,
-    /// Blobs that the ledger names and that had gone when they were to be copied.
+    /// Blobs that the ledger names and that were deleted before they could be copied.
     missing: Vec<String>,
 }
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackedUp {
     /// Items in the ledger.
     pub items: u64,
-    /// Blobs that the server has.
+    /// Blobs of the server.
     pub blobs: u64,
-    /// Those of them that were copied now; the others were there.
+    /// Blobs that were copied now; the others were in the backup already.
     pub blobs_copied: u64,
-    /// The bytes of these.
+    /// Bytes of the blobs that were copied now.
     pub bytes_copied: u64,
-    /// Blobs that the ledger names and that are not there: they went while the backup was made, or were missing before.
+    /// Blobs that the ledger names and that are absent: deleted during the backup, or missing before.
     pub missing: Vec<BlobKey>,
-    /// Blobs whose bytes are not those that the ledger says. They are copied as they are.
+    /// Blobs whose bytes do not match the hash in the ledger. They are copied as they are.
     pub damaged: Vec<BlobKey>,
-    /// Items that do not read back, so that nobody can tell which blobs they name. They are copied as they are.
+    /// Items that cannot be read, so that their blobs are unknown. They are copied as they are.
     pub unreadable: Vec<ItemKey>,
-    /// Whether the master key is in it.
+    /// Whether the backup contains the master key.
     pub has_key: bool,
 }
 
-/// What a restore brought.
+/// The result of a restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// When the backup was made, in RFC 3339.
+    /// The time of the backup, in RFC 3339.
     pub made: String,
     /// Items in the ledger.
     pub items: u64,
@@ -85,92 +85,63 @@ pub struct Restored {
     pub blobs: u64,
     /// Blobs that the ledger names and the backup lacks.
     pub missing: Vec<BlobKey>,
-    /// Blobs whose bytes are not those that the ledger says.
+    /// Blobs whose bytes do not match the hash in the ledger.
     pub damaged: Vec<BlobKey>,
-    /// Items that do not read back.
+    /// Items that cannot be read.
     pub unreadable: Vec<ItemKey>,
 }
 
-/// Where a restore comes from, and what it takes.
+/// The source and the options of a restore.
 #[derive(Debug, Clone, Copy)]
 pub struct RestoreFrom<'a> {
-    /// The backup.
     pub backup: &'a Path,
-    /// The master key, where the backup has none.
+    /// The master key, if the backup has none.
     pub key: Option<&'a Path>,
-    /// Whether to go on where blobs are missing or damaged.
+    /// Whether to continue when blobs are missing or damaged.
     pub despite_damage: bool,
 }
 
-/// Why a backup or a restore was not done. Each text says what to do.
+/// Why a backup or a restore failed. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The folder holds something else.
-    #[error("{} is not empty and holds no backup. Nothing was changed. Choose another folder", path.display())]
-    NotOurs {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// It lies in the folder that is to be copied.
-    #[error("{} lies in the data folder itself. Choose a folder elsewhere, on another disk if there is one", path.display())]
-    Inside {
-        /// The folder.
-        path: PathBuf,
-    },
+    /// The folder contains something else.
+    #[error("{} is not empty and contains no backup. Nothing was changed. Choose another folder", path.display())]
+    NotOurs { path: PathBuf },
+    /// The target is inside the folder to copy.
+    #[error("{} is inside the data folder. Choose a folder elsewhere, on another disk if there is one", path.display())]
+    Inside { path: PathBuf },
     /// There is no finished backup.
     #[error(
-        "{} holds no finished backup. Make one into it with `statewright backup`, or name the folder of another",
+        "{} holds no finished backup. Make one there with `statewright backup`, or name another folder",
         path.display()
     )]
-    NoBackup {
-        /// The folder.
-        path: PathBuf,
-    },
+    NoBackup { path: PathBuf },
     /// A newer program has made it.
-    #[error("{} has format {found}, and this program knows format {FORMAT} only. Use the program that made it", path.display())]
-    Newer {
-        /// The manifest.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// A file of the backup is not what was written.
-    #[error("{} is damaged: it is not what the backup wrote. Use another backup", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} has format {found}, and this program reads only format {FORMAT}. Use the program that made it", path.display())]
+    Newer { path: PathBuf, found: u32 },
+    /// A file of the backup was changed.
+    #[error("{} is damaged: it has changed since the backup. Use another backup", path.display())]
+    Damaged { path: PathBuf },
     /// Blobs are missing or damaged.
     #[error(
         "the backup lacks {missing} blobs, and {damaged} are damaged: {names}. Use another backup, or add \
          --despite-damage to restore all the rest"
     )]
     LacksBlobs {
-        /// How many are missing.
         missing: usize,
-        /// How many are damaged.
         damaged: usize,
-        /// The first of them.
+        /// The names of the first of them.
         names: String,
     },
     /// The backup has no key and none was named.
     #[error("the backup in {} was made without the master key. Name your copy of it with --key", path.display())]
-    KeyNeeded {
-        /// The backup.
-        path: PathBuf,
-    },
-    /// There is something where the restore is to go.
-    #[error("{} is not empty. Nothing was changed. A restore goes into a new folder", path.display())]
-    TargetInUse {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Another command makes a backup there right now.
-    #[error("another backup into {} is being made. Wait until it has ended", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    KeyNeeded { path: PathBuf },
+    /// The target of the restore is not empty.
+    #[error("{} is not empty. Nothing was changed. Restore into a new folder", path.display())]
+    TargetInUse { path: PathBuf },
+    /// Another command is making a backup there.
+    #[error("another command is making a backup into {}. Wait until it has ended", path.display())]
+    Busy { path: PathBuf },
     /// The folder could not be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -183,12 +154,11 @@ pub enum BackupError {
     /// Reading or writing failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The system refused something about a file or folder.
-    #[error("{} could not be {what}. Check the disk and who may write there", path.display())]
+    /// The system refused to access a file or folder.
+    #[error("{} could not be {what}. Check the disk and the permissions", path.display())]
     System {
-        /// The file or folder.
         path: PathBuf,
-        /// What was tried, as a participle.
+        /// The attempted action, as a participle.
         what: &'static str,
         /// The system's own error.
         #[source]
@@ -200,10 +170,12 @@ fn system(path: &Path, what: &'static str) -> impl Fn(io::Error) -> BackupError 
     move |source| BackupError::System { path: path.to_owned(), what, source }
 }
 
-/// Makes a backup of a folder, whose server may be running. `progress` is told how many of how many blobs were looked at.
+/// Makes a backup of a folder, whose server may be running. Calls `progress` with the number of blobs checked
+/// so far and in total.
 ///
 /// # Errors
-/// See [`BackupError`]. One that was broken off leaves the last finished backup as it was; the next one goes on.
+/// See [`BackupError`]. An interrupted backup leaves the last finished one as it was; the next backup continues
+/// it.
 pub async fn back_up(
     source: &DataFolder,
     to: &Path,
@@ -230,7 +202,8 @@ pub async fn back_up(
     let (ledger_name, key_name) = (format!("ledger-{id}.sqlite"), format!("master-{id}.key"));
     let ledger_path = to.join(&ledger_name);
     {
-        // The key has to open what the ledger holds, so nobody replaces it between the two copies.
+        // The key must match the ledger, so hold the lock that keeps it from being replaced between the two
+        // copies.
         let _keys = source.lock_keys()?;
         source.ledger.copy_to(&ledger_path).await?;
         if with_key {
@@ -282,10 +255,11 @@ pub async fn back_up(
     Ok(done)
 }
 
-/// Brings a backup into a folder that is not there yet, or is empty, or into which a restore was broken off.
+/// Restores a backup into a folder that does not exist, is empty, or has an unfinished restore.
 ///
 /// # Errors
-/// See [`BackupError`]. Until all of it is there and was compared, the folder is marked as unfinished, and nothing opens it.
+/// See [`BackupError`]. Until everything is copied and verified, the folder is marked as unfinished, and
+/// nothing opens it.
 pub async fn restore(
     from: RestoreFrom<'_>,
     to: &Path,
@@ -299,7 +273,8 @@ pub async fn restore(
         (None, Some(name)) => backup.join(name),
         (None, None) => return Err(BackupError::KeyNeeded { path: backup.to_owned() }),
     };
-    // Before anything is made: a file that others may read, or that holds no key, is refused.
+    // Check the key first: a file that others may read, or that contains no key, is refused before anything is
+    // created.
     FileKeys::open(&key, Arc::new(SystemIds))?;
     let ledger_copy = backup.join(&manifest.ledger);
     if sha256_of(&ledger_copy)? != manifest.ledger_sha256 {
@@ -357,7 +332,7 @@ pub async fn restore(
             done.missing.push(key.clone());
         }
     }
-    // What had gone when the backup was made is missed by nobody but whoever asked for it then.
+    // Only the backup could report the blobs that were deleted during it; a restore does not count them.
     let unexpected: Vec<&BlobKey> = done.missing.iter().filter(|key| !known.contains(key.as_str())).collect();
     let is_whole = unexpected.is_empty() && done.damaged.is_empty();
     if !is_whole && !from.despite_damage {
@@ -368,7 +343,7 @@ pub async fn restore(
             names: first.map(BlobKey::as_str).collect::<Vec<_>>().join(", "),
         });
     }
-    // Closed before the folder counts as one: what its log holds is in the ledger then.
+    // Close the ledger before the folder is valid: closing moves its log into the database.
     drop((ledger, keys));
     fs::remove_file(&names.restoring)
         .and_then(|()| sync_folder(to))
@@ -376,7 +351,7 @@ pub async fn restore(
     Ok(done)
 }
 
-/// What a ledger names.
+/// The blobs that a ledger names.
 #[derive(Default)]
 struct Names {
     items: u64,
@@ -412,7 +387,7 @@ fn is_other(expected: Option<&Option<String>>, found: &str) -> bool {
 }
 
 fn read_manifest(backup: &Path) -> Result<Option<Manifest>, BackupError> {
-    /// What every format has.
+    /// The part that every format has.
     #[derive(Deserialize)]
     struct Any {
         format: u32,
@@ -428,7 +403,7 @@ fn read_manifest(backup: &Path) -> Result<Option<Manifest>, BackupError> {
         return Err(BackupError::Newer { path, found: format });
     }
     let manifest: Manifest = serde_json::from_slice(&text).map_err(damaged)?;
-    // Names of files in this folder, and nothing that leads out of it.
+    // Accept only names of files in this folder, no path that leads out of it.
     let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && !name.starts_with('.');
     if ![Some(&manifest.ledger), manifest.key.as_ref()].into_iter().flatten().all(|name| is_name(name)) {
         return Err(BackupError::Damaged { path });
@@ -436,7 +411,7 @@ fn read_manifest(backup: &Path) -> Result<Option<Manifest>, BackupError> {
     Ok(Some(manifest))
 }
 
-/// The moment from which on the folder holds this backup.
+/// Replaces the manifest. From this moment the folder contains the new backup.
 fn write_manifest(backup: &Path, manifest: &Manifest) -> Result<(), BackupError> {
     let (path, temporary) = (backup.join(MANIFEST), backup.join(format!("{MANIFEST}.new")));
     let text = serde_json::to_vec_pretty(manifest).expect("a manifest holds only what JSON can express");
@@ -451,7 +426,7 @@ fn write_manifest(backup: &Path, manifest: &Manifest) -> Result<(), BackupError>
         .map_err(system(&path, "written"))
 }
 
-/// Whether a file's name is one that a backup gives.
+/// Whether a backup uses this file name.
 fn is_ours(name: &str) -> bool {
     name.starts_with("ledger-")
         || name.starts_with("master-")
@@ -469,10 +444,10 @@ fn names_of(folder: &Path) -> Result<Vec<String>, BackupError> {
     }
 }
 
-/// Whether nothing is there, or only what a first backup that was broken off leaves.
+/// Whether the folder is empty, or has only what an interrupted first backup leaves.
 fn is_empty_or_begun(backup: &Path) -> Result<bool, BackupError> {
     let names = names_of(backup)?;
-    // Without a ledger's copy or the lock of a backup, blobs may be anybody's.
+    // Without a copy of a ledger or the lock of a backup, blobs may belong to something else.
     let has_begun = names.iter().any(|name| name == "lock");
     Ok(names.is_empty() || (has_begun && names.iter().all(|name| is_ours(name))))
 }
@@ -481,7 +456,7 @@ fn has_nothing_but(folder: &Path, but: &[&str]) -> Result<bool, BackupError> {
     Ok(names_of(folder)?.iter().all(|name| but.contains(&name.as_str())))
 }
 
-/// Removes the files of backups that were broken off or have been replaced.
+/// Deletes the files of interrupted and replaced backups.
 fn remove_leftovers(backup: &Path, current: Option<&Manifest>) -> Result<(), BackupError> {
     for name in names_of(backup)? {
         let is_current = current.is_some_and(|manifest| {
@@ -495,7 +470,7 @@ fn remove_leftovers(backup: &Path, current: Option<&Manifest>) -> Result<(), Bac
     Ok(())
 }
 
-/// Removes what a restore that was broken off has made; its mark stays.
+/// Deletes what an interrupted restore has made; its mark stays.
 fn clear(to: &Path, names: &Files) -> Result<(), BackupError> {
     for name in names_of(to)? {
         let path = to.join(&name);
@@ -510,7 +485,7 @@ fn clear(to: &Path, names: &Files) -> Result<(), BackupError> {
     sync_folder(to).map_err(system(to, "synced"))
 }
 
-/// Copies a file to one that is for its owner alone, and syncs it.
+/// Copies a file to one with access for its owner alone, and syncs it.
 fn copy_private(from: &Path, to: &Path) -> Result<(), BackupError> {
     let mut source = File::open(from).map_err(system(from, "read"))?;
     create_private_file(to)

@@ -15,19 +15,19 @@ use super::disk::{create_private_file, create_private_folder, sync_folder, why};
 use crate::adapters::SystemIds;
 use crate::ports::{Blob, BlobKey, Blobs, Cursor, Ids, Inventory, Item, Part, PortError};
 
-/// Where files are written before they get their name. No segment of a key starts with a dot.
+/// The folder of files that have no final name yet. No segment of a key starts with a dot.
 const TEMPORARY: &str = ".tmp";
 
-/// A blob is read in pieces of this size.
+/// Bytes of one piece of a blob that is read.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// How many folders are remembered as being on disk before all of them are forgotten.
+/// Folders remembered as synced before all of them are forgotten.
 const FOLDERS_KNOWN_MAX: usize = 10_000;
 
-/// Blobs as files below a folder, each under the path that its key spells. Clones are handles onto the same folder.
+/// Blobs as files below a folder, each under the path that its key spells. Clones are handles to the same folder.
 ///
-/// A blob is written under a temporary name and synced before it is renamed, so that a name always stands for the
-/// whole blob; then the folder is synced, so that the name stays.
+/// A blob is written under a temporary name and synced before it is renamed, so that a name always leads to the
+/// whole blob. Then the folder is synced, so that the name stays.
 #[derive(Debug, Clone)]
 pub struct FileBlobs {
     shared: Arc<Shared>,
@@ -36,18 +36,18 @@ pub struct FileBlobs {
 #[derive(Debug)]
 struct Shared {
     root: PathBuf,
-    /// Folders whose name in their parent is known to be on disk. That a folder is there does not say so: another
-    /// process, or this one before a crash, may have made it and not have come to the sync.
+    /// Folders whose name in their parent is known to be synced. That a folder exists does not prove it:
+    /// another process, or this one before a crash, may have created it and not synced it yet.
     folders_known: Mutex<HashSet<PathBuf>>,
 }
 
 impl FileBlobs {
-    /// Opens the store at `root`, makes it when there is none, and removes what puts that were broken off have left.
-    /// For the one process that holds the folder's lock: it would take a running put's file away from another one,
-    /// whose put would then not be done.
+    /// Opens the store at `root`, creates it if there is none, and deletes the files of interrupted puts. Only
+    /// for the process that holds the folder's lock: it would delete the file of another process's running put,
+    /// which would then fail.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or cleaned.
+    /// When the folder cannot be created, read or cleaned.
     pub fn open_or_create(root: &Path) -> io::Result<Self> {
         let temporary = root.join(TEMPORARY);
         for folder in [root, &temporary] {
@@ -62,7 +62,7 @@ impl FileBlobs {
         Ok(Self::open_existing(root))
     }
 
-    /// A handle onto the store at `root`, which another process may be using. Touches nothing.
+    /// A handle to the store at `root`, which another process may be using. Changes nothing.
     pub fn open_existing(root: &Path) -> Self {
         Self { shared: Arc::new(Shared { root: root.to_owned(), folders_known: Mutex::default() }) }
     }
@@ -82,17 +82,17 @@ impl FileBlobs {
         .await
     }
 
-    /// The length of a blob in bytes, if it is there.
+    /// The length of a blob in bytes, if it exists.
     ///
     /// # Errors
-    /// [`PortError::NotDone`] when the system does not say.
+    /// [`PortError::NotDone`] when the system does not report it.
     pub async fn length(&self, key: &BlobKey) -> Result<Option<u64>, PortError> {
         let key = key.clone();
         self.run("looking for a blob", move |shared| shared.length(&key)).await
     }
 
-    /// Copies a blob from another store, and returns the length and the hex SHA-256 of what was copied; `None` where the
-    /// other store has no such blob. One that was copied stays, as one that was put.
+    /// Copies a blob from another store, and returns the length and the hex SHA-256 of the copy; `None` if the
+    /// other store has no such blob. A copied blob is as durable as one that was put.
     ///
     /// # Errors
     /// As for a put.
@@ -109,7 +109,7 @@ impl FileBlobs {
         .await
     }
 
-    /// Runs `work` away from the threads of the caller's runtime.
+    /// Runs `work` off the threads of the caller's runtime.
     async fn run<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -165,7 +165,7 @@ impl Shared {
         }
     }
 
-    /// Gives what `write` writes to a temporary file, and syncs, the name of a blob.
+    /// Writes a temporary file with `write`, syncs it, and gives it the name of a blob.
     fn put_with<T>(&self, key: &BlobKey, write: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, PortError> {
         let path = self.path(key);
         let folder = path.parent().unwrap_or(&self.root);
@@ -177,7 +177,7 @@ impl Shared {
         let written = match written {
             Ok(written) => written,
             Err(error) => {
-                // What is left of it goes at the next start, if not now.
+                // A leftover file is deleted at the next start.
                 let _ = fs::remove_file(&temporary);
                 self.folders_known().clear();
                 return Err(PortError::not_done("storing a blob", why(error)));
@@ -195,7 +195,7 @@ impl Shared {
         };
         let bytes_total = file.metadata().map_err(not_done)?.len();
         let mut reading = Reading { file, bytes_left: bytes_total };
-        // The first piece comes along: a small blob is read in one go.
+        // Read the first piece here, so that a small blob takes one read.
         let first = reading.next_chunk().map_err(not_done)?;
         let rest = stream::try_unfold(reading, |mut reading| async move {
             if reading.bytes_left == 0 {
@@ -213,7 +213,7 @@ impl Shared {
         let path = self.path(key);
         match fs::remove_file(&path) {
             Err(error) if !is_absence(&error) => return Err(PortError::not_done("deleting a blob", error)),
-            // Absent: an earlier delete may have come only this far, so its name is synced away as well.
+            // The file is absent, but an earlier delete may have ended before its sync, so sync the folder.
             _ => {}
         }
         match sync_folder(path.parent().unwrap_or(&self.root)) {
@@ -227,7 +227,7 @@ impl Shared {
         self.root.join(key.as_str())
     }
 
-    /// Makes a folder below the root and those above it, on disk.
+    /// Creates a folder below the root and its parents, and syncs them.
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
         if folder == self.root || self.folders_known().contains(folder) {
             return Ok(());
@@ -251,7 +251,7 @@ impl Shared {
     }
 }
 
-/// Whether the error says that there is no such file: also where a part of the path is no folder.
+/// Whether the error means that there is no such file, also because a part of the path is a file.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -259,11 +259,11 @@ fn is_absence(error: &io::Error) -> bool {
 fn write_synced(path: &Path, body: &[u8]) -> io::Result<()> {
     let mut file = create_private_file(path)?;
     file.write_all(body)?;
-    // The size counts as data here: it is needed to read the bytes back.
+    // Sync the size too: it is needed to read the bytes back.
     file.sync_data()
 }
 
-/// What was copied.
+/// The length and hash of a copied blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Its length in bytes.
@@ -290,8 +290,8 @@ fn copy_synced(mut from: File, to: &Path) -> io::Result<Copied> {
     Ok(Copied { bytes, sha256: hex::encode(hash.finalize()) })
 }
 
-/// The keys of the blobs in a folder and those below it. What is no blob, such as the folder for temporary files, is not
-/// among them; what goes while the folders are read may be or not.
+/// The keys of the blobs in a folder and below it. Leaves out everything else, such as the folder for temporary
+/// files. A blob that is deleted meanwhile may be listed or not.
 fn list(folder: &Path, prefix: &str, keys: &mut Vec<BlobKey>) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if is_absence(&error) => return Ok(()),
@@ -364,7 +364,7 @@ mod tests {
     async fn a_put_that_cannot_be_done_leaves_nothing_and_says_not_done() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = FileBlobs::open_or_create(&folder.path().join("blobs")).unwrap();
-        // A folder lies where the file should go.
+        // A folder has the file's name.
         fs::create_dir_all(folder.path().join("blobs/snap/a/b")).unwrap();
         let outcome = blobs.put(&key("snap/a/b"), Bytes::from("whole")).await;
         assert!(matches!(outcome, Err(PortError::NotDone { .. })));

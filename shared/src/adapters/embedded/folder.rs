@@ -1,4 +1,4 @@
-//! One folder that holds a whole store.
+//! One folder that contains a whole store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write as _};
@@ -19,7 +19,7 @@ use crate::ports::{
     Page, Part, PortError, WrappedKey, Write, WriteAction,
 };
 
-/// Items in a part of a look at all of them.
+/// Items in one part of an inventory.
 const PART_ITEMS_MAX: usize = 1000;
 
 /// The three ports on one folder:
@@ -29,75 +29,59 @@ const PART_ITEMS_MAX: usize = 1000;
 /// | `ledger.sqlite` (`-wal`, `-shm`) | the ledger |
 /// | `blobs/` | the blobs, each under its key |
 /// | `master.key` | the master key, for its owner alone |
-/// | `lock` | locked by the running server, whose process id it holds |
-/// | `key-lock` | locked by whoever replaces the master key, or copies it with a ledger that belongs to it |
-/// | `restoring` | there as long as a restore into the folder is not finished: it is no store yet |
+/// | `lock` | locked by the running server, and contains its process id |
+/// | `key-lock` | locked while the master key is replaced, or copied with its ledger |
+/// | `restoring` | exists until a restore into the folder has finished: it is not a store yet |
 ///
-/// A check value in the ledger, wrapped under the master key, tells whether key and ledger belong together.
+/// The ledger has a check value, wrapped under the master key, which proves that key and ledger belong together.
 ///
-/// Keep the value: when the one of the server is dropped, another server may take the folder.
+/// Keep this value alive: once the server's is dropped, another server may take the folder.
 #[derive(Debug)]
 pub struct DataFolder {
-    /// The ledger.
     pub ledger: SqliteLedger,
-    /// The blobs.
     pub blobs: FileBlobs,
-    /// The keys.
     pub keys: FileKeys,
     path: PathBuf,
-    /// Dropped last: the others let go of their files first.
+    /// Dropped last: the others close their files first.
     _lock: Option<FolderLock>,
 }
 
 /// Why a folder could not be opened. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// There is no such folder, and it was not to be made.
+    /// There is no such folder, and it must not be created.
     #[error(
-        "there is no data folder at {}. Name the folder of a server, or start the server, which makes one",
+        "there is no data folder at {}. Name the folder of a server, or start a server, which creates one",
         path.display()
     )]
-    Absent {
-        /// Where it was looked for.
-        path: PathBuf,
-    },
-    /// Anybody may replace what is in it.
+    Absent { path: PathBuf },
+    /// Any user may replace its files.
     #[error(
-        "every user of this machine may write into {}, and so replace its files. Nothing was changed. Allow that to its owner alone: \
+        "every user of this machine may write into {} and so replace its files. Nothing was changed. Restrict it to its owner: \
          chmod 700 {}",
         path.display(),
         path.display()
     )]
-    ForAll {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Another server has it.
+    ForAll { path: PathBuf },
+    /// Another server uses it.
     #[error(
-        "another server (process {pid}) runs on {}. Stop it first, or choose another folder",
+        "another server (process {pid}) uses {}. Stop it first, or choose another folder",
         path.display()
     )]
     Served {
-        /// The folder.
         path: PathBuf,
         /// The process id in the lock file, or `unknown`.
         pid: String,
     },
-    /// A restore into it was broken off.
+    /// A restore into it was interrupted.
     #[error(
-        "a restore into {} was begun and not finished. Run it again, or remove the folder",
+        "a restore into {} was not finished. Run it again, or remove the folder",
         path.display()
     )]
-    Unfinished {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Somebody else works with its master key.
-    #[error("another command works with the master key of {}. Wait until it has ended", path.display())]
-    KeyLocked {
-        /// The folder.
-        path: PathBuf,
-    },
+    Unfinished { path: PathBuf },
+    /// Another command uses its master key.
+    #[error("another command uses the master key of {}. Wait until it has ended", path.display())]
+    KeyLocked { path: PathBuf },
     /// There is data but no master key.
     #[error(
         "{} is missing, and without it the secrets in {} cannot be read. Nothing was changed. Restore the key from \
@@ -111,19 +95,14 @@ pub enum FolderError {
         /// The data that needs it.
         ledger: PathBuf,
     },
-    /// The master key is not the one under which the data was written.
+    /// The data was written under another master key.
     #[error(
         "{} is not the key under which {} was written. Nothing was changed. Restore the right key, or the ledger \
          that belongs to this one",
         key.display(),
         ledger.display()
     )]
-    KeyWrong {
-        /// The key.
-        key: PathBuf,
-        /// The data.
-        ledger: PathBuf,
-    },
+    KeyWrong { key: PathBuf, ledger: PathBuf },
     /// There are blobs but no ledger.
     #[error(
         "{} is missing or empty, but {} is not empty. Nothing was changed. Restore the ledger from a backup, or choose a new \
@@ -139,25 +118,21 @@ pub enum FolderError {
     },
     /// The ledger has items but no check value.
     #[error(
-        "{} does not say which master key it belongs to. Nothing was changed. Restore it from a backup",
+        "{} has no record of its master key. Nothing was changed. Restore it from a backup",
         ledger.display()
     )]
-    Unmarked {
-        /// The ledger.
-        ledger: PathBuf,
-    },
+    Unmarked { ledger: PathBuf },
     /// The ledger's file could not be opened.
     #[error(transparent)]
     Ledger(#[from] OpenLedgerError),
     /// The master key's file could not be used.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// The system refused something about a file or folder.
-    #[error("{} could not be {what}. Check the disk and who may write there", path.display())]
+    /// The system refused to access a file or folder.
+    #[error("{} could not be {what}. Check the disk and the permissions", path.display())]
     System {
-        /// The file or folder.
         path: PathBuf,
-        /// What was tried, as a participle.
+        /// The attempted action, as a participle.
         what: &'static str,
         /// The system's own error.
         #[source]
@@ -166,7 +141,6 @@ pub enum FolderError {
     /// The check value could not be read or written.
     #[error("the check of the master key in {} failed", ledger.display())]
     Check {
-        /// The ledger.
         ledger: PathBuf,
         /// The port's error.
         #[source]
@@ -175,16 +149,16 @@ pub enum FolderError {
 }
 
 impl DataFolder {
-    /// Opens the folder for the one server that may run on it, and makes it, for its owner alone, when there is none. One that was made
-    /// beforehand and is empty comes to be for its owner alone, where that is who runs this.
+    /// Opens the folder for the only server on it, and creates it, for its owner alone, if there is none.
+    /// Restricts an existing empty folder to its owner, if this user owns it.
     ///
     /// # Errors
-    /// See [`FolderError`]. A folder with a part missing is refused and left as it is, never filled up.
+    /// See [`FolderError`]. A folder with a missing part is refused and left as it is, never filled up.
     pub async fn open_server(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
         make(path)?;
         refuse_for_all(path)?;
         if is_new(path)? && is_for_others(path).is_ok_and(|is_so| is_so) {
-            // Who may not do that runs a server that says so.
+            // Another user cannot restrict it; the server then warns that the folder is open.
             let _ = make_private(path);
         }
         let lock = lock(path)?;
@@ -198,7 +172,7 @@ impl DataFolder {
         if !ledger_there && blobs_there {
             return Err(FolderError::LedgerMissing { ledger: names.ledger, blobs: names.blobs });
         }
-        // The key is made before the ledger, so no crash leaves a ledger without a key.
+        // The key is created before the ledger, so no crash leaves a ledger without a key.
         let keys = match key_there {
             true => FileKeys::open(&names.key, Arc::clone(&ids))?,
             false => FileKeys::create(&names.key, Arc::clone(&ids))?,
@@ -213,17 +187,18 @@ impl DataFolder {
         Ok(Self { ledger, blobs, keys, path: path.to_owned(), _lock: Some(lock) })
     }
 
-    /// As [`DataFolder::open_beside`], with the lock of a server: as long as the value lives, no server can have the folder.
+    /// Like [`DataFolder::open_beside`], but with the lock of a server: while the value lives, no server can
+    /// open the folder.
     ///
     /// # Errors
     /// [`FolderError::Served`] while a server runs, and those of [`DataFolder::open_beside`].
     pub async fn open_alone(path: &Path, ids: Arc<dyn Ids>) -> Result<Self, FolderError> {
-        // It makes nothing, the lock included, where there is no folder.
+        // Without a folder, create nothing, not even the lock.
         let opened = Self::open_beside(path, ids).await?;
         Ok(Self { _lock: Some(lock(path)?), ..opened })
     }
 
-    /// Opens the folder for an operator's command, beside the server that may be running on it. Makes nothing.
+    /// Opens the folder for an operator's command, while a server may be using it. Creates nothing.
     ///
     /// # Errors
     /// See [`FolderError`].
@@ -247,20 +222,19 @@ impl DataFolder {
         Ok(Self { ledger, blobs, keys, path: path.to_owned(), _lock: None })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether users other than its owner may see what is in it, or more. Its files are for their owner alone in any case.
+    /// Whether users other than its owner may list it or do more. Its files are for their owner alone in any case.
     pub fn is_for_others(&self) -> bool {
         is_for_others(&self.path).is_ok_and(|is_so| is_so)
     }
 
-    /// Keeps everybody else from replacing the master key, and from making data keys beside the server.
+    /// Prevents other processes from replacing the master key and from making data keys next to the server.
     ///
     /// # Errors
-    /// [`FolderError::KeyLocked`] while somebody else does.
+    /// [`FolderError::KeyLocked`] while another process holds this lock.
     pub fn lock_keys(&self) -> Result<KeyLock, FolderError> {
         let path = self.path.join("key-lock");
         let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
@@ -272,7 +246,7 @@ impl DataFolder {
         }
     }
 
-    /// Wraps the check value under the newest master key, if it is under another one.
+    /// Wraps the check value under the newest master key, if another one wraps it.
     ///
     /// # Errors
     /// [`FolderError::Check`], [`FolderError::KeyWrong`].
@@ -312,19 +286,19 @@ impl Inventory for DataFolder {
         Ok(Part { found, next })
     }
 
-    /// All at once: the folders are read from their beginning in any case.
+    /// All at once: every listing reads the folders from their beginning.
     async fn blobs(&self, _from: Option<&Cursor>) -> Result<Part<BlobKey>, PortError> {
         Ok(Part { found: self.blobs.keys().await?, next: None })
     }
 }
 
-/// Held by whoever works with the master key.
+/// The lock on the master key.
 #[derive(Debug)]
 pub struct KeyLock {
     _held: FolderLock,
 }
 
-/// Where the parts of a folder lie.
+/// The paths of the parts of a folder.
 pub(super) struct Files {
     pub(super) ledger: PathBuf,
     pub(super) blobs: PathBuf,
@@ -370,7 +344,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, FolderError> {
     path.try_exists().map_err(|source| FolderError::System { path: path.to_owned(), what: "read", source })
 }
 
-/// Whether the file is there and not empty: a start that was broken off leaves an empty one, and so may a broken disk.
+/// Whether the file exists and is not empty: an interrupted start leaves an empty one, and so may a broken disk.
 fn has_bytes(path: &Path) -> Result<bool, FolderError> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.len() > 0),
@@ -379,7 +353,7 @@ fn has_bytes(path: &Path) -> Result<bool, FolderError> {
     }
 }
 
-/// Refuses a folder in which anybody could put other files in the place of the server's.
+/// Refuses a folder in which any user could replace the server's files.
 fn refuse_for_all(path: &Path) -> Result<(), FolderError> {
     match is_for_all(path) {
         Ok(false) => Ok(()),
@@ -388,7 +362,7 @@ fn refuse_for_all(path: &Path) -> Result<(), FolderError> {
     }
 }
 
-/// Whether there is nothing in a folder but what a file system puts there, or a start that was broken off.
+/// Whether a folder has only what a file system or an interrupted start creates.
 fn is_new(path: &Path) -> Result<bool, FolderError> {
     let failed = |source| FolderError::System { path: path.to_owned(), what: "read", source };
     for entry in fs::read_dir(path).map_err(failed)? {
@@ -400,7 +374,7 @@ fn is_new(path: &Path) -> Result<bool, FolderError> {
     Ok(true)
 }
 
-/// Makes the folder, if there is none, and those above it.
+/// Creates the folder and its parents, if there is none.
 pub(super) fn make(path: &Path) -> Result<(), FolderError> {
     let failed = |source| FolderError::System { path: path.to_owned(), what: "made", source };
     if path.is_dir() {
@@ -415,19 +389,19 @@ pub(super) fn make(path: &Path) -> Result<(), FolderError> {
     }
 }
 
-/// The locked file. The system lets go of it however the process ends.
+/// The locked file. The system releases the lock however the process ends.
 #[derive(Debug)]
 pub(super) struct FolderLock(File);
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a process that is just being started holds a copy of it for a moment. Where
-        // unlocking fails, closing does it then.
+        // Closing the file is not enough: a process that is just being started has a copy of it for a moment.
+        // If unlocking fails, closing releases it later.
         let _ = self.0.unlock();
     }
 }
 
-/// Takes the folder for this process, until the lock is dropped.
+/// Locks the folder for this process, until the lock is dropped.
 pub(super) fn lock(folder: &Path) -> Result<FolderLock, FolderError> {
     let path = folder.join("lock");
     let failed = |source| FolderError::System { path: path.clone(), what: "locked", source };
@@ -460,8 +434,8 @@ fn check_context() -> KeyContext {
     KeyContext { name: "folder", value: "check".to_owned() }
 }
 
-/// Opens the check value; makes it where `maker` is given, as it is for a folder without blobs, and the ledger has no
-/// items either: only then nothing can have been written under another key.
+/// Opens the check value. Creates it if `maker` is given, as it is for a folder without blobs, and the ledger
+/// has no items either: only then nothing can have been written under another key.
 pub(super) async fn check(
     ledger: &SqliteLedger,
     keys: &FileKeys,

@@ -14,16 +14,16 @@ use super::disk::{create_private_file, sync_folder};
 use crate::adapters::master_key::KeyRing;
 use crate::ports::{BoxError, DataKey, Ids, KeyContext, Keys, KeysError, PortError, Wrap, WrappedKey};
 
-/// What stands before the key, with the version of the format.
+/// The prefix of a key, with the version of the format.
 const PREFIX: &str = "statewright-master-key-1:";
 
-/// What a person sees who opens the file. Lines that start with `#` mean nothing to the program.
+/// The comment for a person who opens the file. The program ignores lines that start with `#`.
 const EXPLANATION: &str = "\
 # The master key of this Statewright folder. Whoever has it and the folder can read every secret;
 # without it nobody can. Keep a copy where the folder's backups are not.
 ";
 
-/// What stands there while the first key takes the place of the others.
+/// The comment while the first key replaces the others.
 const SEVERAL: &str = "\
 # The first key wraps. What the others have wrapped is being wrapped again: `statewright key rotate`.
 ";
@@ -31,40 +31,34 @@ const SEVERAL: &str = "\
 /// Why a key file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// Others than its owner may use it.
+    /// Users other than its owner may use it.
     #[error(
-        "{} can be used by others than its owner (mode {mode:03o}). Run: chmod 600 {}",
+        "users other than its owner can use {} (mode {mode:03o}). Run: chmod 600 {}",
         path.display(),
         path.display()
     )]
     Exposed {
-        /// The file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// It does not hold a key of a known format.
+    /// It does not contain a key of a known format.
     #[error(
         "{} is not a master key that this program can read. Restore the file from your copy",
         path.display()
     )]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-    },
+    Malformed { path: PathBuf },
     /// It could not be read.
     #[error("{} could not be read", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// The system's own error.
         #[source]
         source: io::Error,
     },
-    /// It could not be made.
-    #[error("{} could not be made", path.display())]
+    /// It could not be created.
+    #[error("{} could not be created", path.display())]
     Create {
-        /// The file.
         path: PathBuf,
         /// The system's own error.
         #[source]
@@ -72,11 +66,11 @@ pub enum KeyFileError {
     },
 }
 
-/// Data keys under the master keys that lie in a file. Clones share them.
+/// Data keys under the master keys in a file. Clones share them.
 ///
-/// There is one master key, and while it is being replaced there are more: the first wraps, all of them open. Another
-/// process may replace the file at any time, so it is looked at before a key is made, and read again when a wrapped key
-/// names a master key that is not known.
+/// There is one master key, and more while it is being replaced: the first wraps, all of them open. Another
+/// process may replace the file at any time, so it is checked before a data key is made, and read again when a
+/// wrapped key names an unknown master key.
 #[derive(Clone)]
 pub struct FileKeys {
     shared: Arc<Shared>,
@@ -88,21 +82,21 @@ struct Shared {
     loaded: Mutex<Loaded>,
 }
 
-/// What was read, and of which file.
+/// The keys as they were read, and the file they came from.
 struct Loaded {
     ring: KeyRing,
     version: FileVersion,
 }
 
-/// Tells whether a file was replaced.
+/// Identifies a version of the file.
 type FileVersion = (u64, u64, Option<SystemTime>);
 
 /// Master keys, the newest first.
 type MasterKeys = Vec<Zeroizing<[u8; 32]>>;
 
 impl FileKeys {
-    /// Draws a master key from `ids` and stores it at `path`, for its owner alone. A crash leaves the whole file or
-    /// none.
+    /// Draws a master key from `ids` and stores it at `path`, for its owner alone. A crash leaves the whole
+    /// file or none.
     ///
     /// # Errors
     /// [`KeyFileError::Create`], also when there is a file already: a master key is never overwritten.
@@ -123,7 +117,7 @@ impl FileKeys {
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), loaded: Mutex::new(loaded) }), ids })
     }
 
-    /// How many master keys are in the file now: 1, or more while the first takes the place of the others.
+    /// The number of master keys in the file now: 1, or more while the first replaces the others.
     ///
     /// # Errors
     /// See [`KeyFileError`].
@@ -131,8 +125,8 @@ impl FileKeys {
         Ok(read(&self.shared.path)?.0.len())
     }
 
-    /// Puts a new master key before the others, which still open what they have wrapped. A crash leaves the file as it
-    /// was or as it is to be. For one caller at a time: see [`super::DataFolder::lock_keys`].
+    /// Puts a new master key before the others, which still open what they have wrapped. A crash leaves the old
+    /// file or the new one. For one caller at a time: see [`super::DataFolder::lock_keys`].
     ///
     /// # Errors
     /// See [`KeyFileError`].
@@ -142,8 +136,8 @@ impl FileKeys {
         self.replace(&keys)
     }
 
-    /// Removes all master keys but the newest. What is wrapped under another one can then not be opened by anybody. For
-    /// one caller at a time.
+    /// Deletes all master keys but the newest. Data keys under another one cannot be opened any more. For one
+    /// caller at a time.
     ///
     /// # Errors
     /// See [`KeyFileError`].
@@ -167,7 +161,7 @@ impl FileKeys {
         Ok(())
     }
 
-    /// The keys of the file as it is now.
+    /// The keys that the file has now.
     fn newest(&self) -> Result<MutexGuard<'_, Loaded>, KeysError> {
         const WHAT: &str = "reading the master key";
         let not_done = |error| KeysError::Port(PortError::not_done(WHAT, error));
@@ -179,7 +173,7 @@ impl FileKeys {
         Ok(loaded)
     }
 
-    /// The keys as they were read last, or of the file as it is now where they do not know the one that is asked for.
+    /// The keys as last read, or those of the file now if they lack the requested one.
     fn knowing(&self, wrapped: &WrappedKey) -> Result<MutexGuard<'_, Loaded>, KeysError> {
         let loaded = self.lock();
         if loaded.ring.knows(wrapped) {
@@ -246,7 +240,7 @@ fn read(path: &Path) -> Result<(MasterKeys, FileVersion), KeyFileError> {
     let metadata = file.metadata().map_err(failed)?;
     refuse_if_exposed(path, &metadata)?;
     let mut text = Zeroizing::new(String::new());
-    // A key file has some hundred bytes; whatever else lies there is not read to its end.
+    // A key file has some hundred bytes; a longer file is not read to its end.
     file.take(4096).read_to_string(&mut text).map_err(failed)?;
     let keys = parse(&text).ok_or_else(|| KeyFileError::Malformed { path: path.to_owned() })?;
     Ok((keys, file_version(&metadata)))
@@ -262,7 +256,7 @@ fn file_version(metadata: &fs::Metadata) -> FileVersion {
     (0, metadata.len(), metadata.modified().ok())
 }
 
-/// The keys in the text of a key file: its lines that are neither blank nor an explanation, all of them different.
+/// The keys in the text of a key file: its lines except blank ones and comments, all different.
 fn parse(text: &str) -> Option<MasterKeys> {
     let mut keys = MasterKeys::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -290,7 +284,7 @@ fn write(keys: &[Zeroizing<[u8; 32]>]) -> Zeroizing<String> {
     text
 }
 
-/// Puts a whole file into the place of another.
+/// Replaces a file by a whole new one.
 fn replace_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = folder.join(temporary_name);
@@ -305,7 +299,7 @@ fn replace_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()
     replaced.and_then(|()| sync_folder(folder))
 }
 
-/// Makes a file that is whole from the moment it has its name, and fails when the name is taken.
+/// Creates a file that is whole from the moment it has its name; fails if the name is taken.
 fn create_whole_file(path: &Path, temporary_name: &str, body: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = folder.join(temporary_name);
@@ -329,7 +323,7 @@ fn refuse_if_exposed(path: &Path, metadata: &fs::Metadata) -> Result<(), KeyFile
     }
 }
 
-/// Elsewhere the folder's access list guards the file.
+/// On other systems the folder's access list protects the file.
 #[cfg(not(unix))]
 fn refuse_if_exposed(_path: &Path, _metadata: &fs::Metadata) -> Result<(), KeyFileError> {
     Ok(())

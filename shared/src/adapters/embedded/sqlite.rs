@@ -1,11 +1,12 @@
 //! The ledger in one SQLite file.
 //!
-//! One connection writes. A commit that finds it free is written by its caller. While the disk syncs one group of commits,
-//! the next ones queue up for a thread; then it takes all of them into one transaction, so that they share a sync. Nothing
-//! is answered before that transaction is on disk, not even a
-//! refusal, because a refusal may show an item that an earlier commit of the same group wrote.
+//! One connection writes. If it is free, the caller of a commit writes by itself. While the disk syncs one
+//! group of commits, the next ones queue up for a thread; then it writes all of them in one transaction, so
+//! that they share a sync. Nothing is answered before that transaction is on disk, not even a refusal, because
+//! a refusal may show an item that an earlier commit of the same group wrote.
 //!
-//! Reads run beside it on connections of their own. SQLite shows them a transaction only after its log was synced.
+//! Reads run concurrently on connections of their own. SQLite shows them a transaction only after its log was
+//! synced.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,12 @@ use crate::ports::{
 /// Marks the file as ours: "STWR" in ASCII.
 const APPLICATION_ID: i32 = 0x5354_5752;
 
-/// The schema that this program reads and writes. A file of an older one is brought up to it, one of a newer one is refused.
+/// The schema that this program reads and writes. An older file is upgraded, a newer one is refused.
 const SCHEMA_VERSION: i32 = 2;
 
-/// Keys are blobs, because those compare as bytes and know no encoding. They stand in an index of their own: in one tree with
-/// the values every comparison on the way to a key reads the whole value beside it. The value comes last: what stands before
-/// it is read without it.
+/// Keys are blobs, because those compare as bytes and know no encoding. They are in an index of their own: in
+/// one tree with the values, every comparison on the way to a key would read the whole value next to it. The
+/// value comes last, so that the columns before it are read without it.
 const SCHEMA: &str = "
     CREATE TABLE items (
         partition BLOB NOT NULL,
@@ -49,41 +50,43 @@ const SCHEMA: &str = "
     PRAGMA user_version = 2;
 ";
 
-/// What is done to a file of version 1, where the table was one tree, before [`SCHEMA`], and after it.
+/// Statements that upgrade a file of version 1, which had one tree: before [`SCHEMA`], and after it.
 const FROM_ONE_TREE: [&str; 2] = [
     "ALTER TABLE items RENAME TO one_tree",
     "INSERT INTO items SELECT partition, sort, revision, expires, value FROM one_tree ORDER BY partition, sort;
      DROP TABLE one_tree;",
 ];
 
-/// How long a connection waits for another process to finish its transaction. An operator's command holds the write
-/// lock for milliseconds; whoever holds it for longer is stuck, and then an error helps more than waiting.
+/// The time that a connection waits for another process's transaction. An operator's command holds the write
+/// lock for milliseconds; a process that holds it for longer is stuck, and then an error is better than
+/// waiting.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Values up to this size go into the ledger. A blob costs two syncs (its file and its folder) beside that of the item
-/// that points to it; an inline value is written twice (log and database) but synced once. On a plain disk a commit of
-/// this size takes as long as storing the blob alone, so below it inline always wins.
+/// Values up to this size go into the ledger. A blob costs two syncs (its file and its folder) in addition to
+/// that of the item that points to it; an inline value is written twice (log and database) but synced once. On
+/// a plain disk a commit of this size takes as long as storing the blob alone, so below it inline always wins.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
 
-/// A page ends after this many bytes of values, so that the memory for a query is bounded whatever its limit.
+/// Bytes of values in one page, so that the memory for a query is limited whatever its limit.
 const PAGE_BYTES_MAX: usize = 1_000_000;
 
-/// The file of the log is cut to nothing when more of it than this was carried over; what is shorter is written again from its
-/// beginning.
+/// The size from which the file of the log is truncated after a checkpoint; a shorter one is overwritten from
+/// its beginning.
 const LOG_KEPT_BYTES: i64 = 16 << 20;
 
-/// Commits that may wait at a time; more callers wait to be let in. With at most 4 MB each, this bounds the memory.
+/// Commits that may wait at a time; more callers wait to be let in. With at most 4 MB each, this limits the
+/// memory.
 const COMMITS_WAITING_MAX: usize = 256;
 
 /// Bytes in one transaction, so that a group of large commits does not keep its first member waiting.
 const GROUP_BYTES_MAX: usize = 16_000_000;
 
-/// Readers at a time. More than there are cores brings nothing when the pages lie in memory, and a few more hide a
-/// slow disk when they do not.
+/// Concurrent readers. More than there are cores brings nothing when the pages are in memory, and a few more
+/// hide a slow disk when they are not.
 const READERS_MAX: usize = 8;
 
-/// The log is carried over to the database when this many bytes were written since the last time, or as soon as
-/// nobody has committed anything for [`IDLE`]. SQLite's own way would do it inside of some caller's commit.
+/// Bytes written since the last checkpoint before the next one. A checkpoint also runs once no commit has come
+/// for [`IDLE`]. SQLite's own checkpoints would delay some caller's commit.
 const CHECKPOINT_AFTER_BYTES: usize = 12_000_000;
 
 /// See [`CHECKPOINT_AFTER_BYTES`].
@@ -94,46 +97,33 @@ const IDLE: Duration = Duration::from_millis(500);
 pub enum OpenLedgerError {
     /// A newer program has written it.
     #[error(
-        "{} has format {found}, and this program knows format {SCHEMA_VERSION} only. Nothing was changed. Use the \
+        "{} has format {found}, and this program reads only format {SCHEMA_VERSION}. Nothing was changed. Use the \
          newer program that wrote it, or restore a backup from before the upgrade",
         path.display()
     )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: i32,
-    },
+    Newer { path: PathBuf, found: i32 },
     /// It belongs to another program.
     #[error(
         "{} is a SQLite file of another program. Nothing was changed. Choose another folder",
         path.display()
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file system under it cannot do what the ledger needs.
+    Foreign { path: PathBuf },
+    /// Its file system cannot do what the ledger needs.
     #[error(
-        "{} cannot have a write-ahead log here (SQLite answers with mode {mode:?}). Put the folder on a local disk",
+        "{} is on a file system without support for a write-ahead log (SQLite chose mode {mode:?}). Put the folder on a local disk",
         path.display()
     )]
     NoLog {
-        /// The file.
         path: PathBuf,
-        /// The journal mode instead.
+        /// The journal mode that SQLite chose.
         mode: String,
     },
-    /// There is no ledger in it.
-    #[error("{} holds no ledger yet. Start the server once, it makes one", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    /// It does not contain a ledger.
+    #[error("{} contains no ledger yet. Start the server once, which creates it", path.display())]
+    Empty { path: PathBuf },
     /// SQLite could not open or read it.
     #[error("{} could not be opened", path.display())]
     Sqlite {
-        /// The file.
         path: PathBuf,
         /// SQLite's own error.
         #[source]
@@ -142,7 +132,6 @@ pub enum OpenLedgerError {
     /// The writer's thread could not be started.
     #[error("the thread that writes {} could not be started", path.display())]
     Thread {
-        /// The file.
         path: PathBuf,
         /// The system's own error.
         #[source]
@@ -150,8 +139,8 @@ pub enum OpenLedgerError {
     },
 }
 
-/// The ledger in one SQLite file. Clones are handles onto the same connections; the last one that is dropped waits for
-/// the commits under way and closes the file.
+/// The ledger in one SQLite file. Clones are handles to the same connections; dropping the last one waits for
+/// the running commits and closes the file.
 ///
 /// Several processes may open one file: their commits take turns.
 #[derive(Clone)]
@@ -160,13 +149,13 @@ pub struct SqliteLedger {
 }
 
 struct Shared {
-    /// Dropped first: the last connection to be closed tidies the log away, and one that only reads cannot.
+    /// Dropped first: the last connection to close deletes the log, and a read-only one cannot.
     readers: Readers,
     writer: Writer,
 }
 
 impl SqliteLedger {
-    /// Opens the ledger in the file at `path` and makes it when there is none. The folder must be there.
+    /// Opens the ledger in the file at `path` and creates it if there is none. The folder must exist.
     ///
     /// # Errors
     /// See [`OpenLedgerError`]; a file that is not a ledger of a known format is left as it is.
@@ -174,7 +163,7 @@ impl SqliteLedger {
         Self::open_with(path, OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens the ledger in the file at `path`, and makes none.
+    /// Opens the ledger in the file at `path`, but never creates one.
     ///
     /// # Errors
     /// See [`OpenLedgerError`].
@@ -185,8 +174,8 @@ impl SqliteLedger {
     fn open_with(path: &Path, create: OpenFlags) -> Result<Self, OpenLedgerError> {
         let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
         if !create.is_empty() {
-            // Unlike SQLite, make the file for its owner alone; the log gets the same permissions. Where this fails
-            // the file is there already, or SQLite will tell why it cannot be.
+            // Create the file for its owner alone, which SQLite does not; the log gets the same permissions. If
+            // this fails, the file exists already, or SQLite will report why it cannot be created.
             let _ = create_private_file(path);
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
@@ -198,7 +187,7 @@ impl SqliteLedger {
             None if create.is_empty() => return Err(OpenLedgerError::Empty { path: path.to_owned() }),
             Some(_) | None => make_schema(&mut connection, path)?,
         }
-        // Every commit is synced before it is seen. On a Mac only this kind of sync reaches the disk.
+        // Sync every commit before it is visible. On a Mac only this kind of sync reaches the disk.
         for (pragma, value) in [("synchronous", "FULL"), ("fullfsync", "ON"), ("checkpoint_fullfsync", "ON")]
         {
             connection.pragma_update(None, pragma, value).map_err(failed)?;
@@ -214,7 +203,7 @@ impl SqliteLedger {
         })
     }
 
-    /// Whether there is not one item.
+    /// Whether the ledger has no items.
     ///
     /// # Errors
     /// As for every read.
@@ -225,7 +214,8 @@ impl SqliteLedger {
         .await
     }
 
-    /// One page of the items whose partition starts with `prefix`, by partition and sort key, strictly behind `after`.
+    /// One page of the items whose partition starts with `prefix`, by partition and sort key, strictly after
+    /// `after`.
     ///
     /// # Errors
     /// As for every read.
@@ -235,16 +225,16 @@ impl SqliteLedger {
             .await
     }
 
-    /// Writes a copy of the ledger as it is at one moment to a file that is not there yet, for its owner alone, and syncs
-    /// it. Commits go on meanwhile, and are not in it.
+    /// Writes a copy of the ledger as it is at one moment to a new file, for its owner alone, and syncs it.
+    /// Commits continue meanwhile, and are not in the copy.
     ///
     /// # Errors
-    /// [`PortError::NotDone`]; a file that was begun may be there.
+    /// [`PortError::NotDone`]; an unfinished file may be left.
     pub async fn copy_to(&self, path: &Path) -> Result<(), PortError> {
         const WHAT: &str = "copying the ledger";
         let target = path.to_str().ok_or_else(|| PortError::not_done(WHAT, "its path is not UTF-8"))?;
         let target = target.to_owned();
-        // SQLite takes an empty file, and so leaves its permissions.
+        // SQLite accepts an empty file, and so keeps its permissions.
         let file = create_private_file(path).map_err(|error| PortError::not_done(WHAT, error))?;
         self.read(WHAT, move |connection| connection.execute("VACUUM INTO ?1", [target]).map(drop)).await?;
         tokio::task::spawn_blocking(move || file.sync_all())
@@ -253,7 +243,7 @@ impl SqliteLedger {
             .map_err(|error| PortError::not_done(WHAT, error))
     }
 
-    /// Gives a copy that nobody has opened yet the write-ahead log that a ledger has.
+    /// Gives a copy that no process has opened yet the write-ahead log of a ledger.
     ///
     /// # Errors
     /// As for opening one.
@@ -267,11 +257,11 @@ impl SqliteLedger {
         use_log(&connection, path)
     }
 
-    /// Removes expired items among the `limit` items behind `after`, from the beginning with `None`. Answers where to
-    /// go on, or `None` at the end. An item that changes meanwhile is left to the next round.
+    /// Deletes expired items among the `limit` items after `after`, from the beginning with `None`. Returns
+    /// where to continue, or `None` at the end. An item that changes meanwhile is left to the next round.
     ///
     /// # Errors
-    /// As for every read and commit; what was removed until then stays so, and asking again is safe.
+    /// As for every read and commit; deleted items stay deleted, and calling again is safe.
     pub async fn drop_expired(
         &self,
         now: Timestamp,
@@ -297,8 +287,8 @@ impl SqliteLedger {
         permit.map_err(|closed| PortError::not_done(what, closed))
     }
 
-    /// Runs `read` on a connection of the pool, away from the threads of the caller's runtime: a page may have to come
-    /// from a slow disk.
+    /// Runs `read` on a connection of the pool, off the threads of the caller's runtime: a page may have to
+    /// come from a slow disk.
     async fn read<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -322,7 +312,7 @@ impl fmt::Debug for SqliteLedger {
     }
 }
 
-/// The schema of the ledger in the file, one that this program knows; `None` for a file without anything. Changes nothing.
+/// The version of the schema in the file, one that this program knows; `None` for an empty file. Changes nothing.
 fn known_schema(connection: &Connection, path: &Path) -> Result<Option<i32>, OpenLedgerError> {
     let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
@@ -348,7 +338,7 @@ fn use_log(connection: &Connection, path: &Path) -> Result<(), OpenLedgerError> 
     Ok(())
 }
 
-/// Makes the schema, in one transaction, in a file without anything or out of an older one.
+/// Creates the schema in an empty file or upgrades an older one, in one transaction.
 fn make_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedgerError> {
     let failed = |source| OpenLedgerError::Sqlite { path: path.to_owned(), source };
     use_log(connection, path)?;
@@ -357,7 +347,7 @@ fn make_schema(connection: &mut Connection, path: &Path) -> Result<(), OpenLedge
         // Another process was faster.
         Some(SCHEMA_VERSION) => {}
         Some(_) => {
-            tracing::info!(path = %path.display(), "the ledger is brought into this program's format");
+            tracing::info!(path = %path.display(), "upgrading the ledger to this program's format");
             let [before, after] = FROM_ONE_TREE;
             for step in [before, SCHEMA, after] {
                 transaction.execute_batch(step).map_err(failed)?;
@@ -373,7 +363,8 @@ impl Ledger for SqliteLedger {
     async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
         const WHAT: &str = "reading an item";
         let _permit = self.permit_to_read(WHAT).await?;
-        // Right here: one item is found in some microseconds, and a way over another thread takes ten times as long.
+        // Read on this thread: finding one item takes some microseconds, and handing it to another thread takes
+        // ten times as long.
         self.shared
             .readers
             .with(|connection| find(connection, key))
@@ -459,7 +450,7 @@ fn scan(
     Ok(page)
 }
 
-/// Deletes for the expired ones of the `limit` items behind `after`, and the last of those items if there are more.
+/// Deletes for the expired ones of the `limit` items after `after`, and the last of those items if there are more.
 fn find_expired(
     connection: &Connection,
     now: Timestamp,
@@ -549,7 +540,7 @@ struct Job {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The handle onto the thread that writes.
+/// The handle to the writing thread.
 struct Writer {
     shared: Arc<Writing>,
     /// `None` only while being dropped: that ends the thread.
@@ -558,19 +549,19 @@ struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and the callers that write by themselves share.
+/// The state that the thread and the callers that write by themselves share.
 struct Writing {
     connection: Mutex<Connection>,
-    /// Bytes that were written since the log was last carried over.
+    /// Bytes written since the last checkpoint.
     bytes_since_checkpoint: AtomicUsize,
-    /// Jobs that queue up for the thread. Nobody overtakes them.
+    /// Jobs that queue up for the thread. No commit overtakes them.
     queued: AtomicUsize,
 }
 
-/// What the writer's thread is told.
+/// A message to the writer's thread.
 enum Message {
     Commit(Job),
-    /// Somebody wrote by themselves after a time of quiet, so there will be something to carry over.
+    /// A caller wrote by itself after a quiet time, so a checkpoint will be due.
     Written,
 }
 
@@ -609,8 +600,8 @@ impl Writer {
 }
 
 impl Writer {
-    /// Where nobody else writes, the caller does it without the way over another thread: two switches between threads are
-    /// a good part of a small commit's time. Where somebody does, the jobs queue up and share a sync.
+    /// If the writer is free, the caller writes by itself, without a detour over another thread: two switches
+    /// between threads are a good part of a small commit's time. Otherwise the jobs queue up and share a sync.
     fn write_or_queue(&self, job: Job, jobs: &mpsc::Sender<Message>) {
         let free = match self.shared.queued.load(Ordering::Relaxed) {
             0 => self.shared.connection.try_lock().ok(),
@@ -628,7 +619,7 @@ impl Writer {
             }
         };
         if sent.is_err() {
-            // A job that went with it tells its caller: its answer is dropped.
+            // A job that was lost with it reports that to its caller: its answer is dropped.
             tracing::error!("the thread that writes the ledger has ended");
         }
     }
@@ -645,7 +636,7 @@ impl Drop for Writer {
 }
 
 impl Writing {
-    /// Writes a group, and returns how many bytes were to be carried over before.
+    /// Writes a group, and returns how many bytes a checkpoint had to move before.
     fn write(&self, connection: &Connection, group: Vec<Job>) -> usize {
         let bytes = group.iter().map(bytes_of).sum();
         write_group(connection, group);
@@ -662,12 +653,12 @@ impl Writing {
     }
 }
 
-/// Answers all jobs that queue up, group by group, and carries the log over, until the last handle is gone.
+/// Answers all queued jobs, group by group, and runs checkpoints, until the last handle is gone.
 fn write_groups(writing: &Writing, queue: &mpsc::Receiver<Message>) {
     let mut bytes_before = 0;
     loop {
         let bytes = writing.bytes_since_checkpoint.load(Ordering::Relaxed);
-        // An idle server does not wake up twice a second: it sleeps for as long as it takes.
+        // An idle server does not wake up twice a second: the thread sleeps until a message comes.
         let first = match bytes {
             0 => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
             _ => queue.recv_timeout(IDLE),
@@ -687,7 +678,7 @@ fn write_groups(writing: &Writing, queue: &mpsc::Receiver<Message>) {
     }
 }
 
-/// Writes what has queued up by the time that the connection is free.
+/// Writes the jobs that have queued up by the time the connection is free.
 fn write_queued(writing: &Writing, queue: &mpsc::Receiver<Message>, first: Job) {
     let connection = writing.lock();
     let mut group_bytes = bytes_of(&first);
@@ -704,7 +695,7 @@ fn write_queued(writing: &Writing, queue: &mpsc::Receiver<Message>, first: Job) 
     writing.write(&connection, group);
 }
 
-/// Roughly what a job adds to the log: the pages of its values, and one for each write.
+/// The approximate bytes that a job adds to the log: the pages of its values, and one for each write.
 fn bytes_of(job: &Job) -> usize {
     let bytes_of_write = |write: &Write| match &write.action {
         WriteAction::Put { value, .. } => 4096 + value.len(),
@@ -714,11 +705,11 @@ fn bytes_of(job: &Job) -> usize {
     job.writes.iter().map(bytes_of_write).sum()
 }
 
-/// Carries the log over to the database, as far as no reader needs the older pages. The log is complete either way, so
-/// an error (a full disk) is only told; the next time tries again.
+/// Runs a checkpoint, as far as no reader needs the older pages. The log is complete either way, so an error (a
+/// full disk) is only logged; the next checkpoint tries again.
 fn checkpoint(connection: &Connection) {
     if let Err(error) = try_checkpoint(connection) {
-        tracing::warn!(%error, "the ledger's log could not be carried over to its database");
+        tracing::warn!(%error, "a checkpoint of the ledger failed");
     }
 }
 
@@ -727,7 +718,7 @@ fn try_checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     let (in_log, carried) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], pages)?;
     let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     if in_log == carried && in_log * page_bytes > LOG_KEPT_BYTES {
-        // Not where somebody reads just now: nobody who writes waits for it, and it is done another time.
+        // Skip this while a reader is active, so that no writer waits for it; the next checkpoint tries again.
         connection.busy_timeout(Duration::ZERO)?;
         let cut = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -740,7 +731,7 @@ fn try_checkpoint(connection: &Connection) -> rusqlite::Result<()> {
 fn write_group(connection: &Connection, group: Vec<Job>) {
     let outcome = transact(connection, &group);
     for (position, job) in group.into_iter().enumerate() {
-        // A caller who has gone away misses the answer only.
+        // A caller that has gone away misses only the answer.
         let _ = job.answer.send(match &outcome {
             Ok(refusals) => match refusals.get(position).cloned().flatten() {
                 None => Ok(()),
@@ -754,7 +745,7 @@ fn write_group(connection: &Connection, group: Vec<Job>) {
 /// Why a whole group failed.
 struct GroupFailure {
     error: Arc<rusqlite::Error>,
-    /// Whether the transaction surely left no trace.
+    /// Whether the transaction certainly left no trace.
     undone: bool,
 }
 
@@ -771,11 +762,11 @@ impl GroupFailure {
     }
 }
 
-/// What refused each member, after the transaction is on disk.
+/// The refusal of each member, after the transaction is on disk.
 fn transact(connection: &Connection, group: &[Job]) -> Result<Vec<Option<Refusal>>, GroupFailure> {
     let undone = |error| GroupFailure { error: Arc::new(error), undone: true };
     let transaction = Open::begin(connection).map_err(undone)?;
-    // An error in the middle drops the transaction, which rolls it back: nothing of the group has reached the log's end
+    // An error here drops the transaction, which rolls it back: nothing of the group has reached the log's end
     // mark, so nothing of it can come back.
     let refusals = group
         .iter()
@@ -790,12 +781,13 @@ fn transact(connection: &Connection, group: &[Job]) -> Result<Vec<Option<Refusal
     Ok(refusals)
 }
 
-/// A transaction, rolled back when it is dropped without a commit. As that of `rusqlite`, but of statements that are parsed
-/// once: parsing them was a twentieth of a small commit.
+/// A transaction, rolled back when it is dropped without a commit. Unlike that of `rusqlite` it caches its
+/// statements: parsing them took a twentieth of a small commit's time.
 struct Open<'a>(&'a Connection);
 
 impl<'a> Open<'a> {
-    /// Takes the write lock at once. Beginning as a reader could find the lock taken when it is too late to wait.
+    /// Takes the write lock at once. A transaction that begins as a reader could find the lock taken when it is
+    /// too late to wait.
     fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         Ok(Self(connection))
@@ -816,9 +808,9 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Applies one commit, or nothing of it and tells what refused it.
+/// Applies one commit, or nothing of it and returns the refusal.
 fn apply(transaction: &Connection, writes: &[Write]) -> rusqlite::Result<Option<Refusal>> {
-    // Most commits are one new item, and need not ask first.
+    // Most commits are one new item, which needs no read first.
     if let [Write { key, expect: Expect::Absent, action: WriteAction::Put { revision, expires, value } }] =
         writes
     {
@@ -848,14 +840,14 @@ fn apply(transaction: &Connection, writes: &[Write]) -> rusqlite::Result<Option<
     Ok(None)
 }
 
-/// Writes an item that is not there.
+/// Inserts an item that does not exist.
 const NEW: &str = "INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 
-/// Writes an item over whatever is there.
+/// Inserts an item or replaces the existing one.
 const OVER: &str = "INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (partition, sort)
     DO UPDATE SET revision = excluded.revision, expires = excluded.expires, value = excluded.value";
 
-/// Writes one item in this way, and returns how many were written.
+/// Writes one item with this statement, and returns the number of rows written.
 fn insert(
     transaction: &Connection,
     way: &'static str,
@@ -914,7 +906,7 @@ mod tests {
             .unzip()
     }
 
-    /// A connection as the writer has it, which waits for nobody.
+    /// A connection like the writer's, but without a wait for locks.
     fn writer(path: &Path) -> Connection {
         let connection = Connection::open(path).unwrap();
         connection.busy_timeout(Duration::ZERO).unwrap();
@@ -1020,7 +1012,7 @@ mod tests {
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
         let writer = writer(&path);
-        // Stands for a full disk at the second member.
+        // Simulates a full disk at the second member.
         writer
             .execute_batch(
                 "CREATE TEMP TRIGGER full BEFORE INSERT ON main.items WHEN NEW.sort = CAST('b' AS BLOB)
@@ -1072,7 +1064,7 @@ mod tests {
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
         let writer = writer(&path);
-        // A deferred constraint is checked by COMMIT, so it stands for any failure there.
+        // A deferred constraint is checked by COMMIT, so it simulates any failure there.
         writer
             .execute_batch(
                 "PRAGMA foreign_keys = ON;
@@ -1124,14 +1116,14 @@ mod tests {
         let long = bytes();
         assert!(long > LOG_KEPT_BYTES as u64, "{long}");
         try_checkpoint(&writer).unwrap();
-        assert_eq!(bytes(), long, "somebody reads what was before it");
+        assert_eq!(bytes(), long, "a reader still needs the older pages");
         reader.execute_batch("COMMIT").unwrap();
         try_checkpoint(&writer).unwrap();
         assert_eq!(bytes(), 0);
         writer.execute_batch("INSERT INTO peak VALUES (1)").unwrap();
         let short = bytes();
         try_checkpoint(&writer).unwrap();
-        assert_eq!(bytes(), short, "a short one is written again");
+        assert_eq!(bytes(), short, "a short one is overwritten");
     }
 
     #[tokio::test]

@@ -46,7 +46,7 @@ async fn read(blobs: &Arc<dyn Blobs>, key: &BlobKey) -> Option<Bytes> {
     Some(blob.into_bytes().await.expect("the stream ends well"))
 }
 
-/// Bytes without a period that a chunk size could hide.
+/// Bytes without a period that could match a chunk size.
 fn body(length: u32, salt: u32) -> Bytes {
     (0..length).map(|at| (at.wrapping_mul(2_654_435_761).wrapping_add(salt) >> 13) as u8).collect()
 }
@@ -68,7 +68,7 @@ pub async fn an_absent_blob_is_none(blobs: Arc<dyn Blobs>) {
     assert!(read(&blobs, &key("snap/absent/tw")).await.is_none());
 }
 
-/// Nothing is also something.
+/// An empty blob is a blob.
 pub async fn an_empty_blob_is_a_blob(blobs: Arc<dyn Blobs>) {
     let key = key("snap/empty/one");
     put(&blobs, &key, &Bytes::new()).await;
@@ -84,7 +84,7 @@ pub async fn putting_the_same_bytes_again_is_harmless(blobs: Arc<dyn Blobs>) {
     }
 }
 
-/// The stream is read piece by piece, and the pieces are what was put.
+/// The stream comes in pieces, and the pieces are the bytes that were put.
 pub async fn a_big_blob_streams_in_chunks_of_its_announced_length(blobs: Arc<dyn Blobs>) {
     let (key, body) = (key("snap/big/one"), body(5_000_000, 3));
     put(&blobs, &key, &body).await;
@@ -107,7 +107,7 @@ pub async fn a_deleted_blob_is_absent(blobs: Arc<dyn Blobs>) {
     assert!(read(&blobs, &key).await.is_none());
 }
 
-/// A retried delete succeeds, and so does one of what never was.
+/// A retried delete succeeds, and so does the delete of a blob that never existed.
 pub async fn deleting_an_absent_blob_is_no_error(blobs: Arc<dyn Blobs>) {
     let (gone, never) = (key("snap/delete-twice/one"), key("log/never-was/one"));
     put(&blobs, &gone, &body(10, 5)).await;
@@ -117,7 +117,7 @@ pub async fn deleting_an_absent_blob_is_no_error(blobs: Arc<dyn Blobs>) {
     blobs.delete(&never).await.expect("a delete of nothing succeeds");
 }
 
-/// A deletion leaves nothing in the way.
+/// A deleted key can be put again.
 pub async fn a_deleted_blob_can_be_put_again(blobs: Arc<dyn Blobs>) {
     let (key, body) = (key("snap/put-again/one"), body(10, 6));
     put(&blobs, &key, &body).await;
@@ -126,7 +126,7 @@ pub async fn a_deleted_blob_can_be_put_again(blobs: Arc<dyn Blobs>) {
     assert_eq!(read(&blobs, &key).await, Some(body));
 }
 
-/// Keys that share a beginning are different keys.
+/// Keys that share a prefix are different keys.
 pub async fn neighbours_are_told_apart(blobs: Arc<dyn Blobs>) {
     let keys =
         ["snap/near/one", "snap/near/one-1", "snap/near/one-10", "snap/near2/one", "log/near/one"].map(key);
@@ -187,7 +187,7 @@ pub async fn many_writers_of_one_key_leave_it_whole(blobs: Arc<dyn Blobs>) {
     }
 }
 
-/// 16 writers meet in a folder that none of them has made yet.
+/// 16 writers put into a folder that does not exist yet.
 pub async fn many_writers_in_a_new_folder_all_succeed(blobs: Arc<dyn Blobs>) {
     let writers = (0..16).map(|writer| {
         let blobs = Arc::clone(&blobs);

@@ -1,7 +1,7 @@
 //! What every [`Inventory`] promises.
 //!
-//! Each contract works in partitions and below a class of blobs that carry its own name; a store may hold something of its
-//! own beside them.
+//! Each contract works in partitions and below a class of blobs that carry its own name; the store may
+//! hold other items and blobs too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,13 +38,10 @@ macro_rules! inventory_contract {
     };
 }
 
-/// A store, and the look at all of it.
+/// A store with its inventory.
 pub struct Whole {
-    /// Its items.
     pub ledger: Arc<dyn Ledger>,
-    /// Its blobs.
     pub blobs: Arc<dyn Blobs>,
-    /// What is tested.
     pub inventory: Arc<dyn Inventory>,
 }
 
@@ -53,7 +50,7 @@ fn item(partition: &str, sort: &str, value: impl Into<Bytes>) -> Item {
 }
 
 async fn put(whole: &Whole, items: &[Item]) {
-    // Below the bounds of a commit, in number and in bytes.
+    // Below the limits of a commit, in number and in bytes.
     for items in items.chunks(10) {
         let writes = items.iter().cloned().map(|item| {
             let Item { key, revision, value, expires } = item;
@@ -68,7 +65,7 @@ async fn remove(whole: &Whole, key: &ItemKey) {
     whole.ledger.commit(vec![write]).await.expect("the item is removed");
 }
 
-/// All items of a look, which finds none twice.
+/// All items with this prefix. Fails if one is found twice.
 async fn look(whole: &Whole, prefix: &str) -> BTreeMap<ItemKey, Item> {
     let (mut all, mut from) = (BTreeMap::new(), None);
     loop {
@@ -88,7 +85,7 @@ fn by_key(items: Vec<Item>) -> BTreeMap<ItemKey, Item> {
     items.into_iter().map(|item| (item.key.clone(), item)).collect()
 }
 
-/// The keys of this class, none of them twice.
+/// The keys of this class. Fails if one is found twice.
 async fn listed(whole: &Whole, class: &str) -> Vec<BlobKey> {
     let (mut all, mut from) = (Vec::new(), None);
     loop {
@@ -112,14 +109,14 @@ fn blob(text: &str) -> BlobKey {
 pub async fn items_are_found_as_they_were_put(whole: Whole) {
     let mut full = item("AS-PUT#1", "a", vec![0, 255, 1]);
     full.revision = Revision(u64::MAX >> 1);
-    // Far away, so that nothing drops it.
+    // Far in the future, so that the store does not drop it.
     full.expires = Some(Timestamp(7_258_118_400_000_000_001));
     let items = vec![full, item("AS-PUT#2", "b", Bytes::new())];
     put(&whole, &items).await;
     assert_eq!(look(&whole, "AS-PUT#").await, by_key(items));
 }
 
-/// A prefix is of the partition, by its bytes, and nothing in it means more than itself.
+/// The prefix is compared with the partition by bytes and has no special characters.
 pub async fn only_partitions_with_the_prefix_are_found(whole: Whole) {
     let near = ["PREFI", "PREFIX", "PREFIX#", "PREFIX#1", "PREFIX%", "PREFIX\u{e9}", "PREFIY", "prefix#"];
     let items: Vec<Item> = near.iter().map(|partition| item(partition, "PREFIX#", "")).collect();
@@ -131,7 +128,7 @@ pub async fn only_partitions_with_the_prefix_are_found(whole: Whole) {
     assert_eq!(look(&whole, "PREFIX#2").await, BTreeMap::new());
 }
 
-/// The empty prefix is that of all partitions.
+/// The empty prefix matches all partitions.
 pub async fn every_partition_is_found_without_a_prefix(whole: Whole) {
     let before = look(&whole, "").await;
     let items: Vec<Item> = (0..30).map(|n| item(&format!("ALL#{n}"), "s", format!("{n}"))).collect();
@@ -141,7 +138,7 @@ pub async fn every_partition_is_found_without_a_prefix(whole: Whole) {
     assert_eq!(found, by_key(items));
 }
 
-/// More than any store gives at once, in partitions of one item and of many.
+/// More items than any store returns at once, in partitions of one item and of many.
 pub async fn thousands_of_items_are_found_once_each(whole: Whole) {
     let one_each = (0..700).map(|n| item(&format!("MANY#{n}"), "s", "x"));
     let together = (0..700).map(|n| item("MANY#all", &format!("{n:05}"), "x"));
@@ -150,17 +147,17 @@ pub async fn thousands_of_items_are_found_once_each(whole: Whole) {
     assert_eq!(look(&whole, "MANY#").await, by_key(items));
 }
 
-/// DynamoDB ends a part at 1 MB, in the middle of a partition as between two.
+/// DynamoDB ends a part at 1 MB, within a partition or between two.
 pub async fn items_of_many_megabytes_are_found_once_each(whole: Whole) {
     let large = |n: u8| item(&format!("LARGE#{}", n % 3), &format!("{n:03}"), vec![n; 300_000]);
     let items: Vec<Item> = (0..20).map(large).collect();
     put(&whole, &items).await;
-    // What lies between is read, and is not meant.
+    // These items are read but do not match the prefix.
     put(&whole, &(0..20).map(|n| item("OTHER", &format!("{n}"), vec![n; 300_000])).collect::<Vec<_>>()).await;
     assert_eq!(look(&whole, "LARGE#").await, by_key(items));
 }
 
-/// Whatever a cursor is made of.
+/// Keys with any characters survive in a cursor.
 pub async fn oddly_named_items_are_found_once_each(whole: Whole) {
     let odd = ["\0", "\"", "\\", "a,b", "a\0b", "[]", "%", "\u{e9}", "\u{ffff}", "\u{10ffff}"];
     let items: Vec<Item> = odd
@@ -171,7 +168,7 @@ pub async fn oddly_named_items_are_found_once_each(whole: Whole) {
     assert_eq!(look(&whole, "ODD#").await, by_key(items));
 }
 
-/// At once.
+/// A removal is visible at once.
 pub async fn what_was_removed_is_not_found(whole: Whole) {
     let items: Vec<Item> = (0..20).map(|n| item("GONE#", &format!("{n:02}"), "x")).collect();
     put(&whole, &items).await;
@@ -190,7 +187,7 @@ pub async fn a_change_is_found_by_whoever_looks_after_it(whole: Whole) {
     }
 }
 
-/// A cursor is a place, and not an item that has to be there.
+/// A cursor is a position: its item need not exist any more.
 pub async fn a_look_goes_on_though_its_last_item_is_gone(whole: Whole) {
     let items: Vec<Item> =
         (0..12).map(|n: u8| item("MOVING#", &format!("{n:02}"), vec![n; 300_000])).collect();
@@ -211,7 +208,7 @@ pub async fn a_look_goes_on_though_its_last_item_is_gone(whole: Whole) {
     assert_eq!(found, by_key(items));
 }
 
-/// Whatever their depth.
+/// Keys of every depth are listed.
 pub async fn blobs_are_found_by_their_keys(whole: Whole) {
     assert_eq!(listed(&whole, "listed").await, []);
     let keys = ["listed/a", "listed/a-1", "listed/b/c", "listed/b/d/e", "listed/b.x"].map(blob);
@@ -234,7 +231,7 @@ pub async fn more_than_a_thousand_blobs_are_found_once_each(whole: Whole) {
     assert_eq!(listed(&whole, "many").await, expected);
 }
 
-/// At once.
+/// A delete is visible at once.
 pub async fn a_blob_that_was_deleted_is_not_found(whole: Whole) {
     let keys = ["deleted/a", "deleted/b"].map(blob);
     for key in &keys {

@@ -32,11 +32,11 @@ macro_rules! keys_contract {
 
 /// Two adapters of the same kind under different master keys.
 pub struct Pair {
-    /// The adapter that is tested.
+    /// The adapter under test.
     pub keys: Arc<dyn Keys>,
-    /// The same adapter, for keys that come from elsewhere.
+    /// The same adapter, for keys that come from another store.
     pub wrap: Arc<dyn Wrap>,
-    /// One that cannot open what `keys` has wrapped.
+    /// An adapter that cannot open what `keys` has wrapped.
     pub strangers: Arc<dyn Keys>,
 }
 
@@ -53,7 +53,7 @@ async fn assert_mismatch(keys: &Arc<dyn Keys>, wrapped: &WrappedKey, context: &K
     assert!(matches!(outcome, Err(KeysError::Mismatch)), "{wrapped:?} under {context:?} gave {outcome:?}");
 }
 
-/// What is wrapped opens, more than once.
+/// A wrapped key opens, more than once.
 pub async fn a_wrapped_key_opens_to_the_key_that_was_made(pair: Pair) {
     let context = context("stack", "one");
     let (plain, wrapped) = generate(&pair.keys, &context).await;
@@ -72,7 +72,7 @@ pub async fn two_keys_differ(pair: Pair) {
     assert_ne!(first_wrapped, second_wrapped);
 }
 
-/// A key of one stack does not open as another's, nor as another thing's.
+/// A key of one stack does not open as that of another stack, or of another kind of owner.
 pub async fn another_context_does_not_open_it(pair: Pair) {
     let (_, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
     for other in
@@ -90,7 +90,7 @@ pub async fn contexts_of_the_same_letters_are_told_apart(pair: Pair) {
     }
 }
 
-/// One flipped bit anywhere, be it in a header, a nonce, the sealed key or a tag.
+/// One flipped bit anywhere: in the header, the nonce, the sealed key or the tag.
 pub async fn every_altered_byte_is_noticed(pair: Pair) {
     let context = context("stack", "one");
     let (_, wrapped) = generate(&pair.keys, &context).await;
@@ -102,7 +102,7 @@ pub async fn every_altered_byte_is_noticed(pair: Pair) {
     }
 }
 
-/// Every length but the right one, down to nothing.
+/// Every wrong length, down to zero.
 pub async fn every_shortened_or_lengthened_key_is_noticed(pair: Pair) {
     let context = context("stack", "one");
     let (_, wrapped) = generate(&pair.keys, &context).await;
@@ -114,7 +114,7 @@ pub async fn every_shortened_or_lengthened_key_is_noticed(pair: Pair) {
     assert_mismatch(&pair.keys, &longer, &context).await;
 }
 
-/// Neither side opens what the other has wrapped.
+/// Neither adapter opens what the other has wrapped.
 pub async fn another_master_key_does_not_open_it(pair: Pair) {
     let context = context("stack", "one");
     let (_, ours) = generate(&pair.keys, &context).await;
@@ -123,7 +123,7 @@ pub async fn another_master_key_does_not_open_it(pair: Pair) {
     assert_mismatch(&pair.keys, &theirs, &context).await;
 }
 
-/// The plain key is nowhere in what is stored.
+/// The wrapped key does not contain the plain key.
 pub async fn the_wrapped_key_does_not_show_the_key(pair: Pair) {
     let (plain, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
     for part in plain.0.chunks(8) {
@@ -131,13 +131,13 @@ pub async fn the_wrapped_key_does_not_show_the_key(pair: Pair) {
     }
 }
 
-/// A key that reaches a log by mistake tells nothing.
+/// The debug output of a key reveals nothing of it.
 pub async fn a_key_is_never_shown(pair: Pair) {
     let (plain, _) = generate(&pair.keys, &context("stack", "one")).await;
     assert_eq!(format!("{plain:?}"), "DataKey(..)");
 }
 
-/// There is one master key, so nothing is under an older one.
+/// There is only one master key, so no data key is under an older one.
 pub async fn a_key_under_the_newest_master_key_is_not_wrapped_anew(pair: Pair) {
     let context = context("stack", "one");
     let (_, wrapped) = generate(&pair.keys, &context).await;
@@ -160,7 +160,7 @@ pub async fn what_does_not_open_is_not_wrapped_anew(pair: Pair) {
     }
 }
 
-/// 16 callers at the same time: each gets a key of its own, and all of them open.
+/// 16 concurrent callers: each gets its own key, and all keys open.
 pub async fn many_callers_get_keys_of_their_own(pair: Pair) {
     let callers = (0..16).map(|caller| {
         let keys = Arc::clone(&pair.keys);
@@ -179,15 +179,15 @@ pub async fn many_callers_get_keys_of_their_own(pair: Pair) {
     assert_eq!(plain.len(), 16);
 }
 
-/// What moving to another store does to each data key.
+/// What a move to another store does to each data key.
 pub async fn a_key_from_elsewhere_opens_under_its_context_only(pair: Pair) {
     let (one, two) = (context("stack", "one"), context("stack", "two"));
     let (plain, theirs) = generate(&pair.strangers, &one).await;
     assert_mismatch(&pair.keys, &theirs, &one).await;
     let ours = pair.wrap.wrap(&plain, &one).await.expect("the key is wrapped");
     assert_eq!(pair.keys.unwrap(&ours, &one).await.expect("the key opens").0, plain.0);
-    assert!(matches!(pair.keys.rewrap(&ours, &one).await, Ok(None)), "it is under the newest master key");
-    assert!(!ours.0.windows(32).any(|window| window == plain.0), "it shows the key");
+    assert!(matches!(pair.keys.rewrap(&ours, &one).await, Ok(None)), "the newest master key wraps it");
+    assert!(!ours.0.windows(32).any(|window| window == plain.0), "it contains the plain key");
     assert_mismatch(&pair.keys, &ours, &two).await;
     assert_mismatch(&pair.strangers, &ours, &one).await;
 }

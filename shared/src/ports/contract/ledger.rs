@@ -1,6 +1,6 @@
 //! What every [`Ledger`] promises.
 //!
-//! Each contract works in partitions that carry its own name, so that a suite can also run against one shared table.
+//! Each contract works in partitions that carry its own name, so that a suite can also run against a shared table.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ async fn commit(ledger: &Arc<dyn Ledger>, writes: impl IntoIterator<Item = Write
 async fn refusal(ledger: &Arc<dyn Ledger>, writes: impl IntoIterator<Item = Write>) -> Refusal {
     match ledger.commit(writes.into_iter().collect()).await {
         Err(CommitError::Refused(refusal)) => refusal,
-        other => panic!("the commit is refused, not {other:?}"),
+        other => panic!("expected a refusal, got {other:?}"),
     }
 }
 
@@ -143,7 +143,7 @@ pub async fn what_was_put_is_found(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key).await, Some(item(&key, 7, "value")));
 }
 
-/// Absence is an answer, with and without neighbours.
+/// Absence is an answer, with and without neighbors.
 pub async fn an_absent_item_is_none(ledger: Arc<dyn Ledger>) {
     let partition = "an_absent_item_is_none";
     assert_eq!(get(&ledger, &key(partition, "b")).await, None);
@@ -151,7 +151,7 @@ pub async fn an_absent_item_is_none(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key(partition, "b")).await, None);
 }
 
-/// The plain creation.
+/// A put that expects absence creates the item.
 pub async fn put_absent_succeeds_when_there_is_none(ledger: Arc<dyn Ledger>) {
     let key = key("put_absent_succeeds_when_there_is_none", "a");
     commit(&ledger, [put(&key, Expect::Absent, 1, "one")]).await;
@@ -167,7 +167,7 @@ pub async fn put_absent_is_refused_when_there_is_one(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key).await, Some(item(&key, 1, "one")));
 }
 
-/// Without an expectation nothing refuses, and nothing of the old item stays.
+/// A put without an expectation is never refused and leaves nothing of the old item.
 pub async fn put_any_replaces_whatever_lies_there(ledger: Arc<dyn Ledger>) {
     let key = key("put_any_replaces_whatever_lies_there", "a");
     let first = WriteAction::Put {
@@ -188,7 +188,7 @@ pub async fn put_at_a_revision_succeeds_on_that_revision(ledger: Arc<dyn Ledger>
     assert_eq!(get(&ledger, &key).await, Some(item(&key, 2, "two")));
 }
 
-/// A decision that is no longer true is not written, even if the item is gone or its value is the same again.
+/// A stale decision is not written, even if the item is gone or has the same value again.
 pub async fn put_at_a_revision_is_refused_on_another_and_on_none(ledger: Arc<dyn Ledger>) {
     let key = key("put_at_a_revision_is_refused_on_another_and_on_none", "a");
     let late = || [put(&key, Expect::Revision(Revision(1)), 9, "late")];
@@ -211,7 +211,7 @@ pub async fn delete_removes_the_item(ledger: Arc<dyn Ledger>) {
     assert_eq!(sorts(&ledger, query(partition)).await, ["c"]);
 }
 
-/// A retried delete without an expectation succeeds; one that expects absence may be asked too.
+/// A retried delete without an expectation succeeds; a delete may also expect absence.
 pub async fn delete_of_nothing_is_no_error(ledger: Arc<dyn Ledger>) {
     let key = key("delete_of_nothing_is_no_error", "a");
     for expect in [Expect::Any, Expect::Absent, Expect::Any] {
@@ -220,7 +220,7 @@ pub async fn delete_of_nothing_is_no_error(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key).await, None);
 }
 
-/// What has changed since it was read is not deleted, nor is what is gone already.
+/// An item that has changed since it was read is not deleted. Nor is an absent one.
 pub async fn delete_at_a_revision_is_refused_on_another(ledger: Arc<dyn Ledger>) {
     let key = key("delete_at_a_revision_is_refused_on_another", "a");
     let late = || [write(&key, Expect::Revision(Revision(1)), WriteAction::Delete)];
@@ -240,7 +240,7 @@ pub async fn put_absent_succeeds_after_a_delete(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key).await, Some(item(&key, 2, "two")));
 }
 
-/// A commit may only look.
+/// A commit may consist of checks alone.
 pub async fn a_check_writes_nothing(ledger: Arc<dyn Ledger>) {
     let partition = "a_check_writes_nothing";
     fill(&ledger, partition, &["a"]).await;
@@ -257,7 +257,7 @@ pub async fn a_check_writes_nothing(ledger: Arc<dyn Ledger>) {
     assert_eq!(all(&ledger, query(partition)).await, [item(&a, 1, "a")]);
 }
 
-/// A check guards the writes beside it.
+/// A failed check refuses the writes of its commit.
 pub async fn a_failed_check_refuses_the_commit(ledger: Arc<dyn Ledger>) {
     let partition = "a_failed_check_refuses_the_commit";
     fill(&ledger, partition, &["a"]).await;
@@ -271,7 +271,7 @@ pub async fn a_failed_check_refuses_the_commit(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &b).await, None);
 }
 
-/// One refused write refuses the puts and deletes before and behind it.
+/// One refused write refuses the puts and deletes before and after it.
 pub async fn a_commit_writes_everything_or_nothing(ledger: Arc<dyn Ledger>) {
     let partition = "a_commit_writes_everything_or_nothing";
     fill(&ledger, partition, &["a", "b"]).await;
@@ -294,7 +294,7 @@ pub async fn a_commit_writes_everything_or_nothing(ledger: Arc<dyn Ledger>) {
     assert_eq!(all(&ledger, query(partition)).await, after);
 }
 
-/// Of several refused writes the first is told.
+/// The refusal names the first of several refused writes.
 pub async fn the_first_refused_write_is_named(ledger: Arc<dyn Ledger>) {
     let partition = "the_first_refused_write_is_named";
     fill(&ledger, partition, &["a", "b"]).await;
@@ -303,7 +303,7 @@ pub async fn the_first_refused_write_is_named(ledger: Arc<dyn Ledger>) {
     assert_eq!(found, Refusal { index: 1, current: Some(item(&key(partition, "b"), 1, "b")) });
 }
 
-/// A head, a history entry and a listing move together though they lie apart.
+/// Items of different partitions move together: a head, a history entry and a listing.
 pub async fn a_commit_over_many_partitions_is_whole(ledger: Arc<dyn Ledger>) {
     let keys: Vec<ItemKey> =
         (0..30).map(|n| key(&format!("a_commit_over_many_partitions_is_whole#{n}"), "a")).collect();
@@ -326,7 +326,7 @@ pub async fn a_commit_of_a_hundred_writes_succeeds(ledger: Arc<dyn Ledger>) {
     assert_eq!(all(&ledger, query(partition)).await.len(), 100);
 }
 
-/// No writes, too many, too large, one key twice, an empty part of a key: surely nothing happened.
+/// No writes, too many, too large, one key twice, an empty part of a key: nothing is written.
 pub async fn a_commit_out_of_bounds_is_not_done(ledger: Arc<dyn Ledger>) {
     let partition = "a_commit_out_of_bounds_is_not_done";
     let a = key(partition, "a");
@@ -349,8 +349,8 @@ pub async fn a_commit_out_of_bounds_is_not_done(ledger: Arc<dyn Ledger>) {
     assert_eq!(all(&ledger, query(partition)).await, []);
 }
 
-/// A writer whose answer was lost sends the same commit again: it succeeds, or the refusal shows the writer's own put.
-/// Either way the put was done once.
+/// A writer whose answer was lost sends the same commit again: it succeeds, or the refusal shows the
+/// writer's own put. Either way the put was done once.
 pub async fn committing_again_after_a_lost_answer_shows_the_own_revision(ledger: Arc<dyn Ledger>) {
     let partition = "committing_again_after_a_lost_answer_shows_the_own_revision";
     let (slot, head) = (key(partition, "slot"), key(partition, "head"));
@@ -379,7 +379,7 @@ pub async fn every_revision_is_kept_exactly(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// An expiry comes back as it was given; what is not over yet is not dropped.
+/// An expiry is returned as it was given, and an item that has not expired is not dropped.
 pub async fn every_expiry_is_kept_exactly(ledger: Arc<dyn Ledger>) {
     let partition = "every_expiry_is_kept_exactly";
     // 2200-01-01T00:00:00Z and later, so that no ledger may have dropped it.
@@ -399,7 +399,7 @@ pub async fn every_expiry_is_kept_exactly(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// An item of no bytes is there.
+/// An item of zero bytes exists.
 pub async fn an_empty_value_is_a_value(ledger: Arc<dyn Ledger>) {
     let key = key("an_empty_value_is_a_value", "a");
     commit(&ledger, [put(&key, Expect::Absent, 1, "")]).await;
@@ -408,7 +408,7 @@ pub async fn an_empty_value_is_a_value(ledger: Arc<dyn Ledger>) {
     assert_eq!(all(&ledger, query(&key.partition)).await, [item(&key, 1, "")]);
 }
 
-/// Values around every size that a store may treat in another way.
+/// Values around every size that a store may treat differently.
 pub async fn large_values_are_kept(ledger: Arc<dyn Ledger>) {
     let partition = "large_values_are_kept";
     for size in [1, 500, 4_000, 4_096, 16_384, 65_536, 100_000, 300_000_u32] {
@@ -419,7 +419,7 @@ pub async fn large_values_are_kept(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// A value is no text.
+/// A value may be any bytes, not only text.
 pub async fn values_are_opaque_bytes(ledger: Arc<dyn Ledger>) {
     let key = key("values_are_opaque_bytes", "a");
     let value: Vec<u8> = (0..=255).chain([0, 0, 255, 254, 0xC3, 0x28]).collect();
@@ -427,8 +427,8 @@ pub async fn values_are_opaque_bytes(ledger: Arc<dyn Ledger>) {
     assert_eq!(get(&ledger, &key).await, Some(item(&key, 1, value)));
 }
 
-/// Sort keys that a store could confuse: case, composed and decomposed letters, spaces, wildcards, quotes, zero bytes,
-/// numbers, the last code points. In the order of their bytes.
+/// Sort keys that a store could confuse: case, composed and decomposed letters, spaces, wildcards,
+/// quotes, zero bytes, numbers, the last code points. In the order of their bytes.
 const ODD: [&str; 24] = [
     "\0",
     "\0\0",
@@ -470,8 +470,8 @@ pub async fn odd_keys_are_kept_and_told_apart(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// The order is that of the bytes: no locale, no case, no numbers. A character outside the first plane comes last, as
-/// in UTF-8 and unlike in UTF-16.
+/// Sorted by bytes: no locale, no case folding, no numbers. A character outside the first plane comes
+/// last, as in UTF-8 and unlike in UTF-16.
 pub async fn query_orders_by_bytes(ledger: Arc<dyn Ledger>) {
     let partition = "query_orders_by_bytes";
     let mut shuffled = ODD;
@@ -496,7 +496,7 @@ pub async fn query_descending_is_the_reverse(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// Partitions whose names share a beginning do not mix.
+/// Partitions whose names share a prefix do not mix.
 pub async fn query_keeps_to_its_partition(ledger: Arc<dyn Ledger>) {
     let partitions =
         ["", "#", "#1", "#10", "#2", "\0"].map(|end| format!("query_keeps_to_its_partition{end}"));
@@ -525,7 +525,7 @@ pub async fn query_keeps_to_its_prefix(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// `after` need not exist, is itself left out, and may lie outside of the prefix on either side.
+/// `after` need not exist, is excluded itself, and may be outside the prefix on either side.
 pub async fn query_starts_behind_after(ledger: Arc<dyn Ledger>) {
     let partition = "query_starts_behind_after";
     let there = ["a1", "b", "b\0", "b1", "b2", "b3", "c1"];
@@ -547,7 +547,7 @@ pub async fn query_starts_behind_after(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// Nothing is found without an error, and nothing more is promised.
+/// An empty result is not an error and has no more pages.
 pub async fn query_of_nothing_is_an_empty_last_page(ledger: Arc<dyn Ledger>) {
     let partition = "query_of_nothing_is_an_empty_last_page";
     let nothing = Page { items: Vec::new(), more: false };
@@ -559,7 +559,7 @@ pub async fn query_of_nothing_is_an_empty_last_page(ledger: Arc<dyn Ledger>) {
     assert_eq!(page(&ledger, &elsewhere).await, nothing);
 }
 
-/// Whatever the size of a page, in either direction.
+/// For every size of a page, in either direction.
 pub async fn query_pages_cover_everything_once(ledger: Arc<dyn Ledger>) {
     let partition = "query_pages_cover_everything_once";
     let names: Vec<String> = (0..150).map(|n| format!("L#{n:05}")).collect();
@@ -569,7 +569,7 @@ pub async fn query_pages_cover_everything_once(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// A ledger may cut a page of large items short, but then it says so.
+/// A ledger may cut a page of large items short, but then reports that there is more.
 pub async fn query_pages_of_large_values_cover_everything_once(ledger: Arc<dyn Ledger>) {
     let partition = "query_pages_of_large_values_cover_everything_once";
     for n in 0..20_u8 {
@@ -589,7 +589,7 @@ pub async fn query_pages_of_large_values_cover_everything_once(ledger: Arc<dyn L
     }
 }
 
-/// A page that a limit has cut says that more is left.
+/// A page that the limit has cut reports that there is more.
 pub async fn query_says_when_more_is_left(ledger: Arc<dyn Ledger>) {
     let partition = "query_says_when_more_is_left";
     fill(&ledger, partition, &["a", "b", "c"]).await;
@@ -598,7 +598,7 @@ pub async fn query_says_when_more_is_left(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// No read that begins after an answer misses what was answered.
+/// Every read that begins after an answer sees what was answered.
 pub async fn a_commit_is_seen_by_every_read_after_it(ledger: Arc<dyn Ledger>) {
     let key = key("a_commit_is_seen_by_every_read_after_it", "a");
     for revision in 0..50 {
@@ -618,7 +618,7 @@ pub async fn a_commit_is_seen_by_every_read_after_it(ledger: Arc<dyn Ledger>) {
     }
 }
 
-/// Two items of a partition always move together; whoever queries them meanwhile sees them equal.
+/// Two items of a partition always change together; a concurrent query sees them equal.
 pub async fn readers_never_see_half_a_commit(ledger: Arc<dyn Ledger>) {
     let partition = "readers_never_see_half_a_commit";
     let writer = {
@@ -648,7 +648,7 @@ pub async fn readers_never_see_half_a_commit(ledger: Arc<dyn Ledger>) {
     writer.await.expect("the writer ends well");
 }
 
-/// How many steps each of the racing writers makes.
+/// Steps that each of the racing writers makes.
 const STEPS: u64 = 5;
 
 /// 16 writers count by reading, deciding and writing at the revision that they read.
@@ -671,7 +671,7 @@ pub async fn sixteen_writers_on_one_counter_lose_nothing(ledger: Arc<dyn Ledger>
                 match ledger.commit(vec![next]).await {
                     Ok(()) => done += 1,
                     Err(CommitError::Refused(refusal)) => {
-                        assert_ne!(refusal.current, current, "refused though nothing has changed");
+                        assert_ne!(refusal.current, current, "refused although nothing has changed");
                     }
                     Err(CommitError::Port(error)) => panic!("the port failed: {error}"),
                 }
@@ -685,7 +685,7 @@ pub async fn sixteen_writers_on_one_counter_lose_nothing(ledger: Arc<dyn Ledger>
     assert_eq!(number(&last), 16 * STEPS);
 }
 
-/// 16 writers append to one log: each takes the next slot if nobody has it, and moves on if somebody does.
+/// 16 writers append to one log: each takes the next free slot and moves on if another writer was faster.
 pub async fn sixteen_writers_append_a_dense_log(ledger: Arc<dyn Ledger>) {
     let partition = "sixteen_writers_append_a_dense_log";
     let writers = (0..16_u64).map(|writer| {

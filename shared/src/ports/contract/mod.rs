@@ -1,8 +1,10 @@
 //! The suites that every adapter of a port passes.
 //!
-//! A contract is a public function with a sentence for a name, which takes the adapter and panics where the adapter
-//! breaks its port's promise. [`ledger_contract!`](crate::ledger_contract), [`blobs_contract!`](crate::blobs_contract),
-//! [`keys_contract!`](crate::keys_contract) and [`inventory_contract!`](crate::inventory_contract) make one test of each, so that all adapters are held to the same names:
+//! A contract is a public function named after its promise. It takes the adapter and panics where the
+//! adapter breaks that promise. [`ledger_contract!`](crate::ledger_contract),
+//! [`blobs_contract!`](crate::blobs_contract), [`keys_contract!`](crate::keys_contract) and
+//! [`inventory_contract!`](crate::inventory_contract) make one test of each, so that all adapters pass
+//! the same tests:
 //!
 //! ```text
 //! mod ledger {
@@ -10,14 +12,14 @@
 //! }
 //! ```
 //!
-//! The argument is a future of the adapter and of whatever has to live as long as it, such as its folder.
+//! The argument is a future of the adapter and of whatever must live as long as it, such as its folder.
 
 pub mod blobs;
 pub mod inventory;
 pub mod keys;
 pub mod ledger;
 
-/// One test for each named contract of a suite. Used by the macros beside it.
+/// One test for each named contract of a suite. Used by the macros of the suites.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! contract_tests {
@@ -32,7 +34,7 @@ macro_rules! contract_tests {
 
 #[cfg(test)]
 mod tests {
-    /// The public contracts of a suite's source and the names in its macro, both in order.
+    /// The public contracts in a suite's source and the names in its macro, both in order.
     fn names(source: &str) -> (Vec<&str>, Vec<&str>) {
         let functions = source
             .lines()
