@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_tells_of_failures_alone_and_lines_are_of_the_cheaper_class() {
+    fn the_platform_logs_failures_only_in_the_cheaper_class() {
         let template = include_str!("../../infra/sam/template.yaml");
         let logging = "LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: INFO, SystemLogLevel: WARN }";
         assert!(template.contains(logging), "its lines of each request are in no sum here");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_costs_its_invocation_its_gateway_its_line_and_the_time_of_its_calls() {
+    fn a_request_costs_invocation_gateway_log_line_and_call_time() {
         let usage = Usage { dynamodb_requests: 2, s3_puts: 1, kms_requests: 1, ..Usage::default() };
         for (line, mb, records) in [
             ("GET /api/user/organizations/default", 512.0, 0.0),

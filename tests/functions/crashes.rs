@@ -10,7 +10,7 @@ use crate::support::{UP, bench, export, resources};
 
 /// I3: the snapshot is being stored when the function dies. The client asks again, and another process goes on at the seal.
 #[tokio::test]
-async fn a_function_that_is_killed_while_it_publishes_is_finished_by_the_clients_retry() {
+async fn a_clients_retry_finishes_the_publish_of_a_killed_function() {
     let functions = Functions::start().await;
     let aws = functions.aws("head");
     let cli = bench(&functions, "killed", &[("count", "5")]).await;
@@ -28,7 +28,7 @@ async fn a_function_that_is_killed_while_it_publishes_is_finished_by_the_clients
 
 /// I3: a server that shares the store dies while it publishes, and so does its client. The schedule's event finishes it.
 #[tokio::test]
-async fn an_update_whose_publisher_and_client_died_is_finished_by_the_sweep() {
+async fn the_sweep_finishes_an_update_whose_publisher_and_client_died() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
     let aws = Gateway::before(stand_in).await;

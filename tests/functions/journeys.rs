@@ -52,7 +52,7 @@ async fn a_stack_lives_through_function_urls_of_a_stage_with_a_name() {
 }
 
 #[tokio::test]
-async fn a_stack_lives_when_every_request_meets_a_cold_function() {
+async fn a_stack_works_when_every_function_is_cold() {
     let functions = Functions::start_as(Setting { between: Between::Killed, ..Setting::default() }).await;
     life(&functions).await;
     assert!(functions.gateway().processes_started("log") > 10, "each event has a process of its own");
@@ -65,7 +65,7 @@ const COLD_SECONDS_MAX: f64 = 0.5;
 const TRIES: usize = 5;
 
 #[tokio::test]
-async fn a_first_up_that_meets_cold_functions_takes_little_longer() {
+async fn a_first_up_on_cold_functions_takes_little_longer() {
     let functions = Functions::start().await;
     let cli = PulumiCli::new().backend(&functions.url).token(&functions.token);
     cli.bench_project("first", &[("count", "10"), ("secretEvery", "10")]);

@@ -60,7 +60,7 @@ async fn every_spelling_that_a_gateway_passes_reaches_the_states() {
 }
 
 #[tokio::test]
-async fn what_clients_send_twice_or_oddly_is_answered_by_functions_as_by_a_server() {
+async fn functions_answer_repeats_and_odd_requests_as_a_server_does() {
     let app = TestApp::on(Backend::Functions).await;
     let path = format!("/tfstate/{ORG}/net");
     let locks = format!("{path}/lock");
@@ -132,12 +132,12 @@ async fn no_function_says_that_a_state_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_state_that_will_not_fit_through_a_function_is_warned_of_and_then_not_locked() {
+async fn a_state_near_a_functions_limit_warns_and_above_cannot_lock() {
     fits(GatewayKind::HttpApi, FUNCTION_BYTES_MAX).await;
 }
 
 #[tokio::test]
-async fn a_state_that_will_not_fit_through_a_load_balancer_is_warned_of_and_then_not_locked() {
+async fn a_state_near_a_balancers_limit_warns_and_above_cannot_lock() {
     fits(GatewayKind::Balancer, BALANCER_BYTES_MAX).await;
 }
 

@@ -23,7 +23,7 @@ async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
 
 /// Nothing runs after an answer, so what is traced was sent before.
 #[tokio::test]
-async fn spans_of_a_request_are_with_the_collector_when_its_answer_is_there() {
+async fn spans_reach_the_collector_before_the_answer() {
     let (address, got) = collector().await;
     let environment = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", address)];
     let functions = Functions::start_as(Setting { environment, ..Setting::default() }).await;

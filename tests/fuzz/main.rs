@@ -12,7 +12,7 @@ async fn holds(target: Target, cases: u64) {
 }
 
 #[tokio::test]
-async fn i9_bounded_no_request_makes_the_server_fail_and_the_stack_lives_on() {
+async fn i9_bounded_no_request_makes_the_server_or_the_stack_fail() {
     holds(Target::Http, 150).await;
 }
 
@@ -42,7 +42,7 @@ async fn i9_bounded_no_text_makes_a_reader_of_states_panic() {
 }
 
 #[tokio::test]
-async fn i9_bounded_no_filter_over_labels_panics_and_what_it_finds_holds_together() {
+async fn i9_bounded_no_label_filter_panics_and_results_are_consistent() {
     holds(Target::Filter, 5_000).await;
 }
 
@@ -52,6 +52,6 @@ async fn i9_bounded_no_schema_and_no_value_makes_a_check_panic() {
 }
 
 #[tokio::test]
-async fn i9_bounded_no_definition_panics_and_it_stays_the_same_once_it_is_sealed() {
+async fn i9_bounded_no_definition_panics_or_changes_when_sealed() {
     holds(Target::Definition, 3_000).await;
 }

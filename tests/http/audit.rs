@@ -509,7 +509,7 @@ async fn the_records_of_a_stack_tell_its_life() {
 
 /// Names and words that a client made up are not repeated unless they are names.
 #[tokio::test]
-async fn what_is_no_name_is_in_no_record() {
+async fn an_invalid_name_is_never_stored() {
     let app = TestApp::memory().await;
     let long = "x".repeat(5_000);
     let authorization = format!("token {}", app.token);

@@ -327,7 +327,7 @@ async fn who_has_a_login_later_has_nothing_that_was_taken_under_it() {
 
 /// What one took oneself, with a token that may do less.
 #[tokio::test]
-async fn a_lesser_token_is_told_that_it_is_the_one_that_may_not() {
+async fn a_refusal_names_the_token_with_the_lower_role() {
     let app = TestApp::memory().await;
     state(&app).await;
     let stack = Stack::new(&app).await;
@@ -346,7 +346,7 @@ async fn a_lesser_token_is_told_that_it_is_the_one_that_may_not() {
 }
 
 #[tokio::test]
-async fn a_member_who_may_only_plan_goes_on_with_previews() {
+async fn a_member_who_may_only_plan_can_preview() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
@@ -444,7 +444,7 @@ async fn serial(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn under_the_lock_of_somebody_else_nothing_is_written() {
+async fn nothing_is_written_under_another_users_lock() {
     let app = TestApp::memory().await;
     state(&app).await;
     let ann = app.member_with_role(Role::Apply, "ann", "ci").await;

@@ -65,7 +65,7 @@ fn expected() -> Value {
 
 /// Each request to AWS in turn is lost on its way there or back, or failed inside: no client notices.
 #[tokio::test]
-async fn i3_acked_kept_and_i5_repeatable_whichever_answer_of_aws_is_lost() {
+async fn i3_acked_kept_i5_repeatable_when_any_answer_of_aws_is_lost() {
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
     let gateway = Gateway::before(stand_in).await;
@@ -93,7 +93,7 @@ async fn switch_key(names: &Names, action: &str) {
 }
 
 #[tokio::test]
-async fn while_the_master_key_is_disabled_all_goes_on_that_needs_no_secret() {
+async fn a_disabled_master_key_stops_only_requests_for_secrets() {
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
     let gateway = Gateway::before(stand_in).await;
@@ -222,7 +222,7 @@ async fn sweep_all(ctx: &Context) -> Swept {
 /// Method: all items are taken at a moment, and put into a new table 35 days later, as point-in-time recovery does it (which
 /// the stand-in does not have). Between the two, all that may go has gone: old versions, logs, events.
 #[tokio::test]
-async fn a_table_of_any_moment_of_its_last_35_days_finds_all_of_its_blobs() {
+async fn a_table_restored_to_the_last_35_days_finds_all_its_blobs() {
     const DAY: Duration = Duration::from_secs(86_400);
     let stand_in = StandIn::of_this_process();
     let (store, names) = stand_in.fresh_store().await;
@@ -325,7 +325,7 @@ async fn live_state(app: &TestApp) -> Value {
 
 /// The same of a state: whichever answer of AWS is lost, no client of Terraform's notices.
 #[tokio::test]
-async fn i3_acked_kept_and_i5_repeatable_of_a_state_whichever_answer_of_aws_is_lost() {
+async fn i3_acked_kept_i5_repeatable_for_states_with_any_lost_answer() {
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
     let gateway = Gateway::before(stand_in).await;

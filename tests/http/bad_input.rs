@@ -193,7 +193,7 @@ async fn i9_bounded_what_inflates_over_its_limit_is_a_413_with_a_code() {
 }
 
 #[tokio::test]
-async fn too_many_entries_in_one_batch_are_a_413_which_the_client_answers_with_smaller_ones() {
+async fn too_many_entries_in_a_batch_get_a_413_that_clients_know() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -241,7 +241,7 @@ async fn a_gzip_is_known_by_its_bytes_and_a_damaged_one_is_a_400() {
 }
 
 #[tokio::test]
-async fn duplicate_members_are_read_as_the_client_reads_them_and_never_fail() {
+async fn duplicate_members_are_read_as_the_client_reads_them() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -400,7 +400,7 @@ async fn events_are_kept_in_order_however_they_come() {
 
 /// Found by the fuzzer: a reader that skips a text does not look at its bytes, and one that shows it does.
 #[tokio::test]
-async fn a_body_that_is_no_utf8_is_refused_before_it_is_kept() {
+async fn a_body_that_is_not_utf8_is_refused_before_it_is_stored() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -429,7 +429,7 @@ async fn a_body_that_is_no_utf8_is_refused_before_it_is_kept() {
 }
 
 #[tokio::test]
-async fn i9_bounded_more_items_than_anybody_has_are_refused_before_all_are_read() {
+async fn i9_bounded_too_many_items_are_refused_before_all_are_read() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let many = |value: Value| -> Value {

@@ -75,7 +75,7 @@ async fn state(stack: &Stack<'_>) -> Value {
 }
 
 #[tokio::test]
-async fn a_table_that_turns_a_request_away_for_a_moment_is_not_noticed() {
+async fn short_throttling_of_the_table_is_not_noticed() {
     let busy = Busy::new().await;
     for (operation, play) in turns_away() {
         for (answer, state) in busy.write(1, operation, &play).await {
@@ -85,7 +85,7 @@ async fn a_table_that_turns_a_request_away_for_a_moment_is_not_noticed() {
 }
 
 #[tokio::test]
-async fn a_table_that_turns_everything_away_is_a_503_and_changes_nothing() {
+async fn lasting_throttling_of_the_table_is_a_503_without_effect() {
     let busy = Busy::new().await;
     for (operation, play) in turns_away() {
         let mut refused = 0;

@@ -309,7 +309,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
 
 /// As on functions, where each of these may be the first request of its process.
 #[tokio::test]
-async fn i10_cheap_a_process_that_remembers_nothing_waits_for_few_calls_more() {
+async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;
@@ -420,7 +420,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
 
 /// A batch of as many secrets as there may be costs one call of KMS, in a process that knows nothing as well.
 #[tokio::test]
-async fn i10_cheap_a_batch_of_a_thousand_secrets_takes_one_call_of_kms() {
+async fn i10_cheap_a_batch_of_1000_secrets_takes_one_call_of_kms() {
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
     let gateway = Gateway::before(stand_in).await;
@@ -469,7 +469,7 @@ async fn i10_cheap_nothing_grows_with_stacks_or_versions() {
 }
 
 #[tokio::test]
-async fn i10_cheap_an_append_costs_the_same_whatever_the_size_of_the_stack_and_of_the_log() {
+async fn i10_cheap_an_append_costs_the_same_for_any_stack_and_log() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
     let names: Vec<String> = (0..1_000).map(|number| format!("r{number}")).collect();

@@ -119,7 +119,7 @@ async fn stack(store: &Store) -> (Stack<'_>, StackId, Run<'_>) {
 }
 
 #[tokio::test]
-async fn where_nothing_is_wrong_nothing_is_found_and_nothing_is_without_a_name() {
+async fn a_sound_store_has_no_findings_and_no_unnamed_blobs() {
     let store = Store::new().await;
     let (stack, id, run) = stack(&store).await;
     assert_eq!(store.problems().await, [""; 0]);
@@ -157,7 +157,7 @@ async fn a_blob_that_nothing_names_is_found_and_left_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_blob_that_is_missing_or_altered_is_told_with_its_first_version() {
+async fn a_missing_or_altered_blob_is_reported_with_its_version() {
     for altered in [None, Some("other bytes")] {
         let store = Store::new().await;
         let (_, id, _) = stack(&store).await;
@@ -265,7 +265,7 @@ async fn the_log_of_a_running_update_is_whole() {
 }
 
 #[tokio::test]
-async fn names_keys_and_the_signer_are_looked_at_too() {
+async fn check_covers_names_keys_and_the_signer() {
     let store = Store::new().await;
     let (stack, id, _) = stack(&store).await;
     let name = StackEntry::key(
@@ -352,7 +352,7 @@ async fn states(store: &Store) -> [StateId; 3] {
 }
 
 #[tokio::test]
-async fn edges_and_what_moves_with_them_are_looked_at() {
+async fn check_covers_edges_and_the_item_that_moves_with_them() {
     let store = Store::new().await;
     assert_eq!(store.problems().await, [""; 0]);
     let [net, db, web] = states(&store).await;

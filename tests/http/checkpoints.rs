@@ -89,7 +89,7 @@ async fn repeats_count_once_and_older_numbers_not_at_all() {
 
 /// The client writes the number that it has, not the time: what is older may say that it is newer.
 #[tokio::test]
-async fn an_older_number_that_comes_after_a_newer_one_does_not_roll_back() {
+async fn a_late_checkpoint_with_a_lower_number_does_not_roll_back() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin_whole().await;
@@ -102,7 +102,7 @@ async fn an_older_number_that_comes_after_a_newer_one_does_not_roll_back() {
 }
 
 #[tokio::test]
-async fn a_delta_that_does_not_fit_is_refused_and_a_whole_text_under_its_number_is_taken() {
+async fn a_wrong_delta_is_refused_and_a_whole_text_replaces_it() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin_whole().await;
@@ -203,7 +203,7 @@ async fn a_delta_that_inflates_over_its_limit_is_a_413() {
 }
 
 #[tokio::test]
-async fn i4_fenced_nothing_is_saved_for_an_update_that_is_over_or_only_previews() {
+async fn i4_fenced_ended_updates_and_previews_save_nothing() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;
@@ -303,7 +303,7 @@ async fn of_several_deltas_at_once_one_counts() {
 
 /// A client that sends both whole checkpoints without numbers and texts with numbers: the later state counts.
 #[tokio::test]
-async fn checkpoints_without_numbers_and_texts_with_numbers_are_told_apart_by_their_time() {
+async fn numbered_and_unnumbered_checkpoints_are_ordered_by_time() {
     let app = TestApp::memory().await;
     for later in [false, true] {
         let stack = Stack::new(&app).await;
@@ -320,7 +320,7 @@ async fn checkpoints_without_numbers_and_texts_with_numbers_are_told_apart_by_th
 
 /// Entries are counted onto the base and a deployment stands for itself: of a log with both one kind would be lost.
 #[tokio::test]
-async fn an_update_saves_entries_or_whole_states_as_it_was_agreed_when_it_started() {
+async fn an_update_saves_only_the_agreed_kind_of_data() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let texts = texts(&stack, 2);

@@ -66,7 +66,7 @@ fn past_memory(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_password_is_taken_from_its_user_and_from_nobody_else() {
+async fn a_password_is_accepted_from_its_user_alone() {
     let app = with_password().await;
     app.member("carol", "laptop").await;
     passwords::set(&app.context, &login("carol"), "another password").await.unwrap();
@@ -136,7 +136,7 @@ async fn a_password_and_a_certificate_are_for_states_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_good_password_is_refused_in_words() {
+async fn a_bad_password_is_refused_with_text() {
     let app = TestApp::memory().await;
     let refused = async |password: &str| {
         passwords::set(&app.context, &login("alice"), password).await.unwrap_err().to_string()
@@ -156,7 +156,7 @@ async fn what_is_no_good_password_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn a_password_ends_when_it_is_changed_or_taken_away_and_with_its_user() {
+async fn a_password_ends_when_changed_removed_or_with_its_user() {
     let app = with_password().await;
     let good = basic(format!("bob:{PASSWORD}"));
     let other = basic("bob:another password");
@@ -335,7 +335,7 @@ async fn a_password_of_an_earlier_version_is_good_and_moves() {
 }
 
 #[tokio::test]
-async fn no_password_lies_where_others_could_read_it() {
+async fn no_password_is_stored_where_others_could_read_it() {
     let app = TestApp::embedded().await;
     prepare(&app).await;
     shown(&app, &basic(format!("bob:{PASSWORD}"))).await.expect(200);

@@ -209,7 +209,7 @@ async fn the_same_edge_again_is_the_same() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_an_edge_is_refused_in_words() {
+async fn an_invalid_edge_is_refused_with_text() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["a", "b", "c", "d"]).await;
     for (producer, consumer) in [("a", "b"), ("b", "c"), ("c", "d")] {
@@ -273,7 +273,7 @@ async fn states_come_in_the_order_in_which_they_can_be_applied() {
 }
 
 #[tokio::test]
-async fn a_state_is_stale_from_when_what_it_read_changes_until_it_runs_again() {
+async fn a_state_is_stale_from_a_change_of_its_inputs_to_its_next_run() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db", "web"]).await;
     web.connect("net", "db").await;
@@ -359,7 +359,7 @@ async fn what_changes_a_state_without_a_run_does_not_make_it_clean() {
 }
 
 #[tokio::test]
-async fn a_mock_value_stands_in_for_an_output_that_does_not_exist() {
+async fn a_mock_value_replaces_an_output_that_does_not_exist() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db"]).await;
     let edge = web.connect("net", "db").await;
@@ -376,7 +376,7 @@ async fn a_mock_value_stands_in_for_an_output_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_value_that_does_not_follow_its_schema_is_told_beside_what_it_is() {
+async fn a_value_that_violates_its_schema_is_reported_with_the_value() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db"]).await;
     web.connect("net", "db").await;
@@ -393,7 +393,7 @@ async fn a_value_that_does_not_follow_its_schema_is_told_beside_what_it_is() {
 
 /// Of an encrypted state nothing can be seen, so each of its writes counts as a change.
 #[tokio::test]
-async fn a_producer_that_its_client_encrypts_makes_stale_with_each_write() {
+async fn each_write_of_an_encrypted_producer_makes_consumers_stale() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db"]).await;
     web.connect("net", "db").await;
@@ -412,7 +412,7 @@ async fn a_producer_that_its_client_encrypts_makes_stale_with_each_write() {
 
 /// The value itself is nowhere in what is kept of an output, and neither is a hash that could be tried with guesses.
 #[tokio::test]
-async fn i7_secret_a_digest_tells_nothing_of_a_value() {
+async fn i7_secret_a_digest_reveals_nothing_of_a_value() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let ledger = MemoryLedger::new();
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
@@ -477,7 +477,7 @@ async fn a_removed_state_shows_in_its_edges_until_it_is_erased() {
 }
 
 #[tokio::test]
-async fn an_organization_has_as_many_edges_as_may_be_and_is_answered_quickly() {
+async fn the_largest_graph_of_an_organization_is_answered_quickly() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let ledger = MemoryLedger::new();
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));

@@ -58,7 +58,7 @@ async fn value(app: &TestApp, session: &str, property: &str) -> Value {
 }
 
 #[tokio::test]
-async fn i2_linear_of_two_who_change_what_they_read_one_is_told() {
+async fn i2_linear_of_two_changes_to_one_reading_one_is_refused() {
     let app = TestApp::memory().await;
     let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
     let read = this.get("").await;
@@ -88,7 +88,7 @@ async fn i2_linear_of_two_who_change_what_they_read_one_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_opened_stays_as_it_was_for_its_time_and_for_who_opened_it() {
+async fn an_opened_environment_is_fixed_and_private_until_it_expires() {
     let app = TestApp::on_manual_clock(Backend::Embedded).await;
     let base = Environment::new(&app, "base", "values: {n: 1, s: {fn::secret: hunter2}}\n").await;
     let top = Environment::new(&app, "top", "imports: [web/base]\nvalues: {m: \"${n}-${s}\"}\n").await;
@@ -122,7 +122,7 @@ async fn what_is_opened_stays_as_it_was_for_its_time_and_for_who_opened_it() {
 }
 
 #[tokio::test]
-async fn i7_secret_no_secret_lies_in_the_store_as_it_is() {
+async fn i7_secret_no_secret_is_stored_in_plain_text() {
     let app = TestApp::on(Backend::Embedded).await;
     let this = Environment::new(&app, "a", "values:\n  s: {fn::secret: hunter2-in-a-definition}\n").await;
     let session = this.open().await;
@@ -187,7 +187,7 @@ async fn a_removed_environment_comes_back_whole_or_goes_whole() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_refused_with_words_and_changes_nothing() {
+async fn invalid_definitions_are_refused_with_text_and_no_effect() {
     let app = TestApp::memory().await;
     let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
     let long = format!("values: {{n: {}}}\n", "x".repeat(256 << 10));
@@ -369,7 +369,7 @@ async fn each_stack_that_an_environment_names_is_read_once() {
 }
 
 #[tokio::test]
-async fn outputs_that_no_environment_can_hold_are_refused_before_they_are_read() {
+async fn outputs_too_large_for_an_environment_are_refused_unread() {
     let app = TestApp::memory().await;
     with_output(&app, ORG, "long", &json!("x".repeat(9 << 20))).await;
     with_output(&app, ORG, "half", &json!("x".repeat(5 << 20))).await;
@@ -386,7 +386,7 @@ async fn outputs_that_no_environment_can_hold_are_refused_before_they_are_read()
 }
 
 #[tokio::test]
-async fn a_check_tells_what_is_known_beside_what_is_wrong() {
+async fn a_check_reports_known_values_and_mistakes() {
     let app = TestApp::memory().await;
     let check = async |text: &str| {
         let path = format!("/api/esc/environments/{ORG}/yaml/check");
@@ -419,7 +419,7 @@ async fn a_definition_can_name_who_opens_it_and_where() {
 }
 
 #[tokio::test]
-async fn a_secret_in_a_comment_is_warned_of_where_it_stands() {
+async fn a_secret_in_a_comment_gives_a_warning_with_its_place() {
     let app = TestApp::memory().await;
     let this = Environment::new(&app, "a", "values: {n: 1}\n").await;
     let text = "values:\n  # old: {fn::secret: hunter2}\n  new: {fn::secret: hunter3}\n";

@@ -73,7 +73,7 @@ async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_as_one_and_an_update_goes_on_with_room() {
+async fn a_full_disk_is_reported_and_an_update_continues_with_room() {
     let is_full = Arc::new(AtomicBool::new(false));
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let app = TestApp::memory_with(

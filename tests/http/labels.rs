@@ -78,7 +78,7 @@ async fn labels_have_types_and_are_merged() {
 }
 
 #[tokio::test]
-async fn what_is_no_label_is_refused_wherever_it_comes() {
+async fn an_invalid_label_is_refused_on_every_path() {
     let app = TestApp::memory().await;
     let path = made(&app, &new_project(), "prod", &json!({})).await;
     let many: Value =
@@ -233,7 +233,7 @@ async fn the_label_policy_is_one_document_with_versions() {
 }
 
 #[tokio::test]
-async fn the_label_policy_is_kept_at_creation_and_at_edits_and_the_rest_is_reported() {
+async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
     let app = TestApp::memory().await;
     let project = new_project();
     let old = made(&app, &project, "old", &json!({ "env": "test", "color": "red" })).await;
@@ -429,7 +429,7 @@ async fn each_write_says_how_its_outputs_stand_to_their_schemas() {
 }
 
 #[tokio::test]
-async fn schemas_are_inferred_from_the_first_upload_when_that_is_asked_for() {
+async fn schemas_are_inferred_from_the_first_upload_on_request() {
     let app = TestApp::embedded().await;
     let path = made(&app, &new_project(), "prod", &json!({})).await;
     let state = format!("/tfstate/{}", path.rsplit('/').next().unwrap());
@@ -472,7 +472,7 @@ async fn schemas_are_inferred_from_the_first_upload_when_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_no_schema_is_refused_with_its_place_and_changes_nothing() {
+async fn an_invalid_schema_is_refused_with_its_place_and_no_effect() {
     let app = TestApp::memory().await;
     let path = format!("{}/schemas", made(&app, &new_project(), "prod", &json!({})).await);
     let many: serde_json::Map<_, _> = (0..101).map(|number| (format!("o{number}"), json!(true))).collect();
@@ -497,7 +497,7 @@ async fn what_is_no_schema_is_refused_with_its_place_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_encrypted_state_has_outputs_that_nobody_can_judge() {
+async fn an_encrypted_state_has_outputs_that_cannot_be_checked() {
     let app = TestApp::memory().await;
     let path = made(&app, &new_project(), "prod", &json!({})).await;
     let encrypted = json!({ "serial": 1, "lineage": "a", "meta": {}, "encrypted_data": "AA==", "encryption_version": "v0" });
@@ -612,7 +612,7 @@ async fn outputs_of_stacks_and_states_stand_side_by_side() {
 
 /// I8: whoever is not a member is told that the organization is not there.
 #[tokio::test]
-async fn i8_walled_nothing_of_labels_schemas_and_outputs_is_for_others() {
+async fn i8_walled_labels_schemas_and_outputs_are_hidden_from_others() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let path = made(&app, &stack.project, "prod", &json!({ "env": "dev" })).await;

@@ -166,7 +166,7 @@ async fn a_slow_body_that_others_wait_for_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_a_408_and_the_end_of_its_connection() {
+async fn a_body_that_does_not_arrive_gets_a_408_and_is_disconnected() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let upload = Upload::begin(&app, &stack, &app.token, 10, b"{").await;
@@ -223,7 +223,7 @@ async fn a_slow_body_holds_what_came_of_it_for_ten_minutes() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_before_its_answer_is_told_of_all_the_same() {
+async fn a_client_that_disconnects_early_is_still_logged() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     app.take_audit();

@@ -120,7 +120,7 @@ async fn pages_of_events_end_at_four_mebibytes() {
 }
 
 #[tokio::test]
-async fn a_gzip_that_lies_about_its_length_is_taken_as_it_is() {
+async fn a_gzip_with_a_wrong_length_is_accepted() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -157,7 +157,7 @@ fn noisy_state(noise: &str, serial: u64) -> Value {
 
 /// Each gzip says less than it is, so what it takes is found out step by step.
 #[tokio::test]
-async fn gzips_that_lie_do_not_wait_for_each_other() {
+async fn gzips_with_wrong_lengths_do_not_wait_for_each_other() {
     let limits = Limits { memory_bytes_max: 128 * MIB, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let run = Stack::new(&app).await.begin().await;

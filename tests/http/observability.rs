@@ -23,7 +23,7 @@ fn id(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_has_an_id_and_that_of_the_client_where_it_has_one() {
+async fn every_answer_has_an_id_the_clients_if_it_sent_one() {
     let app = TestApp::memory().await;
     let mut ids = std::collections::BTreeSet::new();
     for route in ROUTES {
@@ -128,7 +128,7 @@ async fn a_request_is_one_line_with_who_and_what() {
 }
 
 #[tokio::test]
-async fn i7_secret_no_line_of_the_log_or_the_audit_holds_a_token_or_a_plaintext() {
+async fn i7_secret_no_log_or_audit_line_has_a_token_or_a_plaintext() {
     let log = Log::listen();
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
@@ -230,7 +230,7 @@ async fn i9_bounded_what_clients_make_up_makes_no_series() {
 }
 
 #[tokio::test]
-async fn a_server_is_ready_while_its_ledger_its_key_and_its_blobs_work() {
+async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
     let faults = Faults::none();
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let app = TestApp::memory_with(

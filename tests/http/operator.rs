@@ -111,7 +111,7 @@ async fn a_version_from_before_a_rename_comes_back_under_the_new_name() {
 }
 
 #[tokio::test]
-async fn secrets_are_compared_by_what_they_are_and_not_told() {
+async fn secrets_are_compared_and_not_shown() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let seal = async |plaintext: &str| {
@@ -169,7 +169,7 @@ async fn from_log(app: &TestApp, stack: &Stack<'_>, slot: u64) -> Result<FromLog
 }
 
 #[tokio::test]
-async fn an_update_with_a_damaged_slot_is_published_without_what_follows_it() {
+async fn an_update_is_published_up_to_its_first_damaged_slot() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (run, item) = three_slots(&app, &stack).await;
@@ -216,7 +216,7 @@ async fn an_update_with_a_damaged_slot_is_published_without_what_follows_it() {
 }
 
 #[tokio::test]
-async fn a_log_that_reads_back_is_published_whole_whatever_slot_is_chosen() {
+async fn a_readable_log_is_published_whole_whatever_slot_is_chosen() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (run, item) = three_slots(&app, &stack).await;
@@ -230,7 +230,7 @@ async fn a_log_that_reads_back_is_published_whole_whatever_slot_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_slot_of_a_newer_format_is_no_damage_and_is_not_left_out() {
+async fn a_slot_of_a_newer_format_is_not_damage_and_not_skipped() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (run, item) = three_slots(&app, &stack).await;
@@ -288,7 +288,7 @@ async fn missing_slots_and_blobs_are_named_and_can_be_left_out() {
 
 /// The last slot says where the next one is, and for that only its number counts.
 #[tokio::test]
-async fn an_update_whose_last_slot_is_damaged_is_ended_and_published_without_it() {
+async fn an_update_with_a_damaged_last_slot_is_published_without_it() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (run, _) = three_slots(&app, &stack).await;
@@ -327,7 +327,7 @@ async fn rehomed(app: &TestApp, dry_run: bool) -> Vec<(String, Result<Rehomed, E
 }
 
 #[tokio::test]
-async fn every_state_that_names_the_old_address_names_the_new_one_after_a_rehome() {
+async fn a_rehome_replaces_the_old_address_in_every_state() {
     let app = TestApp::memory().await;
     let names = |rehomed: &[(String, Result<Rehomed, Error>)]| {
         rehomed.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
@@ -425,7 +425,7 @@ fn warnings(answer: &statewright_tests::app::Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn whoever_asks_under_a_host_that_the_state_does_not_name_is_warned() {
+async fn a_client_under_a_host_that_the_state_does_not_name_is_warned() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let begin = async |headers: &[(&str, &str)]| {
@@ -474,7 +474,7 @@ async fn whoever_asks_under_a_host_that_the_state_does_not_name_is_warned() {
 }
 
 #[tokio::test]
-async fn who_holds_a_stack_is_told_and_ended() {
+async fn the_holder_of_a_stack_is_shown_and_its_update_ended() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let operator = operator(&app).await;

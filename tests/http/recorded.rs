@@ -72,7 +72,7 @@ async fn stack_with_base<'a>(app: &'a TestApp, recorded: &Recorded) -> Stack<'a>
 }
 
 #[tokio::test]
-async fn recorded_journals_fold_to_what_the_reference_makes_of_them_however_they_are_delivered() {
+async fn recorded_journals_fold_as_the_reference_in_any_delivery() {
     fold_as_the_reference(&TestApp::memory().await, &recorded()).await;
 }
 
@@ -101,7 +101,7 @@ async fn fold_as_the_reference(app: &TestApp, recorded: &[Recorded]) {
 }
 
 #[tokio::test]
-async fn a_recorded_journal_that_is_cancelled_halfway_folds_to_what_its_half_makes() {
+async fn a_canceled_recorded_journal_folds_to_its_first_half() {
     let app = TestApp::memory().await;
     for (seed, recorded) in (1..).zip(recorded()) {
         let stack = stack_with_base(&app, &recorded).await;

@@ -51,7 +51,7 @@ fn state(stack: &Stack<'_>, org: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_renamed_stack_has_its_state_under_the_new_name_and_its_past_as_it_was() {
+async fn a_rename_moves_the_state_and_keeps_old_versions() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;
@@ -108,7 +108,7 @@ async fn a_renamed_stack_has_its_state_under_the_new_name_and_its_past_as_it_was
 }
 
 #[tokio::test]
-async fn i6_whole_a_broken_state_is_marked_as_broken_under_its_new_name() {
+async fn i6_whole_a_renamed_broken_state_stays_marked_as_broken() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let mut child = stack.resource("child");
@@ -178,7 +178,7 @@ async fn the_configuration_of_the_last_update_stays_the_newest() {
 }
 
 #[tokio::test]
-async fn a_rename_waits_for_the_update_that_runs_and_ends_one_whose_client_is_gone() {
+async fn a_rename_waits_for_updates_and_ends_abandoned_ones() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -260,7 +260,7 @@ async fn of_many_renames_to_one_name_at_once_one_is_done() {
 }
 
 #[tokio::test]
-async fn i5_repeatable_of_the_same_rename_many_times_at_once_one_is_done_and_all_are_told_so() {
+async fn i5_repeatable_concurrent_equal_renames_act_once() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     for _ in 0..10 {
@@ -276,7 +276,7 @@ async fn i5_repeatable_of_the_same_rename_many_times_at_once_one_is_done_and_all
 }
 
 #[tokio::test]
-async fn i8_walled_a_stack_is_transferred_only_between_organizations_of_the_caller() {
+async fn i8_walled_transfers_stay_within_the_callers_organizations() {
     let app = TestApp::memory().await;
     let stranger = app.other_user("mallory", "evil").await;
     let both = app.member_of(&[ORG, "beta"], "carol", "laptop").await;

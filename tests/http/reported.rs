@@ -12,7 +12,7 @@ use statewright_tests::app::{ORG, START, TestApp};
 use crate::world::{Stack, deployment, entry, new_project, raw, refusal};
 
 #[tokio::test]
-async fn a_batch_sent_again_is_taken_and_counts_once_and_an_overlapping_one_adds_what_is_new() {
+async fn a_repeated_batch_counts_once_and_an_overlap_adds_new_entries() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -72,7 +72,7 @@ async fn delete_and_pending_replacement_mark_and_do_not_remove() {
 }
 
 #[tokio::test]
-async fn entries_of_unknown_kinds_and_versions_are_refused_and_known_ones_are_taken() {
+async fn entries_of_unknown_kinds_and_versions_are_refused() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -229,7 +229,7 @@ async fn of_two_servers_on_one_store_one_starts_an_update() {
 }
 
 #[tokio::test]
-async fn an_older_checkpoint_that_comes_after_a_newer_one_does_not_roll_back() {
+async fn a_late_older_checkpoint_does_not_roll_back() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin_whole().await;
@@ -262,7 +262,7 @@ async fn a_stack_is_not_deleted_while_its_update_runs() {
 }
 
 #[tokio::test]
-async fn failed_and_empty_updates_have_their_own_entries_and_previews_have_none() {
+async fn failed_and_empty_updates_are_in_the_history_previews_are_not() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let first = stack.begin().await;

@@ -225,7 +225,7 @@ async fn a_log_is_never_gone_before_what_was_sent_for_it_is_refused() {
 }
 
 #[tokio::test]
-async fn the_log_of_an_update_whose_publish_skipped_entries_is_kept_as_long_as_its_version() {
+async fn a_log_with_skipped_entries_is_kept_as_long_as_its_version() {
     let retention = Retention { versions: NonZeroU64::new(1), ..Retention::DEFAULT };
     let kept = Kept::with(retention).await;
     let app = &kept.app;
@@ -254,7 +254,7 @@ async fn the_log_of_an_update_whose_publish_skipped_entries_is_kept_as_long_as_i
 }
 
 #[tokio::test]
-async fn versions_beyond_those_that_are_kept_go_and_say_so_and_pages_stay_right() {
+async fn excess_versions_are_deleted_with_a_note_and_pages_stay_right() {
     let retention = Retention { versions: NonZeroU64::new(3), ..Retention::DEFAULT };
     let kept = Kept::with(retention).await;
     let app = &kept.app;
@@ -482,7 +482,7 @@ async fn a_removed_stack_comes_back_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_removed_stack_is_brought_back_only_where_its_name_is_free_and_meant() {
+async fn a_deleted_stack_is_undeleted_only_if_its_name_is_free() {
     let kept = Kept::new().await;
     let (ctx, app) = (&kept.app.context, &kept.app);
     let stack = Stack::new(app).await;
@@ -548,7 +548,7 @@ async fn of_a_removed_stack_nothing_is_left_when_its_time_is_over() {
 
 /// A folder of before there was a list of a stack's updates, and due items for what they leave.
 #[tokio::test]
-async fn of_a_removed_stack_whose_updates_are_not_listed_nothing_is_left_but_previews() {
+async fn erasing_a_stack_with_unlisted_updates_leaves_only_previews() {
     let kept = Kept::new().await;
     let ctx = &kept.app.context;
     let stack = Stack::new(&kept.app).await;

@@ -73,7 +73,7 @@ fn is_about_an_organization(route: &Route) -> bool {
 }
 
 #[test]
-fn each_row_that_is_about_an_organization_says_what_it_needs_and_no_other_does() {
+fn exactly_the_rows_about_organizations_name_a_role() {
     for route in ROUTES {
         assert_eq!(route.needs.is_some(), is_about_an_organization(route), "{route:?}");
         // Whatever may change something needs more than to look at it.
@@ -101,7 +101,7 @@ fn body(route: &Route) -> Value {
 }
 
 #[tokio::test]
-async fn each_row_refuses_exactly_whoever_has_less_than_it_says_and_writes_nothing() {
+async fn each_row_refuses_lower_roles_and_writes_nothing() {
     let (app, counter) = counted().await;
     state(&app).await;
     let callers = tokens(&app).await;
@@ -150,7 +150,7 @@ async fn each_row_refuses_exactly_whoever_has_less_than_it_says_and_writes_nothi
 
 /// A refusal tells members what they lack, and strangers nothing.
 #[tokio::test]
-async fn who_is_no_member_is_told_that_there_is_nothing_whatever_their_token_may() {
+async fn outsiders_get_404_or_403_whatever_their_tokens_role() {
     let app = TestApp::memory().await;
     state(&app).await;
     let stack = Stack::new(&app).await;
@@ -169,7 +169,7 @@ async fn who_is_no_member_is_told_that_there_is_nothing_whatever_their_token_may
 }
 
 #[tokio::test]
-async fn a_write_that_is_not_allowed_is_refused_before_its_body_and_nothing_of_it_is_kept() {
+async fn a_forbidden_write_is_refused_unread_and_not_kept() {
     let app = TestApp::memory().await;
     state(&app).await;
     let plan = app.scoped_token(Role::Plan).await;
@@ -191,7 +191,7 @@ async fn a_write_that_is_not_allowed_is_refused_before_its_body_and_nothing_of_i
 }
 
 #[tokio::test]
-async fn of_updates_a_plan_previews_an_apply_writes_and_a_member_ends_those_of_others() {
+async fn plan_previews_apply_writes_and_member_ends_others_updates() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let plan = app.member_with_role(Role::Plan, "pat", "ci").await;
@@ -324,7 +324,7 @@ async fn a_token_that_may_plan_breaks_no_apply_of_its_own_user() {
 }
 
 #[tokio::test]
-async fn a_lock_for_what_writes_is_refused_at_once_to_who_may_only_plan() {
+async fn a_lock_for_a_write_is_refused_at_once_to_plan() {
     let app = TestApp::memory().await;
     state(&app).await;
     for plan in [app.scoped_token(Role::Plan).await, app.member_with_role(Role::Plan, "pat", "ci").await] {
@@ -384,7 +384,7 @@ async fn who_may_only_plan_makes_no_state_by_a_lock() {
 }
 
 #[tokio::test]
-async fn labels_are_for_who_applies_and_names_and_policies_for_members() {
+async fn labels_need_apply_and_names_and_policies_need_member() {
     let app = TestApp::memory().await;
     state(&app).await;
     let apply = app.scoped_token(Role::Apply).await;

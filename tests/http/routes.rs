@@ -70,7 +70,7 @@ async fn no_answer_of_a_row_with_credentials_may_be_stored() {
 }
 
 #[tokio::test]
-async fn each_route_refuses_who_shows_nothing_and_who_shows_something_else() {
+async fn each_route_refuses_missing_and_wrong_credentials() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -258,7 +258,7 @@ fn fits(pattern: &str, path: &str) -> bool {
 /// For whoever is not a member, an organization that exists looks as one that does not: the same status, the same
 /// words but for the name, whatever is asked, and without a look into the store that could take its time.
 #[tokio::test]
-async fn i8_walled_another_organization_looks_as_one_that_does_not_exist() {
+async fn i8_walled_another_organization_looks_like_a_missing_one() {
     let (app, counter) = counted().await;
     let stranger = app.other_user("mallory", "evil").await;
     let stack = Stack::new(&app).await;
@@ -345,7 +345,7 @@ async fn record(app: &TestApp, run: &Run<'_>) -> Update {
 }
 
 #[tokio::test]
-async fn an_update_token_opens_its_own_update_only_and_only_as_it_was_issued() {
+async fn an_update_token_opens_its_own_update_only_if_unaltered() {
     let app = TestApp::memory().await;
     let (stack, other) = (Stack::new(&app).await, Stack::new(&app).await);
     let (run, theirs) = (stack.begin().await, other.begin().await);
@@ -409,7 +409,7 @@ fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
 }
 
 #[tokio::test]
-async fn i4_fenced_each_route_of_an_update_refuses_the_token_of_any_other_and_its_own_when_it_is_over() {
+async fn i4_fenced_update_routes_refuse_foreign_and_ended_tokens() {
     let app = TestApp::memory().await;
     let mut routes = 0;
     for route in ROUTES.iter().filter(|route| route.auth == Auth::UpdateToken) {

@@ -83,7 +83,7 @@ async fn a_batch_is_answered_under_the_keys_that_were_sent() {
 }
 
 #[tokio::test]
-async fn i7_secret_another_stacks_ciphertext_and_an_altered_one_are_refused() {
+async fn i7_secret_foreign_and_altered_ciphertexts_are_refused() {
     let app = TestApp::memory().await;
     let (stack, other) = (Stack::new(&app).await, Stack::new(&app).await);
     let ciphertext = seal(&stack, b"hunter2").await;
@@ -135,7 +135,7 @@ async fn secrets_survive_a_restart_of_the_embedded_store() {
 }
 
 #[tokio::test]
-async fn i10_cheap_a_batch_of_a_thousand_costs_one_call_for_its_key_at_most() {
+async fn i10_cheap_a_batch_of_1000_costs_at_most_one_call_for_its_key() {
     let counter = Counter::new();
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let app = TestApp::memory_with(

@@ -63,7 +63,7 @@ async fn a_list_of_many_stacks_is_whole_and_in_order_over_its_pages() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_with_the_next_organization_and_over_pages_without_a_match() {
+async fn a_list_continues_over_organizations_and_empty_pages() {
     let app = TestApp::memory().await;
     let token = app.member_of(&["beta", ORG], "carol", "laptop").await;
     let make = async |org: &str, stack: &str, tags: Value| {
@@ -172,7 +172,7 @@ async fn of_many_that_make_the_same_stack_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_given_again_is_another_stack_for_every_process() {
+async fn a_reused_name_is_another_stack_for_every_process() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;

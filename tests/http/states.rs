@@ -118,7 +118,7 @@ pub(crate) async fn with_settings(settings: Settings) -> TestApp {
 
 /// A client tells its user nothing but the status, and tries nothing of this again.
 #[tokio::test]
-async fn what_is_no_lock_and_what_is_no_state_is_a_400_and_leaves_nothing() {
+async fn an_invalid_lock_or_state_gets_a_400_and_changes_nothing() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     let send = async |method: &str, body: &str| {
@@ -163,7 +163,7 @@ async fn a_server_warns_from_10_mib_and_takes_what_is_longer() {
 
 /// A client whose upload is broken off sends it twice more, and then says no word of why.
 #[tokio::test]
-async fn a_state_that_is_too_long_is_read_to_its_end_before_it_is_refused() {
+async fn a_state_over_the_limit_is_read_to_its_end_before_the_refusal() {
     let states = StateLimits { bytes_max: 10_000, ..StateLimits::SERVER };
     let app = with_settings(Settings { states, ..Settings::default() }).await;
     let net = Net::new(&app);
@@ -371,7 +371,7 @@ impl WithOutput for Value {
 }
 
 #[tokio::test]
-async fn a_restored_version_is_a_new_one_whose_serial_is_above_the_newest() {
+async fn a_restored_version_is_new_and_has_a_higher_serial() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     net.write(&text(1, &["a"]), None).await.expect(200);
@@ -509,7 +509,7 @@ async fn a_first_lock_at_once_by_many_makes_one_state() {
 
 /// 404 is what a client takes for an empty state.
 #[tokio::test]
-async fn i8_walled_a_state_of_others_and_one_that_is_not_there_are_the_same_and_never_404() {
+async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
     let (app, counter) = counted().await;
     let stranger = app.other_user("mallory", "evil").await;
     let new = json!({ "id": STATE, "project": "net" });
@@ -600,7 +600,7 @@ async fn a_method_that_is_none_is_answered_with_those_that_are() {
 }
 
 #[tokio::test]
-async fn a_client_removes_a_state_only_where_its_policy_says_so_and_it_can_come_back() {
+async fn a_client_deletes_a_state_only_if_allowed_and_undeletably() {
     for app in every_store().await {
         let net = Net::new(&app);
         let delete = async |path: &str| app.request(Method::DELETE, path).send().await;
@@ -676,7 +676,7 @@ async fn a_token_is_taken_in_each_way_that_clients_can_send_it() {
 
 /// The lock is the proof that the run began in time.
 #[tokio::test]
-async fn a_token_that_ends_while_its_owner_holds_the_lock_saves_the_state_and_nothing_else() {
+async fn an_expired_token_of_a_lock_holder_saves_only_its_state() {
     let app = TestApp::memory().await;
     let name = |name: &str| TokenName::parse(name).unwrap();
     let hour = Some(Duration::from_secs(3_600));
@@ -721,7 +721,7 @@ async fn a_token_that_ends_while_its_owner_holds_the_lock_saves_the_state_and_no
 }
 
 #[tokio::test]
-async fn a_lock_can_expire_where_its_state_says_so_and_its_run_loses_nothing() {
+async fn a_lock_expires_only_by_policy_and_its_run_loses_nothing() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     net.lock("lost").await.expect(200);
@@ -766,7 +766,7 @@ async fn a_policy_refuses_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_long_state_is_warned_of_and_one_that_is_too_long_is_refused_before_it_is_locked() {
+async fn a_large_state_warns_and_a_too_large_one_cannot_be_locked() {
     let states = StateLimits::of_gateway(10_000);
     let app = with_settings(Settings { states, ..Settings::default() }).await;
     let net = Net::new(&app);
@@ -1072,7 +1072,7 @@ async fn an_erased_state_leaves_none_of_its_names_behind() {
 
 /// I10 cheap.
 #[tokio::test]
-async fn i10_cheap_a_lock_and_an_unlock_are_one_conditional_write_each() {
+async fn i10_cheap_lock_and_unlock_are_one_conditional_write_each() {
     let (app, counter) = counted().await;
     let net = Net::new(&app);
     net.lock("a").await.expect(200);
@@ -1115,7 +1115,7 @@ async fn i10_cheap_a_lock_and_an_unlock_are_one_conditional_write_each() {
 
 /// I7 secret: a state holds secrets in the open, and lies sealed.
 #[tokio::test]
-async fn i7_secret_nothing_of_a_state_lies_in_the_open() {
+async fn i7_secret_no_part_of_a_state_is_stored_in_plain_text() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
@@ -1143,7 +1143,7 @@ async fn items(app: &TestApp, partition: &str) -> usize {
 }
 
 #[tokio::test]
-async fn old_versions_go_and_refused_writes_and_removed_states_with_all_that_is_theirs() {
+async fn retention_deletes_old_versions_refused_writes_and_states() {
     let retention = Retention { state_versions: NonZeroU64::new(2), ..Retention::DEFAULT };
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
@@ -1220,7 +1220,7 @@ async fn a_store_that_is_away_is_a_503_that_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_operators_check_finds_what_is_wrong_with_a_state_and_nothing_where_nothing_is() {
+async fn check_finds_every_fault_of_a_state_and_none_in_a_sound_one() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(10), MemoryBlobs::new());
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));

@@ -36,7 +36,7 @@ async fn updated(stack: &Stack<'_>) {
 }
 
 #[tokio::test]
-async fn an_update_whose_client_is_gone_is_ended_with_what_it_saved_though_nobody_meets_its_stack() {
+async fn the_sweep_ends_an_abandoned_update_with_what_it_saved() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -59,7 +59,7 @@ async fn an_update_whose_client_is_gone_is_ended_with_what_it_saved_though_nobod
 }
 
 #[tokio::test]
-async fn an_update_that_renewed_is_left_alone_and_looked_at_again_when_its_lease_ends() {
+async fn a_renewed_update_is_swept_again_when_its_lease_ends() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -75,7 +75,7 @@ async fn an_update_that_renewed_is_left_alone_and_looked_at_again_when_its_lease
 }
 
 #[tokio::test]
-async fn an_update_that_ended_by_itself_is_looked_at_again_for_what_it_left() {
+async fn an_ended_update_is_swept_again_for_what_it_left() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     updated(&stack).await;

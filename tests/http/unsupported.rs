@@ -7,7 +7,7 @@ use statewright_tests::app::{ORG, TestApp, USER};
 use crate::world::Stack;
 
 #[tokio::test]
-async fn what_is_empty_here_is_told_as_empty() {
+async fn features_without_content_are_shown_as_empty() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     for (path, expected) in [
@@ -52,7 +52,7 @@ async fn the_members_of_an_organization_are_its_users() {
 }
 
 #[tokio::test]
-async fn the_history_is_told_to_pages_as_well() {
+async fn the_history_also_comes_in_pages() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     stack.get("/updates/latest").send().await.refused(404);

@@ -65,7 +65,7 @@ async fn brought_to<'a>(stack: &Stack<'a>, stand: &str, journals: bool) -> Run<'
 
 /// Every stand of an update × every call: a new stand or another answer is a decision that shows here.
 #[tokio::test]
-async fn i4_fenced_and_i5_repeatable_each_call_in_each_stand_of_an_update() {
+async fn i4_fenced_i5_repeatable_each_call_in_each_state_of_an_update() {
     let app = TestApp::memory().await;
     let mut found = String::new();
     writeln!(found, "{:19}start begin append save event renew succ fail cancel", "").unwrap();
@@ -114,7 +114,7 @@ async fn i4_fenced_and_i5_repeatable_each_call_in_each_stand_of_an_update() {
 }
 
 #[tokio::test]
-async fn i1_one_writer_the_second_is_told_who_since_when_whether_it_wrote_and_what_to_do() {
+async fn i1_one_writer_the_second_gets_the_holder_and_what_to_do() {
     let app = TestApp::memory().await;
     let bob = app.member("bob", "ci-runner").await;
     let stack = Stack::new(&app).await;
@@ -162,7 +162,7 @@ async fn i1_one_writer_the_second_is_told_who_since_when_whether_it_wrote_and_wh
 }
 
 #[tokio::test]
-async fn the_words_of_a_fence_say_how_the_update_ended_and_what_to_do() {
+async fn a_fenced_client_learns_how_the_update_ended_and_what_to_do() {
     let app = TestApp::memory().await;
     let words_after = [
         ("succeeded", "the update ended as succeeded at 2026-01-01T00:00:00Z"),
@@ -232,7 +232,7 @@ async fn cancel_and_complete_at_once_end_the_update_once() {
 }
 
 #[tokio::test]
-async fn a_begin_whose_answer_was_lost_holds_the_stack_for_its_lease_and_not_a_tick_longer() {
+async fn a_begin_with_a_lost_answer_holds_the_stack_for_one_lease() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let lost = stack.begin().await;
@@ -247,7 +247,7 @@ async fn a_begin_whose_answer_was_lost_holds_the_stack_for_its_lease_and_not_a_t
 }
 
 #[tokio::test]
-async fn a_created_update_holds_nothing_and_starts_within_the_hour_only() {
+async fn a_created_update_holds_nothing_and_starts_within_an_hour() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (in_time, too_late) = (stack.created().await, stack.created().await);
@@ -262,7 +262,7 @@ async fn a_created_update_holds_nothing_and_starts_within_the_hour_only() {
 }
 
 #[tokio::test]
-async fn a_preview_runs_beside_an_update_and_leaves_nothing() {
+async fn a_preview_runs_during_an_update_and_leaves_nothing() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -295,7 +295,7 @@ async fn a_preview_runs_beside_an_update_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_preview_that_nobody_ends_expires_by_itself() {
+async fn an_abandoned_preview_expires_by_itself() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let preview = stack.preview().await;
@@ -348,7 +348,7 @@ async fn the_journal_version_is_the_highest_that_both_know() {
 }
 
 #[tokio::test]
-async fn i3_acked_kept_appends_at_once_through_two_processes_are_all_kept() {
+async fn i3_acked_kept_concurrent_appends_of_two_processes_are_kept() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;
@@ -368,7 +368,7 @@ async fn i3_acked_kept_appends_at_once_through_two_processes_are_all_kept() {
 }
 
 #[tokio::test]
-async fn i3_acked_kept_what_is_appended_while_the_update_is_cancelled_is_kept_or_refused() {
+async fn i3_acked_kept_an_append_during_a_cancel_is_kept_or_refused() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     for _ in 0..20 {
@@ -416,7 +416,7 @@ async fn i1_one_writer_of_many_that_begin_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn i2_versions_many_that_meet_an_update_whose_lease_is_over_publish_it_once() {
+async fn i2_versions_an_expired_update_is_published_once_by_many() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     for _ in 0..10 {
@@ -492,7 +492,7 @@ async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) 
 }
 
 #[tokio::test]
-async fn whoever_comes_next_publishes_what_was_sealed_by_a_process_that_died() {
+async fn the_next_request_publishes_what_a_dead_process_sealed() {
     let app = TestApp::memory().await;
     let comers = ["get", "export", "outputs", "history", "latest", "begin", "import", "delete", "complete"];
     for comer in comers {
@@ -527,7 +527,7 @@ async fn whoever_comes_next_publishes_what_was_sealed_by_a_process_that_died() {
 }
 
 #[tokio::test]
-async fn a_reader_waits_for_the_process_that_sealed_and_takes_over_when_it_does_not_publish() {
+async fn a_reader_waits_for_the_publisher_and_then_takes_over() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;

@@ -51,7 +51,7 @@ async fn listed(app: &TestApp) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_name() {
+async fn a_deleted_users_tokens_end_and_do_not_serve_a_namesake() {
     let app = TestApp::memory().await;
     users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     let laptop = token(&app, "bob", "laptop").await;
@@ -83,7 +83,7 @@ async fn a_removed_users_tokens_end_and_are_not_those_of_another_user_of_the_nam
 
 /// A removal that ended after its first step leaves tokens without an owner.
 #[tokio::test]
-async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
+async fn leftover_tokens_do_not_serve_a_new_user_of_the_name() {
     let app = TestApp::memory().await;
     users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();
     let laptop = token(&app, "bob", "laptop").await;
@@ -94,7 +94,7 @@ async fn tokens_that_a_removal_left_behind_do_not_come_back_with_the_name() {
 }
 
 #[tokio::test]
-async fn a_member_sees_what_others_are_told_does_not_exist() {
+async fn a_member_sees_what_does_not_exist_for_others() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();

@@ -141,7 +141,7 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_file_that_holds_no_good_certificate_is_refused_in_words() {
+async fn a_file_without_a_valid_certificate_is_refused_with_text() {
     let app = with_bob().await;
     let home = tempfile::tempdir().unwrap();
     let words = async |file: &Path| {
@@ -170,7 +170,7 @@ async fn a_file_that_holds_no_good_certificate_is_refused_in_words() {
 
 /// Neither is under the master key, and both are in whatever holds all.
 #[tokio::test]
-async fn passwords_and_certificates_are_in_backups_and_copies_and_stay_when_keys_change() {
+async fn credentials_survive_backups_copies_and_key_rotations() {
     let app = with_bob().await;
     let (data, home) = (app.folder(), tempfile::tempdir().unwrap());
     let (file, fingerprint) = certificate(home.path(), |_| {});

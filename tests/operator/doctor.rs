@@ -37,7 +37,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[tokio::test]
-async fn of_a_folder_it_finds_who_may_enter_it_and_whether_its_key_opens_what_it_should() {
+async fn doctor_checks_a_folders_permissions_and_its_master_key() {
     let app = TestApp::embedded().await;
     let folder = app.folder();
     mode(folder, 0o750);
@@ -120,7 +120,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_says_which_part_of_the_store_and_what_to_do() {
+async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
     let place = Place::set_up().await;
     let report = place.run(&["doctor", "--json"], &[]).await;
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -214,7 +214,7 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
 
 /// What is unfinished is told before anything is done, by every command.
 #[tokio::test]
-async fn a_store_with_an_unfinished_copy_is_opened_by_nobody() {
+async fn no_program_opens_a_store_with_an_unfinished_copy() {
     use statewright_shared::layout::{UnfinishedCopy, put};
     use statewright_shared::ports::{Expect, Revision};
     let place = Place::set_up().await;

@@ -258,7 +258,7 @@ async fn damage(folder: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn a_script_that_is_refused_gets_words_on_stderr_and_no_document() {
+async fn a_refused_script_gets_text_on_stderr_and_no_document() {
     let app = TestApp::embedded().await;
     let output = run(app.folder(), &["stack", "versions", "acme/none/dev", "--json"]).await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));

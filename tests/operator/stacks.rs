@@ -88,7 +88,7 @@ async fn a_version_comes_back_and_its_number_has_to_be_there() {
 }
 
 #[tokio::test]
-async fn a_log_that_does_not_read_back_is_looked_at_and_published_without_its_end() {
+async fn an_unreadable_log_is_shown_and_published_without_its_end() {
     // Whose clock is so far behind that nobody waits for what it may be publishing.
     let app = TestApp::embedded_on_manual_clock().await;
     let folder = app.folder();

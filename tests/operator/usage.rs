@@ -12,7 +12,7 @@ use statewright_tests::commands::{refused, statewright, told};
 use crate::support::{Run, stack};
 
 #[tokio::test]
-async fn what_is_no_command_ends_with_2_and_touches_nothing() {
+async fn an_unknown_command_exits_with_2_and_changes_nothing() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("data");
     for arguments in [

@@ -300,7 +300,7 @@ async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_told_with_its_place() {
+async fn a_wrong_token_is_reported_with_its_source() {
     let (app, home) = start().await;
     let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
     let said = refused_with(&app, home.path(), &wrong, &["state", "list"]).await;
@@ -312,7 +312,7 @@ async fn a_wrong_token_is_told_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_from_one_that_is_something_else() {
+async fn an_absent_server_and_another_program_have_different_errors() {
     let (app, home) = start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gone = format!("http://{}", listener.local_addr().unwrap());
@@ -325,7 +325,7 @@ async fn a_server_that_is_not_there_is_told_from_one_that_is_something_else() {
 }
 
 #[tokio::test]
-async fn a_certificate_counts_if_the_platform_or_the_user_trusts_who_made_it() {
+async fn a_certificate_is_trusted_by_the_platform_or_the_user() {
     let (app, home) = start().await;
     let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (cert, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
@@ -365,7 +365,7 @@ async fn axum_page(page: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn a_state_that_is_not_there_or_not_named_is_told_with_a_way_on() {
+async fn a_missing_or_unnamed_state_is_reported_with_a_remedy() {
     let (app, home) = start().await;
     let said = refused(&app, home.path(), &["state", "get", "net/prod"]).await;
     assert!(
@@ -388,7 +388,7 @@ async fn a_state_that_is_not_there_or_not_named_is_told_with_a_way_on() {
 }
 
 #[tokio::test]
-async fn a_link_to_a_state_of_another_server_is_told_as_such() {
+async fn a_link_to_a_state_of_another_server_is_reported() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     let other = TestApp::embedded().await;
@@ -409,7 +409,7 @@ async fn a_link_that_a_newer_program_wrote_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn files_of_somebody_else_stay_and_a_second_backend_is_not_written() {
+async fn other_files_stay_and_a_second_backend_is_not_written() {
     let (app, home) = start().await;
     let (main, backend) = (home.path().join("main.tf"), home.path().join("backend.tf"));
     fs::write(&backend, "# mine\n").unwrap();
@@ -429,7 +429,7 @@ async fn files_of_somebody_else_stay_and_a_second_backend_is_not_written() {
 }
 
 #[tokio::test]
-async fn nothing_is_removed_unless_somebody_said_so() {
+async fn nothing_is_deleted_without_a_confirmation() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     let said = refused(&app, home.path(), &["state", "delete"]).await;

@@ -166,7 +166,7 @@ fn outline(expr: &Value, is_base: bool) -> Value {
 const TOLD_APART: [&str; 3] = ["invalid-access", "merge-unknown", "rotate-state"];
 
 #[test]
-fn expressions_are_told_as_the_reference_tells_them() {
+fn expressions_are_described_as_in_the_reference() {
     let mut told = 0;
     let mut different = BTreeMap::new();
     for (name, case, expected) in published() {

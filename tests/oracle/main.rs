@@ -33,7 +33,7 @@ fn check_generated(args: &[&str], seeds: &[u64], count: usize, source: Source) -
 }
 
 #[test]
-fn recorded_journals_replay_as_the_reference_does_at_every_prefix() {
+fn recorded_journals_replay_as_the_reference_at_every_prefix() {
     let tally = check_all(RECORDED.lines(), Source::Engine);
     assert_eq!(tally, Tally { equal: 459, skipped: 0, apart: 0 });
 }
@@ -51,7 +51,7 @@ fn journals_of_the_model_replay_as_the_reference_does() {
 }
 
 #[test]
-fn wild_journals_replay_as_the_reference_does_or_name_what_they_skip() {
+fn wild_journals_replay_as_the_reference_or_name_what_they_skip() {
     let tally = check_generated(&["gen", "-profile", "wild"], &[1, 2, 3], 500, Source::Wild);
     assert!(tally.equal > 1_000 && tally.skipped > 1_000, "{tally}");
 }

@@ -120,7 +120,7 @@ async fn servers_that_share_a_store_are_as_one() {
 }
 
 #[tokio::test]
-async fn an_update_goes_on_at_the_other_server_when_its_own_dies() {
+async fn an_update_continues_at_the_other_server_when_its_own_dies() {
     let program = "resources:
   first:
     type: bench:index:Item

@@ -36,7 +36,7 @@ async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
 }
 
 #[tokio::test]
-async fn a_stack_comes_from_a_local_folder_and_goes_back_with_its_secrets() {
+async fn a_stack_moves_from_a_local_folder_and_back_with_its_secrets() {
     let app = TestApp::on(BACKEND).await;
     let local = PulumiCli::new().diy("of the folder");
     local.yaml_project("shop", SECRET_PROGRAM);

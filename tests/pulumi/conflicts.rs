@@ -25,7 +25,7 @@ async fn colleague(app: &TestApp, project: &str, settings: &[(&str, &str)]) -> P
 }
 
 #[tokio::test]
-async fn a_second_up_is_told_who_holds_the_stack_and_a_preview_is_let_through() {
+async fn a_second_up_gets_the_holder_and_a_preview_runs() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "busy", SLOW).await;
     let colleague = colleague(&app, "busy", &[("count", "3"), ("chain", "true")]).await;
@@ -110,7 +110,7 @@ async fn a_client_that_slept_past_its_lease_is_stopped() {
 
 /// What waits for others hangs on how it tells a conflict from a failure.
 #[tokio::test]
-async fn the_automation_api_tells_a_conflict_from_a_failure() {
+async fn the_automation_api_distinguishes_a_conflict_from_a_failure() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "automated", SLOW).await;
     let up = cli.spawn(UP);

@@ -85,7 +85,7 @@ async fn after_a_kill_and_a_cancel_everything_saved_is_there() {
 }
 
 #[tokio::test]
-async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
+async fn everything_saved_survives_a_kill_and_the_end_of_the_lease() {
     let app = TestApp::on_manual_clock(BACKEND).await;
     let cli = killed_in_the_middle(&app, "expired", None).await;
     app.advance(Duration::from_secs(300));
@@ -96,7 +96,7 @@ async fn after_a_kill_and_the_end_of_the_lease_everything_saved_is_there() {
 }
 
 #[tokio::test]
-async fn after_a_kill_of_a_client_without_a_journal_everything_saved_is_there() {
+async fn everything_saved_without_a_journal_survives_a_kill() {
     let app = TestApp::on(BACKEND).await;
     let cli = killed_in_the_middle(&app, "whole", Some("PULUMI_DISABLE_JOURNALING")).await;
     cli.run(["cancel", "--yes"]).await.assert_success();

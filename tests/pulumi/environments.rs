@@ -236,7 +236,7 @@ async fn a_stack_imports_environments_with_its_file() {
 }
 
 #[tokio::test]
-async fn the_configuration_of_a_stack_moves_into_an_environment_and_back() {
+async fn a_stacks_configuration_moves_into_an_environment_and_back() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "moves", SECRET_PROGRAM).await;
     run(&cli, "config set --secret password hunter2").await;

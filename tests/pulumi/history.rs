@@ -37,7 +37,7 @@ fn commit(cli: &PulumiCli) -> String {
 }
 
 #[tokio::test]
-async fn history_tells_what_was_done_and_leaves_previews_out() {
+async fn history_has_the_updates_and_no_previews() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "past", &[]).await;
     cli.run(["config", "set", "count", "2"]).await.assert_success();

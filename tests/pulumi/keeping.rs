@@ -46,7 +46,7 @@ async fn shows_secret(cli: &PulumiCli) {
 }
 
 #[tokio::test]
-async fn a_deleted_stack_is_listed_brought_back_and_goes_on_with_its_secrets() {
+async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     let (_parent, folder) = place();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let cli = with_secret(&server, "kept").await;
@@ -82,7 +82,7 @@ async fn a_deleted_stack_is_listed_brought_back_and_goes_on_with_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_backup_that_was_made_during_an_update_comes_back_and_goes_on() {
+async fn a_backup_made_during_an_update_restores_and_continues() {
     let (parent, folder) = place();
     let (backup, restored) = (parent.path().join("backup"), parent.path().join("restored"));
     let (to, from) = (backup.to_str().unwrap(), restored.to_str().unwrap());
@@ -144,7 +144,7 @@ async fn a_backup_that_was_made_during_an_update_comes_back_and_goes_on() {
 }
 
 #[tokio::test]
-async fn the_master_key_is_replaced_beside_the_server_and_the_old_one_goes_at_its_next_start() {
+async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
     let (_parent, folder) = place();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let cli = with_secret(&server, "rotated").await;

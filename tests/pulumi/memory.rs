@@ -63,7 +63,7 @@ impl Memory {
 
 /// I9: memory is bounded by a small multiple of the state's size.
 #[tokio::test]
-async fn i9_a_state_of_50_mb_comes_and_goes_on_aws_without_being_held_several_times() {
+async fn i9_a_state_of_50_mb_on_aws_is_held_in_memory_once() {
     let stand_in = StandIn::of_this_process();
     let names = StandIn::fresh_names();
     set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();

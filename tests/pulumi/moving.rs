@@ -101,7 +101,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[tokio::test]
-async fn a_store_moves_to_aws_and_back_with_its_history_and_its_secrets() {
+async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     let (parent, folder) = place();
     let aws = OnAws::set_up().await;
     let server = Server::start(&folder, "127.0.0.1:0").await;

@@ -205,7 +205,7 @@ async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
 }
 
 #[tokio::test]
-async fn a_request_is_a_span_below_that_of_its_client_with_its_calls_of_the_store() {
+async fn a_request_is_a_child_span_of_its_client_with_its_store_calls() {
     let (_parent, folder) = folder();
     let (collector, sent) = collector().await;
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.as_str())];

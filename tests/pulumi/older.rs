@@ -16,7 +16,7 @@ async fn an_older_client_goes_all_the_way() {
 }
 
 #[tokio::test]
-async fn an_older_client_that_is_told_to_journal_goes_all_the_way() {
+async fn an_older_client_can_journal_a_whole_update() {
     goes_all_the_way(PulumiCli::older().env("PULUMI_ENABLE_JOURNALING", "true"), "/journalentries").await;
 }
 

@@ -34,7 +34,7 @@ outputs:
 ";
 
 #[tokio::test]
-async fn a_restored_version_goes_on_under_the_name_that_the_stack_has_now() {
+async fn a_restored_version_has_the_current_name_of_the_stack() {
     let app = TestApp::embedded().await;
     let cli = yaml(&app, "shop", PROGRAM).await;
     cli.run(UP).await.assert_success();

@@ -37,7 +37,7 @@ async fn a_resource_is_replaced_with_and_deleted_with_another() {
 }
 
 #[tokio::test]
-async fn a_renamed_parent_is_known_by_its_alias_and_so_are_its_children() {
+async fn a_renamed_parent_and_its_children_are_known_by_alias() {
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "alias").await;
     let program = |parent: &str, leaf: &str, alias: &Value| {
@@ -67,7 +67,7 @@ async fn a_renamed_parent_is_known_by_its_alias_and_so_are_its_children() {
 
 /// An alias of a parent whose child fails: the state holds both names for a while.
 #[tokio::test]
-async fn a_failure_in_the_middle_of_a_renaming_leaves_a_state_to_go_on_from() {
+async fn a_failed_renaming_leaves_a_state_that_can_continue() {
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "midway").await;
     let program = |parent: &str, failing: &str| {

@@ -88,7 +88,7 @@ async fn asking_for_journal(version: &str, app: &TestApp) -> (Child, String) {
 
 /// Clients before 3.274 ask for version 1: what they journal is the same but for state migrations.
 #[tokio::test]
-async fn a_client_that_asks_for_journal_version_1_gets_it_and_sends_a_journal() {
+async fn a_client_that_asks_for_journal_version_1_sends_a_journal() {
     let app = TestApp::on(BACKEND).await;
     let (_proxy, url) = asking_for_journal("1", &app).await;
     let cli = client(&app).backend(url);

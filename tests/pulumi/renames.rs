@@ -31,7 +31,7 @@ fn urns(state: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_renamed_stack_goes_on_with_its_secrets_and_its_past() {
+async fn a_renamed_stack_keeps_its_secrets_and_its_history() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "shop", PROGRAM).await;
     cli.run(["config", "set", "--secret", "password", "correct-horse"]).await.assert_success();
@@ -133,7 +133,7 @@ async fn another_stack_reads_the_outputs_under_the_new_name() {
 }
 
 #[tokio::test]
-async fn a_stack_of_another_organization_goes_on_with_its_secrets() {
+async fn a_transferred_stack_keeps_its_secrets() {
     let app = TestApp::on(BACKEND).await;
     let token = app.member_of(&[ORG, "beta"], "carol", "laptop").await;
     let cli = client(&app).token(&token);

@@ -62,7 +62,7 @@ async fn a_token_that_may_plan_previews_and_does_not_update() {
 }
 
 #[tokio::test]
-async fn a_member_who_may_apply_does_the_daily_work_and_nothing_that_destroys() {
+async fn apply_allows_the_daily_work_and_no_destroy() {
     let app = TestApp::on(BACKEND).await;
     let cli = started(&app, "applied").await;
     let ci = cli.clone().token(app.member_with_role(Role::Apply, "ann", "ci").await);

@@ -15,7 +15,7 @@ use crate::support::{
 const PLAINTEXT: &str = "correct-horse-battery-staple";
 
 #[tokio::test]
-async fn secrets_are_shown_to_their_owner_and_lie_nowhere_in_the_open() {
+async fn secrets_are_shown_to_their_owner_and_stored_sealed() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "hidden", SECRET_PROGRAM).await;
     cli.run(["config", "set", "--secret", "password", PLAINTEXT]).await.assert_success();
@@ -71,7 +71,7 @@ async fn secrets_may_be_kept_under_a_passphrase() {
 
 /// What a provider is configured with lies in the state like the inputs of any resource.
 #[tokio::test]
-async fn a_secret_of_a_provider_lies_nowhere_in_the_open() {
+async fn a_secret_of_a_provider_is_stored_nowhere_in_plain_text() {
     let app = TestApp::on(BACKEND).await;
     let program = "resources:
   own:

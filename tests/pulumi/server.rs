@@ -314,7 +314,7 @@ async fn an_up_in_deltas_survives_the_end_of_its_server() {
 }
 
 #[tokio::test]
-async fn tokens_are_made_and_ended_beside_a_running_server() {
+async fn tokens_are_created_and_revoked_while_a_server_runs() {
     let (_parent, folder) = folder();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let token = server.token.clone().unwrap();

@@ -40,7 +40,7 @@ async fn family(app: &TestApp, project: &str) -> PulumiCli {
 }
 
 #[tokio::test]
-async fn resources_are_deleted_from_a_state_when_nothing_needs_or_protects_them() {
+async fn unneeded_unprotected_resources_are_deleted_from_a_state() {
     let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "deletion").await;
     let base = urn("deletion", "base");
@@ -71,7 +71,7 @@ async fn resources_are_deleted_from_a_state_when_nothing_needs_or_protects_them(
 }
 
 #[tokio::test]
-async fn a_renamed_resource_goes_on_and_a_tainted_one_is_replaced() {
+async fn a_renamed_resource_stays_and_a_tainted_one_is_replaced() {
     let app = TestApp::on(BACKEND).await;
     let cli = family(&app, "edited").await;
     cli.run(["state", "rename", "--yes", &urn("edited", "base"), "root"]).await.assert_success();

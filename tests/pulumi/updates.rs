@@ -102,7 +102,7 @@ Duration: [TIME]
 /// The engine puts what it refreshed in another order than what it made. A state that is put together in any other
 /// way is refused by every later command.
 #[tokio::test]
-async fn a_resource_that_vanished_is_made_again_and_the_state_stays_sound() {
+async fn a_vanished_resource_is_created_again_in_a_sound_state() {
     let app = TestApp::on(BACKEND).await;
     let gone = [("count", "5"), ("chain", "true"), ("failAt", "1"), ("failOn", "gone")];
     let cli = bench(&app, "vanish", &gone).await;

@@ -189,7 +189,7 @@ async fn a_place_that_holds_something_else_takes_no_backup() {
 
 /// A moment whose items are not all of the same instant: for each commit of a life, each of its items in turn is as before.
 #[tokio::test]
-async fn a_moment_that_lies_within_a_commit_is_noticed() {
+async fn a_moment_within_a_commit_is_noticed() {
     let scene = scene().await;
     let ctx = scene.world.process("live");
     let mut noticed = 0;

@@ -80,7 +80,7 @@ pub(crate) async fn assert_alike(scene: &Scene, target: &World) {
 }
 
 #[tokio::test]
-async fn a_copy_is_finished_wherever_it_dies_and_life_goes_on_there() {
+async fn a_copy_continues_wherever_it_died_and_its_target_works() {
     let probe = scene().await;
     let faults = Faults::none();
     let target = probe.world.elsewhere();
@@ -176,7 +176,7 @@ async fn many_blobs_are_copied_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_source_that_changed_after_a_copy_broke_off_is_what_the_target_becomes() {
+async fn a_repeated_copy_follows_a_source_that_changed_meanwhile() {
     let scene = scene().await;
     let target = scene.world.elsewhere();
     let faults = Faults::none();
@@ -227,7 +227,7 @@ async fn what_was_altered_in_the_target_is_found_by_its_hash() {
 }
 
 #[tokio::test]
-async fn a_target_that_holds_something_else_is_refused_and_stays_as_it_is() {
+async fn a_target_with_other_data_is_refused_and_unchanged() {
     let source = scene().await;
     let refused = async |target: &World, words: &str| {
         let before = (target.items(), target.blobs_in_memory().keys());
@@ -257,7 +257,7 @@ async fn a_target_that_holds_something_else_is_refused_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_source_without_all_of_its_blobs_is_copied_to_an_end_only_when_that_is_meant() {
+async fn a_source_with_missing_blobs_is_copied_only_with_an_option() {
     let scene = scene().await;
     let (target, ctx) = (scene.world.elsewhere(), scene.world.process("copy"));
     let blobs = inventory(&scene.world).blobs(None).await.unwrap().found;

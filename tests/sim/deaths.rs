@@ -135,7 +135,7 @@ async fn kill_at_each_call(
 }
 
 #[tokio::test]
-async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_version() {
+async fn every_successor_of_a_dead_publisher_makes_the_same_version() {
     let fates = [Fault::DeathBefore, Fault::DeathAfter, Fault::Before, Fault::Lost, Fault::After];
     let successors = |_| vec![Successor::RepeatedComplete, Successor::Restarted, Successor::Another];
     Box::pin(kill_at_each_call(async || World::memory(), &fates, successors)).await;
@@ -143,7 +143,7 @@ async fn whoever_ends_an_update_after_its_publishers_death_makes_the_same_versio
 
 /// The store's own answers decide there, so one successor after each call is enough: which one, goes round.
 #[tokio::test]
-async fn i3_acked_kept_whoever_ends_an_update_on_aws_after_its_publishers_death_makes_the_same_version() {
+async fn i3_acked_kept_each_successor_on_aws_makes_the_same_version() {
     let successors = |nth| {
         vec![match nth % 3 {
             0 => Successor::RepeatedComplete,

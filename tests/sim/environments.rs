@@ -244,7 +244,7 @@ const CASES: [(&[Step], Step); 13] = [
 ];
 
 #[tokio::test]
-async fn i3_acked_kept_and_i5_repeatable_each_request_about_an_environment_survives_every_fault() {
+async fn i3_acked_kept_i5_repeatable_environments_survive_every_fault() {
     for (prior, step) in CASES {
         let scene = Scene::new();
         let faults = Faults::none();

@@ -161,7 +161,7 @@ async fn blobs_go_wholly_wherever_a_sweep_dies() {
 
 /// A stack comes back whole, or is erased whole: never something between.
 #[tokio::test]
-async fn a_stack_is_brought_back_whole_or_not_at_all_while_it_is_being_erased() {
+async fn a_stack_is_undeleted_whole_or_not_at_all_during_erasure() {
     let (probe, _) = scene().await;
     Goes::Stack.prepare(&probe).await;
     let faults = Faults::none();

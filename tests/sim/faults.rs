@@ -267,7 +267,7 @@ async fn a_master_key_that_fails_for_a_moment_is_asked_again() {
 
 /// A preview renews its lease too, and is scrap all the same.
 #[tokio::test]
-async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
+async fn a_preview_holds_no_lock_and_expires_by_itself() {
     let scene = Scene::new(World::memory());
     let process = scene.world.process("first");
     for step in A_VERSION {
@@ -302,7 +302,7 @@ async fn a_preview_holds_nothing_and_is_gone_by_itself_however_long_it_takes() {
 
 /// A renewal whose answer was lost must not end an update, and a lease that is over ends it before anybody meets it.
 #[tokio::test]
-async fn past_its_tokens_end_an_update_is_open_as_long_as_the_lease_on_record() {
+async fn an_update_stays_open_until_its_recorded_lease_ends() {
     let scene = Scene::new(World::memory());
     let process = scene.world.process("first");
     for step in RUNNING {

@@ -219,7 +219,7 @@ async fn race(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i1_to_i6_hold_for_sixteen_clients_of_processes_that_die_on_an_aws_that_fails() {
+async fn i1_to_i6_hold_for_16_clients_while_processes_and_aws_fail() {
     for seed in 0..SEEDS {
         println!("seed {seed}");
         Box::pin(race(seed)).await;

@@ -354,7 +354,7 @@ const CASES: [(&[Step], Step); 21] = [
 ];
 
 #[tokio::test]
-async fn i3_acked_kept_and_i5_repeatable_each_request_about_a_state_survives_every_fault() {
+async fn i3_acked_kept_i5_repeatable_states_survive_every_fault() {
     for (prior, step) in CASES {
         let scene = Scene::new();
         let faults = Faults::none();
@@ -377,7 +377,7 @@ async fn i3_acked_kept_and_i5_repeatable_each_request_about_a_state_survives_eve
 }
 
 #[tokio::test]
-async fn a_commit_about_a_state_that_takes_effect_after_it_was_given_up_counts_once() {
+async fn a_late_commit_of_a_state_counts_once() {
     for (prior, step) in CASES {
         'commits: for nth in 1.. {
             for calls_later in 1..=4 {
@@ -403,7 +403,7 @@ async fn a_commit_about_a_state_that_takes_effect_after_it_was_given_up_counts_o
 
 /// I1 one-writer: of runs that race, with pauses at every call, each writes under its lock alone.
 #[tokio::test]
-async fn i1_one_writer_runs_that_race_for_a_state_come_one_after_the_other() {
+async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
     for seed in 0..20 {
         let scene = Scene::new();
         scene.act(&scene.world.process("first"), Step::Create).await.unwrap();

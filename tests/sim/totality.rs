@@ -361,7 +361,7 @@ proptest! {
 
 /// What the history keeps of an update is bounded, so that no entry can keep a version from being made.
 #[tokio::test]
-async fn a_log_with_more_faults_than_a_history_entry_can_name_publishes() {
+async fn a_log_with_more_faults_than_fit_the_history_publishes() {
     let scene = Scene::new(World::memory());
     let process = scene.world.process("first");
     scene.act(&process, Step::CreateStack).await.unwrap();
@@ -406,7 +406,7 @@ async fn a_fault_that_quotes_a_long_name_publishes() {
 
 /// What an update is created with is in its version too, so it is bounded when it is taken.
 #[tokio::test]
-async fn an_update_with_more_detail_than_a_version_can_keep_is_refused_at_once() {
+async fn an_update_with_too_much_detail_is_refused_at_once() {
     let scene = Scene::new(World::memory());
     let process = scene.world.process("first");
     scene.act(&process, Step::CreateStack).await.unwrap();
@@ -435,7 +435,7 @@ async fn an_update_with_more_detail_than_a_version_can_keep_is_refused_at_once()
 }
 
 #[tokio::test]
-async fn totals_that_are_too_long_for_a_version_do_not_keep_it_from_being_made() {
+async fn totals_too_long_for_a_version_do_not_prevent_it() {
     let scene = Scene::new(World::memory());
     let process = scene.world.process("first");
     scene.act(&process, Step::CreateStack).await.unwrap();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_costs_what_the_larger_of_both_items_does_and_twice_as_much_in_a_transaction() {
+    fn a_write_costs_its_larger_item_and_double_in_a_transaction() {
         let mut meter = Meter::default();
         let put = |bytes| json!({ "TableName": "t", "Item": item("s", bytes) });
         let units = |usage: Usage| (usage.write_units, usage.dynamodb_requests);

@@ -14,11 +14,11 @@ use crate::support::{
 journeys! {
     a_state_is_made_applied_compared_and_restored
     a_folder_without_a_backend_has_one_while_its_client_runs
-    two_folders_have_two_states_and_a_folder_below_has_its_parents
+    folders_have_their_own_states_and_subfolders_their_parents
     one_configuration_has_a_state_for_each_workspace
     a_state_is_locked_and_unlocked_by_hand
-    a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do
-    an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind
+    a_run_that_finds_a_lock_names_its_holder_and_a_remedy
+    an_interrupted_run_saves_its_work_and_leaves_no_files
     a_terminal_interrupts_a_run_once
     a_run_ends_as_its_client_does
     an_import_keeps_serial_and_lineage
@@ -29,8 +29,8 @@ journeys! {
     a_token_goes_nowhere_that_an_option_or_a_variable_leads
     a_token_of_the_environment_goes_to_no_server_of_a_file
     a_nested_configuration_never_runs_on_the_state_above
-    a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one
-    two_checkouts_that_are_linked_differently_are_told_apart
+    a_client_continues_under_an_old_name_not_a_deleted_one
+    two_differently_linked_checkouts_are_distinguished
     a_failure_is_explained_by_what_it_was
 }
 
@@ -131,7 +131,7 @@ async fn a_folder_without_a_backend_has_one_while_its_client_runs(client: Client
     assert_eq!(shown(&app).await["current"]["resourceCount"], 1);
 }
 
-async fn two_folders_have_two_states_and_a_folder_below_has_its_parents(client: Client) {
+async fn folders_have_their_own_states_and_subfolders_their_parents(client: Client) {
     let (app, first) = start(client, ONE).await;
     first.statewright(TF_APPLY).await.assert_success();
     let module = first.clone().below("modules/a");
@@ -220,7 +220,7 @@ async fn apply_slowly(cli: &TerraformCli) -> Running {
     apply
 }
 
-async fn a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do(client: Client) {
+async fn a_run_that_finds_a_lock_names_its_holder_and_a_remedy(client: Client) {
     let (app, cli) = start(client, SLOW).await;
     // A client whose machine loses its power gives nothing back.
     let client = cli.clone().env("TF_HTTP_USERNAME", "x").env("TF_HTTP_PASSWORD", &app.token);
@@ -235,7 +235,7 @@ async fn a_run_that_meets_a_lock_says_who_holds_it_and_what_to_do(client: Client
     cli.statewright(["tf", "--", "plan"]).await.assert_success();
 }
 
-async fn an_interrupted_run_saves_what_it_did_and_leaves_nothing_behind(client: Client) {
+async fn an_interrupted_run_saves_its_work_and_leaves_no_files(client: Client) {
     let app = TestApp::embedded().await;
     let cli = user(&app, client, &format!("{ONE}{SLOW}"));
     create(&app, &cli, "net", &[]).await;
@@ -386,7 +386,7 @@ async fn a_nested_configuration_never_runs_on_the_state_above(client: Client) {
 }
 
 /// A backend by name, as somebody wrote it once, while others rename and remove.
-async fn a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one(client: Client) {
+async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) {
     let app = TestApp::embedded().await;
     let cli = support::client_of(&app, client, "net", SLOW).await;
     let other = user(&app, client, "").env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
@@ -419,7 +419,7 @@ async fn a_client_goes_on_under_an_old_name_and_stops_under_a_removed_one(client
     assert_eq!(cli.run(["plan", "-detailed-exitcode"]).await.code, Some(2));
 }
 
-async fn two_checkouts_that_are_linked_differently_are_told_apart(client: Client) {
+async fn two_differently_linked_checkouts_are_distinguished(client: Client) {
     let (app, mine) = start(client, ONE).await;
     mine.statewright(TF_APPLY).await.assert_success();
     // A colleague's checkout has a backend of the same state, and a link to one of their own.

@@ -21,7 +21,7 @@ use crate::support::{APPLY, Client, ONE, SLOW, TerraformCli, apply_slowly, go, v
 
 journeys! {
     a_client_certificate_does_what_a_token_does
-    a_certificate_that_ends_in_the_middle_of_an_apply_does_not_lose_the_state
+    a_certificate_that_expires_during_an_apply_loses_nothing
     a_password_does_what_a_token_does
 }
 
@@ -179,7 +179,7 @@ async fn a_client_certificate_does_what_a_token_does(client: Client) {
     }
 }
 
-async fn a_certificate_that_ends_in_the_middle_of_an_apply_does_not_lose_the_state(client: Client) {
+async fn a_certificate_that_expires_during_an_apply_loses_nothing(client: Client) {
     let server = Server::new().await;
     let end = OffsetDateTime::now_utc() + Duration::from_secs(20);
     let certificate = ClientCertificate::until(end);

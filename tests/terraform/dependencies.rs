@@ -12,7 +12,7 @@ use tokio::process::Command;
 use crate::support::{APPLY, Client, TerraformCli, client_of};
 
 journeys! {
-    a_state_reads_an_output_of_another_and_runs_again_when_that_changes
+    a_state_reads_another_ones_output_and_reruns_on_a_change
 }
 
 /// `statewright dep`, as whoever runs the client.
@@ -54,7 +54,7 @@ fn has(value: &str) -> String {
     )
 }
 
-async fn a_state_reads_an_output_of_another_and_runs_again_when_that_changes(client: Client) {
+async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client) {
     let app = TestApp::embedded().await;
     for project in ["net", "web"] {
         let path = format!("/api/orgs/{ORG}/tfstates");

@@ -11,8 +11,8 @@ journeys! {
     a_console_shows_that_it_holds_the_lock
     a_state_moves_from_a_file_to_the_server_and_on_and_back
     outputs_are_read_by_other_configurations
-    a_version_is_restored_and_the_next_apply_goes_on_from_it
-    a_state_that_is_named_by_its_id_is_used_with_the_methods_of_the_clients_own
+    a_version_is_restored_and_the_next_apply_starts_from_it
+    a_state_addressed_by_id_works_with_the_clients_methods
 }
 
 async fn operations(app: &TestApp) -> Vec<String> {
@@ -135,7 +135,7 @@ async fn outputs_are_read_by_other_configurations(client: Client) {
     }
 }
 
-async fn a_version_is_restored_and_the_next_apply_goes_on_from_it(client: Client) {
+async fn a_version_is_restored_and_the_next_apply_starts_from_it(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.run(APPLY).await.assert_success();
     cli.write("main.tf", &format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n"));
@@ -152,7 +152,7 @@ async fn a_version_is_restored_and_the_next_apply_goes_on_from_it(client: Client
     assert!(!fell);
 }
 
-async fn a_state_that_is_named_by_its_id_is_used_with_the_methods_of_the_clients_own(client: Client) {
+async fn a_state_addressed_by_id_works_with_the_clients_methods(client: Client) {
     let app = TestApp::embedded().await;
     let id = "019b7c3a-0000-7000-8000-000000000001";
     let new = json!({ "id": id, "project": "net" });

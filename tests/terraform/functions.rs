@@ -7,15 +7,15 @@ use crate::support::{APPLY, Client, DESTROY, ONE, SLOW, apply_slowly, client_of,
 
 journeys! {
     a_state_lives_on_functions
-    a_state_lives_where_every_request_meets_a_cold_function
-    a_run_stops_before_it_changes_anything_that_would_not_fit_through_a_function
+    a_state_works_when_every_function_is_cold
+    a_run_stops_before_a_state_too_large_for_a_function
 }
 
 async fn a_state_lives_on_functions(client: Client) {
     life(TestApp::on(Backend::Functions).await, client).await;
 }
 
-async fn a_state_lives_where_every_request_meets_a_cold_function(client: Client) {
+async fn a_state_works_when_every_function_is_cold(client: Client) {
     life(TestApp::on(Backend::ColdFunctions).await, client).await;
 }
 
@@ -46,7 +46,7 @@ async fn life(app: TestApp, client: Client) {
     assert_eq!((&state["lock"], &state["current"]["resourceCount"]), (&Value::Null, &0.into()));
 }
 
-async fn a_run_stops_before_it_changes_anything_that_would_not_fit_through_a_function(client: Client) {
+async fn a_run_stops_before_a_state_too_large_for_a_function(client: Client) {
     let app = TestApp::on(Backend::Functions).await;
     let cli = client_of(&app, client, "net", ONE).await;
     cli.run(APPLY).await.assert_success();

@@ -8,14 +8,14 @@ use crate::support::{
 };
 
 journeys! {
-    whoever_comes_second_is_told_who_is_first_and_may_wait
+    the_second_run_gets_the_holder_and_may_wait
     the_lock_of_a_client_that_was_killed_is_broken_by_force
-    a_lock_that_a_person_took_keeps_everybody_out_until_it_is_given_back
+    a_lock_taken_by_a_person_blocks_runs_until_released
     a_client_that_does_not_lock_reads_and_does_not_overwrite
-    the_lock_of_somebody_else_has_to_be_broken_first
+    another_users_lock_has_to_be_broken_first
 }
 
-async fn whoever_comes_second_is_told_who_is_first_and_may_wait(client: Client) {
+async fn the_second_run_gets_the_holder_and_may_wait(client: Client) {
     let (app, cli) = start(client, SLOW).await;
     let first = apply_slowly(&cli).await;
     let other = client_of(&app, client, "net", SLOW).await;
@@ -54,7 +54,7 @@ async fn the_lock_of_a_client_that_was_killed_is_broken_by_force(client: Client)
     cli.run(APPLY).await.assert_success();
 }
 
-async fn a_lock_that_a_person_took_keeps_everybody_out_until_it_is_given_back(client: Client) {
+async fn a_lock_taken_by_a_person_blocks_runs_until_released(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.run(APPLY).await.assert_success();
     let lock = format!("{}/lock", api(&app).await);
@@ -90,7 +90,7 @@ async fn a_client_that_does_not_lock_reads_and_does_not_overwrite(client: Client
 }
 
 /// The ID of a lock is in each refusal, and a client may be made to send it.
-async fn the_lock_of_somebody_else_has_to_be_broken_first(client: Client) {
+async fn another_users_lock_has_to_be_broken_first(client: Client) {
     let (app, cli) = start(client, SLOW).await;
     let first = apply_slowly(&cli).await;
     let id = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();

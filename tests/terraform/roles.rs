@@ -10,10 +10,10 @@ use crate::support::{
 
 journeys! {
     a_token_that_may_plan_plans_and_does_not_apply
-    what_only_reads_is_done_with_a_token_that_may_plan_and_what_writes_is_not
+    a_plan_token_can_read_and_cannot_write
     a_state_that_is_not_there_is_not_made_by_a_plan
     outputs_are_read_with_a_token_that_may_see_no_more
-    a_lock_of_somebody_else_is_broken_by_a_member_alone
+    only_a_member_breaks_another_users_lock
 }
 
 /// Another client of the state `net`, which shows this token.
@@ -67,7 +67,7 @@ async fn a_token_that_may_plan_plans_and_does_not_apply(client: Client) {
     assert_eq!(versions(&app).await.len(), 2);
 }
 
-async fn what_only_reads_is_done_with_a_token_that_may_plan_and_what_writes_is_not(client: Client) {
+async fn a_plan_token_can_read_and_cannot_write(client: Client) {
     let (app, cli) = start(client, &format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n")).await;
     cli.run(APPLY).await.assert_success();
     let plan = app.scoped_token(Role::Plan).await;
@@ -160,7 +160,7 @@ async fn outputs_are_read_with_a_token_that_may_see_no_more(client: Client) {
     assert!(refused.stderr.contains("invalid auth"), "{refused}");
 }
 
-async fn a_lock_of_somebody_else_is_broken_by_a_member_alone(client: Client) {
+async fn only_a_member_breaks_another_users_lock(client: Client) {
     let (app, cli) = start(client, SLOW).await;
     apply_slowly(&cli).await.kill().await;
     go(&cli);

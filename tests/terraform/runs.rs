@@ -14,7 +14,7 @@ use crate::support::{
 
 journeys! {
     a_run_whose_lock_was_broken_loses_nothing
-    a_token_that_ends_in_the_middle_of_an_apply_does_not_lose_the_state
+    a_token_that_expires_during_an_apply_loses_nothing
     an_interrupted_apply_saves_what_it_did_and_unlocks
     a_state_of_16_mb_goes_both_ways
 }
@@ -40,7 +40,7 @@ async fn a_run_whose_lock_was_broken_loses_nothing(client: Client) {
     cli.run(["plan", "-detailed-exitcode"]).await.assert_success();
 }
 
-async fn a_token_that_ends_in_the_middle_of_an_apply_does_not_lose_the_state(client: Client) {
+async fn a_token_that_expires_during_an_apply_loses_nothing(client: Client) {
     let app = TestApp::embedded_on_manual_clock().await;
     let (login, name) = (Login::parse(USER).unwrap(), TokenName::parse("ci").unwrap());
     let hour = Duration::from_secs(3_600);

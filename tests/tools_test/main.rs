@@ -172,7 +172,7 @@ error: this command requires logging in; try running `pulumi login` first
 }
 
 #[tokio::test]
-async fn a_failure_is_told_from_a_success() {
+async fn a_failure_differs_from_a_success() {
     let cli = PulumiCli::new().diy("correct horse");
     cli.bench_project("harness", &[("count", "2"), ("failAt", "1")]);
     cli.run(["stack", "init", "dev"]).await.assert_success();
@@ -181,7 +181,7 @@ async fn a_failure_is_told_from_a_success() {
 }
 
 #[tokio::test]
-async fn a_paused_client_goes_on_where_it_stood() {
+async fn a_paused_client_continues_where_it_stopped() {
     let cli = PulumiCli::new().diy("correct horse");
     cli.bench_project("harness", &[("count", "3"), ("chain", "true"), ("delayMs", "50")]);
     cli.run(["stack", "init", "dev"]).await.assert_success();

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_meets_its_death_never_returns_and_says_so() {
+    async fn a_killed_call_never_returns_and_is_reported() {
         for (fault, stored) in [(Fault::DeathBefore, 0), (Fault::DeathAfter, 1)] {
             let faults = Faults::none();
             let store = MemoryLedger::new();

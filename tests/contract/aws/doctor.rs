@@ -143,7 +143,7 @@ async fn what_is_not_allowed_is_named_by_the_right_that_it_takes() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_not_known_are_told_as_such_and_so_is_a_service_that_does_not_answer() {
+async fn unknown_credentials_and_silent_services_are_reported() {
     let (gateway, names) = fresh().await;
     for code in ["UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException"] {
         gateway.play("DescribeTable", 1, Play::json_error(400, code));
@@ -156,7 +156,7 @@ async fn credentials_that_are_not_known_are_told_as_such_and_so_is_a_service_tha
 }
 
 #[tokio::test]
-async fn a_table_that_is_not_as_it_should_be_is_told() {
+async fn a_misconfigured_table_is_reported() {
     let stand_in = StandIn::of_this_process();
     let (gateway, names) = fresh().await;
     let table = format!("the table {}", names.table);
@@ -201,7 +201,7 @@ async fn a_table_that_is_not_as_it_should_be_is_told() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_as_it_should_be_is_told() {
+async fn a_misconfigured_bucket_is_reported() {
     let stand_in = StandIn::of_this_process();
     let (gateway, names) = fresh().await;
     let bucket = format!("the bucket {}", names.bucket);
@@ -252,7 +252,7 @@ async fn a_bucket_that_is_not_as_it_should_be_is_told() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_disabled_or_to_be_deleted_is_told() {
+async fn a_disabled_or_deleted_key_is_reported() {
     let stand_in = StandIn::of_this_process();
     let (gateway, names) = fresh().await;
     let key = format!("the key {}", names.key);
@@ -274,7 +274,7 @@ async fn a_key_that_is_disabled_or_to_be_deleted_is_told() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_is_told() {
+async fn a_wrong_clock_is_reported() {
     let (gateway, names) = fresh().await;
     let clients = clients(&gateway.url).await;
     for seconds in [-3600, 3600] {

@@ -140,7 +140,7 @@ async fn a_failure_inside_of_the_service_is_unknown() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_off_is_unknown_to_a_writer_and_not_done_to_a_reader() {
+async fn a_cut_answer_is_unknown_for_writes_and_not_done_for_reads() {
     let world = World::new().await;
     world.gateway.play("PutItem", 1, Play::CutTheAnswer);
     let outcome = world.ledger().commit(vec![put("a", 1)]).await;
@@ -208,7 +208,7 @@ async fn what_is_throttled_for_ever_is_not_done_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn two_stores_that_are_turned_away_together_wait_for_different_times() {
+async fn two_rejected_stores_wait_for_different_times() {
     let mut waits = Vec::new();
     for seed in 0..4 {
         let world = World::new().await;
@@ -223,7 +223,7 @@ async fn two_stores_that_are_turned_away_together_wait_for_different_times() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_met_another_is_done_in_the_end() {
+async fn a_conflicting_transaction_is_done_in_the_end() {
     let world = World::new().await;
     let met = Play::cancelled(&["None", "TransactionConflict"]);
     world.gateway.play("TransactWriteItems", 3, met);
@@ -304,7 +304,7 @@ async fn a_blob_is_stored_once_s3_has_time_for_it() {
 }
 
 #[tokio::test]
-async fn what_s3_answers_is_told_apart() {
+async fn answers_of_s3_are_distinguished() {
     let world = World::new().await;
     let blobs = &world.store.blobs;
     let put = async || blobs.put(&blob(), Bytes::from_static(b"body")).await;
@@ -333,7 +333,7 @@ async fn what_s3_answers_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_blob_that_breaks_off_or_is_altered_on_its_way_ends_with_an_error() {
+async fn a_blob_that_is_cut_or_altered_ends_with_an_error() {
     let world = World::new().await;
     let blobs = &world.store.blobs;
     blobs.put(&blob(), Bytes::from(vec![7; 300_000])).await.unwrap();
@@ -352,7 +352,7 @@ async fn a_blob_that_breaks_off_or_is_altered_on_its_way_ends_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_key_that_kms_cannot_use_is_unusable_and_one_that_does_not_fit_is_a_mismatch() {
+async fn a_disabled_key_is_unusable_and_a_wrong_one_a_mismatch() {
     let world = World::new().await;
     let keys = &world.store.keys;
     let context = KeyContext { name: "stack", value: "one".to_owned() };
@@ -384,7 +384,7 @@ async fn a_key_that_kms_cannot_use_is_unusable_and_one_that_does_not_fit_is_a_mi
 
 /// DynamoDB ends a part of a scan at 1 MB, and so does the stand-in: the suite would not notice one that does not.
 #[tokio::test]
-async fn a_look_at_many_megabytes_takes_many_scans() {
+async fn listing_many_megabytes_takes_many_scans() {
     let world = World::new().await;
     for n in 0..12_u8 {
         let mut write = put(&format!("{n:02}"), u64::from(n));

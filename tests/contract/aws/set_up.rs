@@ -38,7 +38,7 @@ async fn the_first_time_makes_everything_and_the_second_finds_it() {
 }
 
 #[tokio::test]
-async fn what_a_service_does_not_know_is_said_and_what_it_refuses_stops() {
+async fn unsupported_calls_are_reported_and_refused_calls_stop() {
     let gateway = Gateway::before(StandIn::of_this_process()).await;
     let clients = clients(&gateway.url).await;
     let names = StandIn::fresh_names();
@@ -100,7 +100,7 @@ async fn what_is_found_is_completed_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_alias_is_not_made() {
+async fn a_key_without_an_alias_is_not_created() {
     let clients = clients(&StandIn::of_this_process().url).await;
     let names = statewright_shared::adapters::aws::Names {
         key: "11111111-2222-3333-4444-555555555555".to_owned(),
@@ -112,7 +112,7 @@ async fn a_key_that_is_no_alias_is_not_made() {
 
 /// The raw item, as whoever looks at the table sees it: the layout that a backup holds.
 #[tokio::test]
-async fn an_item_lies_in_the_table_as_it_is_documented() {
+async fn an_item_is_stored_in_the_table_as_documented() {
     let stand_in = StandIn::of_this_process();
     let (store, names) = stand_in.fresh_store().await;
     store.ledger.commit(vec![super::faults::put("L#1", 7)]).await.unwrap();

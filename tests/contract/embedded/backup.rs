@@ -110,7 +110,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_backup_beside_the_server_is_one_moment_and_comes_back_whole() {
+async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
     let place = place();
     let (server, wrapped) = server(&place).await;
     let command = DataFolder::open_beside(&place.data, Arc::new(SystemIds)).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_backup_and_what_is_restored_are_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_second_backup_copies_what_is_new_and_takes_the_place_of_the_first() {
+async fn a_second_backup_copies_new_blobs_and_replaces_the_first() {
     let place = place();
     let (server, _) = server(&place).await;
     backed_up(&server, &place.backup, true).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_backup_without_the_key_needs_the_key_to_be_restored() {
 }
 
 #[tokio::test]
-async fn a_backup_goes_into_a_new_folder_or_one_of_its_own_and_changes_no_other() {
+async fn a_backup_uses_only_a_new_folder_or_one_with_a_backup() {
     let place = place();
     let (server, _) = server(&place).await;
     let other = place.data.with_file_name("other");
@@ -246,7 +246,7 @@ fn copy(from: &Path, to: &Path, keep: impl Fn(&Path) -> bool + Copy) {
 }
 
 #[tokio::test]
-async fn a_backup_that_was_broken_off_leaves_the_one_before_and_is_done_again() {
+async fn an_interrupted_backup_keeps_the_last_one_and_is_repeatable() {
     let place = place();
     let (server, _) = server(&place).await;
     // The first one: nothing is finished yet.
@@ -313,7 +313,7 @@ async fn a_restore_that_was_broken_off_is_never_served_and_done_again() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_damaged_is_named_and_only_restored_where_that_is_meant() {
+async fn a_damaged_backup_names_the_damage_and_needs_an_option() {
     let place = place();
     let (server, _) = server(&place).await;
     fs::remove_file(place.data.join("blobs/snap/stack/one")).unwrap();
@@ -364,7 +364,7 @@ async fn a_backup_whose_files_changed_since_is_refused() {
 
 /// Commits go on while the ledger is copied: each is in the copy wholly, or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_while_the_server_writes_has_every_blob_that_its_ledger_names() {
+async fn a_backup_during_writes_has_every_blob_its_ledger_names() {
     let place = place();
     let (server, _) = server(&place).await;
     let server = Arc::new(server);
@@ -388,7 +388,7 @@ async fn a_backup_while_the_server_writes_has_every_blob_that_its_ledger_names()
 }
 
 #[tokio::test]
-async fn a_backup_holds_the_key_that_opens_it_though_the_key_is_being_replaced() {
+async fn a_backup_has_the_matching_key_during_a_rotation() {
     let place = place();
     let (server, wrapped) = server(&place).await;
     server.keys.add_master().unwrap();

@@ -216,7 +216,7 @@ async fn a_folder_that_everybody_may_write_into_is_refused() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_key_that_others_can_use_is_refused_with_the_command_that_helps() {
+async fn a_key_that_others_can_use_is_refused_with_a_remedy() {
     use std::os::unix::fs::PermissionsExt;
     let (_kept, path) = place();
     fill(&path).await;
@@ -235,7 +235,7 @@ async fn a_key_that_others_can_use_is_refused_with_the_command_that_helps() {
 }
 
 #[tokio::test]
-async fn a_second_server_is_refused_and_told_which_process_it_is() {
+async fn a_second_server_is_refused_with_the_id_of_the_first() {
     let (_kept, path) = place();
     let first = serve(&path).await.unwrap();
     let refusal = serve(&path).await.unwrap_err();
@@ -246,7 +246,7 @@ async fn a_second_server_is_refused_and_told_which_process_it_is() {
 }
 
 #[tokio::test]
-async fn a_command_works_beside_the_server() {
+async fn a_command_works_while_the_server_runs() {
     let (_kept, path) = place();
     fill(&path).await;
     let server = serve(&path).await.unwrap();
@@ -308,7 +308,7 @@ async fn a_damaged_master_key_is_refused() {
 }
 
 #[tokio::test]
-async fn a_missing_ledger_beside_blobs_is_refused() {
+async fn a_missing_ledger_next_to_blobs_is_refused() {
     let (_kept, path) = place();
     fill(&path).await;
     fs::remove_file(path.join("ledger.sqlite")).unwrap();
@@ -322,7 +322,7 @@ async fn a_missing_ledger_beside_blobs_is_refused() {
 }
 
 #[tokio::test]
-async fn a_new_ledger_beside_blobs_is_refused() {
+async fn a_new_ledger_next_to_blobs_is_refused() {
     let (_kept, path) = place();
     fill(&path).await;
     fs::remove_file(path.join("ledger.sqlite")).unwrap();

@@ -26,7 +26,7 @@ fn open(path: &std::path::Path) -> FileKeys {
 
 /// The server has read the file; a command replaces it.
 #[tokio::test]
-async fn another_process_goes_on_while_the_master_key_is_replaced() {
+async fn another_process_works_while_the_master_key_is_replaced() {
     let (_kept, path, server) = key_file();
     let (plain, old) = server.generate(&context()).await.unwrap();
     let command = open(&path);
@@ -52,7 +52,7 @@ async fn another_process_goes_on_while_the_master_key_is_replaced() {
 
 /// It makes a key before it meets one under the new master key.
 #[tokio::test]
-async fn a_new_data_key_is_under_the_master_key_of_the_file_as_it_is_now() {
+async fn a_new_data_key_uses_the_current_master_key_of_the_file() {
     let (_kept, path, server) = key_file();
     open(&path).add_master().unwrap();
     let (_, wrapped) = server.generate(&context()).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_new_data_key_is_under_the_master_key_of_the_file_as_it_is_now() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_replaced_key_file_is_for_its_owner_alone_and_leaves_nothing_beside_it() {
+async fn a_replaced_key_file_is_private_and_leaves_no_other_file() {
     use std::os::unix::fs::PermissionsExt;
     let (kept, path, keys) = key_file();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
@@ -73,7 +73,7 @@ async fn a_replaced_key_file_is_for_its_owner_alone_and_leaves_nothing_beside_it
 }
 
 #[test]
-fn the_same_key_twice_is_no_key_file() {
+fn a_key_file_with_one_key_twice_is_refused() {
     let (_kept, path, _) = key_file();
     let text = fs::read_to_string(&path).unwrap();
     let line = text.lines().last().unwrap();

@@ -62,7 +62,7 @@ async fn commits_of_two_handles_interleave_and_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_acknowledged_commit_of_one_handle_is_seen_by_the_other_at_once() {
+async fn an_acknowledged_commit_is_visible_to_the_other_handle() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("ledger.sqlite");
     let (one, other) =

@@ -476,7 +476,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_lock_is_free_even_while_a_starting_process_holds_a_copy() {
+    fn a_dropped_lock_is_free_while_a_starting_process_has_a_copy() {
         let folder = tempfile::tempdir().unwrap();
         let held = lock(folder.path()).unwrap();
         let _copy = held.0.try_clone().unwrap();

@@ -336,7 +336,7 @@ mod tests {
     const DIGITS: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
     #[test]
-    fn the_key_is_the_line_that_is_no_explanation() {
+    fn the_key_is_the_line_that_is_not_a_comment() {
         let expected: [u8; 32] = std::array::from_fn(|n| n as u8);
         for text in [
             format!("{PREFIX}{DIGITS}"),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_key() {
+    fn anything_else_is_not_a_key() {
         for text in [
             String::new(),
             EXPLANATION.to_owned(),

@@ -920,7 +920,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_ledger_of_the_first_format_is_brought_up_with_all_its_items() {
+    async fn a_ledger_of_the_first_format_is_upgraded_with_all_items() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         let old = Connection::open(&path).unwrap();
@@ -952,7 +952,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_member_of_a_group_spoils_no_other_and_sees_those_before_it() {
+    fn a_refused_commit_of_a_group_does_not_affect_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
@@ -1007,7 +1007,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_fails_in_the_middle_leaves_nothing_of_any_member() {
+    fn a_group_that_fails_in_the_middle_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
@@ -1030,7 +1030,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_finds_no_room_says_so_and_goes_on_with_room() {
+    fn a_group_reports_a_full_disk_and_continues_with_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.sqlite");
         drop(SqliteLedger::open_or_create(&path).unwrap());
@@ -1127,7 +1127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropping_expired_items_keeps_the_others_and_goes_page_by_page() {
+    async fn expired_items_are_dropped_page_by_page_and_others_stay() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = SqliteLedger::open_or_create(&folder.path().join("ledger.sqlite")).unwrap();
         let now = Timestamp::from_seconds(1000);

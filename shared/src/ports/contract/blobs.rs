@@ -21,9 +21,9 @@ macro_rules! blobs_contract {
                 putting_the_same_bytes_again_is_harmless,
                 a_big_blob_streams_in_chunks_of_its_announced_length,
                 a_deleted_blob_is_absent,
-                deleting_an_absent_blob_is_no_error,
+                deleting_an_absent_blob_succeeds,
                 a_deleted_blob_can_be_put_again,
-                neighbours_are_told_apart,
+                neighbors_are_distinct,
                 keys_of_every_allowed_form_are_stored,
                 a_stream_that_is_abandoned_harms_nothing,
                 many_writers_of_one_key_leave_it_whole,
@@ -108,7 +108,7 @@ pub async fn a_deleted_blob_is_absent(blobs: Arc<dyn Blobs>) {
 }
 
 /// A retried delete succeeds, and so does the delete of a blob that never existed.
-pub async fn deleting_an_absent_blob_is_no_error(blobs: Arc<dyn Blobs>) {
+pub async fn deleting_an_absent_blob_succeeds(blobs: Arc<dyn Blobs>) {
     let (gone, never) = (key("snap/delete-twice/one"), key("log/never-was/one"));
     put(&blobs, &gone, &body(10, 5)).await;
     for _ in 0..2 {
@@ -127,7 +127,7 @@ pub async fn a_deleted_blob_can_be_put_again(blobs: Arc<dyn Blobs>) {
 }
 
 /// Keys that share a prefix are different keys.
-pub async fn neighbours_are_told_apart(blobs: Arc<dyn Blobs>) {
+pub async fn neighbors_are_distinct(blobs: Arc<dyn Blobs>) {
     let keys =
         ["snap/near/one", "snap/near/one-1", "snap/near/one-10", "snap/near2/one", "log/near/one"].map(key);
     for (salt, key) in (7..).zip(&keys) {

@@ -28,8 +28,8 @@ macro_rules! inventory_contract {
                 items_of_many_megabytes_are_found_once_each,
                 oddly_named_items_are_found_once_each,
                 what_was_removed_is_not_found,
-                a_change_is_found_by_whoever_looks_after_it,
-                a_look_goes_on_though_its_last_item_is_gone,
+                a_change_is_found_by_the_next_look,
+                a_listing_continues_after_its_last_item_is_deleted,
                 blobs_are_found_by_their_keys,
                 more_than_a_thousand_blobs_are_found_once_each,
                 a_blob_that_was_deleted_is_not_found,
@@ -178,7 +178,7 @@ pub async fn what_was_removed_is_not_found(whole: Whole) {
 }
 
 /// Reads are strongly consistent.
-pub async fn a_change_is_found_by_whoever_looks_after_it(whole: Whole) {
+pub async fn a_change_is_found_by_the_next_look(whole: Whole) {
     for n in 0..50 {
         let mut changed = item("CHANGED#", "s", format!("{n}"));
         changed.revision = Revision(n);
@@ -188,7 +188,7 @@ pub async fn a_change_is_found_by_whoever_looks_after_it(whole: Whole) {
 }
 
 /// A cursor is a position: its item need not exist any more.
-pub async fn a_look_goes_on_though_its_last_item_is_gone(whole: Whole) {
+pub async fn a_listing_continues_after_its_last_item_is_deleted(whole: Whole) {
     let items: Vec<Item> =
         (0..12).map(|n: u8| item("MOVING#", &format!("{n:02}"), vec![n; 300_000])).collect();
     put(&whole, &items).await;

@@ -15,7 +15,7 @@ macro_rules! keys_contract {
                 a_wrapped_key_opens_to_the_key_that_was_made,
                 two_keys_differ,
                 another_context_does_not_open_it,
-                contexts_of_the_same_letters_are_told_apart,
+                contexts_of_the_same_letters_differ,
                 every_altered_byte_is_noticed,
                 every_shortened_or_lengthened_key_is_noticed,
                 another_master_key_does_not_open_it,
@@ -83,7 +83,7 @@ pub async fn another_context_does_not_open_it(pair: Pair) {
 }
 
 /// The border between name and value is part of the context.
-pub async fn contexts_of_the_same_letters_are_told_apart(pair: Pair) {
+pub async fn contexts_of_the_same_letters_differ(pair: Pair) {
     let (_, wrapped) = generate(&pair.keys, &context("stack", "one")).await;
     for other in [context("stac", "kone"), context("stackone", ""), context("stacko", "ne")] {
         assert_mismatch(&pair.keys, &wrapped, &other).await;

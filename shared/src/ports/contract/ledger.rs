@@ -23,11 +23,11 @@ macro_rules! ledger_contract {
                 an_absent_item_is_none,
                 put_absent_succeeds_when_there_is_none,
                 put_absent_is_refused_when_there_is_one,
-                put_any_replaces_whatever_lies_there,
+                put_any_replaces_an_existing_item,
                 put_at_a_revision_succeeds_on_that_revision,
                 put_at_a_revision_is_refused_on_another_and_on_none,
                 delete_removes_the_item,
-                delete_of_nothing_is_no_error,
+                delete_of_an_absent_item_succeeds,
                 delete_at_a_revision_is_refused_on_another,
                 put_absent_succeeds_after_a_delete,
                 a_check_writes_nothing,
@@ -43,7 +43,7 @@ macro_rules! ledger_contract {
                 an_empty_value_is_a_value,
                 large_values_are_kept,
                 values_are_opaque_bytes,
-                odd_keys_are_kept_and_told_apart,
+                odd_keys_are_kept_and_distinct,
                 query_orders_by_bytes,
                 query_descending_is_the_reverse,
                 query_keeps_to_its_partition,
@@ -168,8 +168,8 @@ pub async fn put_absent_is_refused_when_there_is_one(ledger: Arc<dyn Ledger>) {
 }
 
 /// A put without an expectation is never refused and leaves nothing of the old item.
-pub async fn put_any_replaces_whatever_lies_there(ledger: Arc<dyn Ledger>) {
-    let key = key("put_any_replaces_whatever_lies_there", "a");
+pub async fn put_any_replaces_an_existing_item(ledger: Arc<dyn Ledger>) {
+    let key = key("put_any_replaces_an_existing_item", "a");
     let first = WriteAction::Put {
         revision: Revision(1),
         value: Bytes::from("a longer value"),
@@ -212,8 +212,8 @@ pub async fn delete_removes_the_item(ledger: Arc<dyn Ledger>) {
 }
 
 /// A retried delete without an expectation succeeds; a delete may also expect absence.
-pub async fn delete_of_nothing_is_no_error(ledger: Arc<dyn Ledger>) {
-    let key = key("delete_of_nothing_is_no_error", "a");
+pub async fn delete_of_an_absent_item_succeeds(ledger: Arc<dyn Ledger>) {
+    let key = key("delete_of_an_absent_item_succeeds", "a");
     for expect in [Expect::Any, Expect::Absent, Expect::Any] {
         commit(&ledger, [write(&key, expect, WriteAction::Delete)]).await;
     }
@@ -457,8 +457,8 @@ const ODD: [&str; 24] = [
 ];
 
 /// Every text is a key of its own, in both parts.
-pub async fn odd_keys_are_kept_and_told_apart(ledger: Arc<dyn Ledger>) {
-    let partition = |odd: &str| format!("odd_keys_are_kept_and_told_apart#{odd}");
+pub async fn odd_keys_are_kept_and_distinct(ledger: Arc<dyn Ledger>) {
+    let partition = |odd: &str| format!("odd_keys_are_kept_and_distinct#{odd}");
     for odd in ODD {
         let key = key(&partition(odd), odd);
         commit(&ledger, [put(&key, Expect::Absent, 1, odd)]).await;
