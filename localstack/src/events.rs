@@ -1,4 +1,4 @@
-//! What gateways make of a request, and of a function's answer.
+//! The events that gateways make of requests, and the answers they make of functions' results.
 //!
 //! Sources: Amazon API Gateway, "AWS Lambda proxy integrations for HTTP APIs", payload format 2.0; AWS Lambda, "Function URLs";
 //! Elastic Load Balancing, "Lambda functions as targets".
@@ -23,14 +23,14 @@ pub enum GatewayKind {
     Balancer,
 }
 
-/// What an event may have, in bytes; an answer too. Source: AWS Lambda quotas.
+/// The maximum of an event and of an answer, in bytes. Source: AWS Lambda quotas.
 const EVENT_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// The same for a load balancer's.
+/// The same for a load balancer.
 const BALANCER_BYTES_MAX: usize = 1024 * 1024;
 
 impl GatewayKind {
-    /// How long an event or an answer may be.
+    /// The longest event or answer.
     pub(crate) fn bytes_max(self) -> usize {
         match self {
             Self::HttpApi | Self::FunctionUrl => EVENT_BYTES_MAX,
@@ -96,7 +96,7 @@ impl GatewayKind {
         }
     }
 
-    /// The answer for the client, of the one that the function gave.
+    /// The answer for the client, made of the function's result.
     pub(crate) fn answer(self, answer: &[u8]) -> Response {
         if answer.len() > self.bytes_max() {
             return self.failed();
@@ -107,7 +107,7 @@ impl GatewayKind {
             .unwrap_or_else(|| self.failed())
     }
 
-    /// What the client sees of a request that is longer than an event may be. No client knows these words.
+    /// The client's answer for a request that is longer than an event may be. Clients do not understand this text.
     pub(crate) fn too_long(self) -> Response {
         let words = match self {
             Self::HttpApi | Self::FunctionUrl => r#"{"message":"Request Entity Too Large"}"#,
@@ -116,7 +116,7 @@ impl GatewayKind {
         (StatusCode::PAYLOAD_TOO_LARGE, words).into_response()
     }
 
-    /// What the client sees of a function that failed.
+    /// The client's answer when a function failed.
     pub(crate) fn failed(self) -> Response {
         let (status, words) = match self {
             Self::HttpApi => (StatusCode::INTERNAL_SERVER_ERROR, r#"{"message":"Internal Server Error"}"#),
@@ -126,7 +126,7 @@ impl GatewayKind {
         (status, words).into_response()
     }
 
-    /// What the client sees of a function that does not answer in time.
+    /// The client's answer when a function does not answer in time.
     pub(crate) fn timed_out(self) -> Response {
         let (status, words) = match self {
             Self::HttpApi => (StatusCode::SERVICE_UNAVAILABLE, r#"{"message":"Service Unavailable"}"#),
@@ -136,7 +136,7 @@ impl GatewayKind {
     }
 }
 
-/// The body as it stands in an event: text as it is, anything else in base64.
+/// The body for an event: text as it is, anything else in base64.
 fn encoded(headers: &HeaderMap, body: &Bytes) -> (Option<String>, bool) {
     if body.is_empty() {
         return (None, false);

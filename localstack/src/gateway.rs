@@ -1,4 +1,4 @@
-//! Requests on their way to functions, by the route table.
+//! Routes requests to functions by the route table.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,15 +21,15 @@ use crate::Options;
 use crate::events::GatewayKind;
 use crate::runtime::{InvokeError, Runtime};
 
-/// How long a function may take for a request. Source: Amazon API Gateway quotas, HTTP API, integration timeout.
+/// The timeout of a function for a request. Source: Amazon API Gateway quotas, HTTP API, integration timeout.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long it may take for an event of another kind. Source: AWS Lambda quotas, function timeout.
+/// The timeout for an event of another kind. Source: AWS Lambda quotas, function timeout.
 const EVENT_WITHIN: Duration = Duration::from_secs(900);
 
-/// A gateway that listens, and its functions. All of it ends when it is dropped.
+/// A listening gateway and its functions. Dropping it ends all of them.
 pub struct Gateway {
-    /// Where it listens, such as `http://127.0.0.1:41234`, with the stage where that has a name.
+    /// Its URL, such as `http://127.0.0.1:41234`, with the stage if that has a name.
     pub url: String,
     router: Router,
     runtime: Arc<Runtime>,
@@ -37,10 +37,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Listens there. Processes are started by the first events.
+    /// Listens on this address. The first events start processes.
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address is not available.
     pub async fn start(address: SocketAddr, options: Options) -> io::Result<Self> {
         let Options { functions, kind, stage, between, processes_max, log } = options;
         let runtime = Arc::new(Runtime::start(functions, between, processes_max, log).await?);
@@ -56,18 +56,18 @@ impl Gateway {
         };
         let served = router.clone();
         let server = tokio::spawn(async move {
-            // An error of a connection is the client's; the listener has none that ends it.
+            // An error of a connection is the client's problem; no error ends the listener.
             let _ = axum::serve(listener, served).await;
         });
         Ok(Self { url, router, runtime, server })
     }
 
-    /// What the gateway does with requests, without the socket before it.
+    /// What the gateway does with requests, without the socket.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
 
-    /// Gives an event to a function, as a schedule does, and waits for its answer.
+    /// Sends an event to a function, as a schedule does, and waits for its answer.
     ///
     /// # Errors
     /// When the function fails, or there is none of that name.
@@ -78,12 +78,12 @@ impl Gateway {
         Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
     }
 
-    /// Kills the processes of a function, whatever they do, as a machine that fails does.
+    /// Kills the processes of a function, whatever they do, as a failing machine does.
     pub fn kill(&self, function: &str) {
         self.runtime.kill(function);
     }
 
-    /// How many processes a function has had so far.
+    /// The number of processes that a function has had so far.
     pub fn processes_started(&self, function: &str) -> usize {
         self.runtime.started(function)
     }
@@ -106,14 +106,14 @@ fn router(runtime: &Arc<Runtime>, kind: GatewayKind, stage: Option<&str>) -> Rou
     };
     let mut router = Router::new();
     for row in ROUTES {
-        // The table holds only methods that a router can tell apart.
+        // The table has only methods that a router can distinguish.
         let Ok(method) = MethodFilter::try_from(row.method.clone()) else { continue };
         router = router.route(row.path, on(method, handler(Some(row))));
     }
     router.method_not_allowed_fallback(handler(None)).fallback(handler(None))
 }
 
-/// Where what is in no row goes, with the key of that route.
+/// The function for requests without a row, with the key of that route.
 fn otherwise(path: &str) -> (Group, String) {
     let group = Group::otherwise(path);
     let route = group.root().filter(|root| path.starts_with(root));
@@ -130,7 +130,7 @@ async fn pass(
 ) -> Response {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, kind.bytes_max()).await else { return kind.too_long() };
-    // The event's path begins with a stage that has a name.
+    // The event's path begins with the stage, if that has a name.
     if let Some(uri) = stage.as_deref().and_then(|stage| with_stage(&parts.uri, stage)) {
         parts.uri = uri;
     }

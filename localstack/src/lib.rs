@@ -1,9 +1,10 @@
-//! The functions on one machine. A gateway makes events of requests, by the route table; and each function's processes ask a
-//! local runtime for them, as they ask Lambda's.
+//! Runs the functions on one machine. A gateway makes events of requests, by the route table, and each
+//! function's processes get them from a local runtime, as they do from Lambda's.
 //!
-//! It stands in for API Gateway, function URLs, load balancers and Lambda where those matter to a function: one event at a
-//! time for each process, as many processes as events at once, limits on the size of events and answers, a process that
-//! is frozen between events, killed, or always cold. It checks no rights, and knows no other service.
+//! It replaces API Gateway, function URLs, load balancers and Lambda where those matter to a function: one
+//! event at a time for each process, as many processes as concurrent events, limits on the size of events and
+//! answers, a process that is frozen between events, killed, or always cold. It checks no permissions, and
+//! knows no other service.
 
 mod events;
 mod gateway;
@@ -16,44 +17,42 @@ pub use events::GatewayKind;
 pub use gateway::Gateway;
 pub use runtime::InvokeError;
 
-/// A function: its program, and what its environment says.
+/// A function: its program and its environment.
 #[derive(Debug, Clone)]
 pub struct Function {
-    /// Its name: of a group of the route table, or any other for one that no route leads to.
+    /// Its name: that of a group of the route table, or any other name if no route leads to it.
     pub name: String,
-    /// The program, as it would be called `bootstrap`.
+    /// The program, which is called `bootstrap` on Lambda.
     pub program: PathBuf,
-    /// All of its environment but what the runtime itself says.
+    /// Its environment, except the variables of the runtime itself.
     pub environment: Vec<(String, String)>,
 }
 
-/// What becomes of a process between two events.
+/// What happens to a process between two events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     /// It waits for the next one.
     Waits,
-    /// It is stopped, and goes on when there is one.
+    /// It is stopped, and continued for the next one.
     Frozen,
     /// It is killed: each event meets a cold function.
     Killed,
 }
 
-/// Takes the lines that functions write, with the name of the function.
+/// Receives the lines that functions write, with the name of the function.
 pub type LogLines = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// How functions are run.
 #[derive(Clone)]
 pub struct Options {
-    /// The functions.
     pub functions: Vec<Function>,
-    /// The kind of gateway.
     pub kind: GatewayKind,
-    /// The first part of every path, where the gateway's stage has a name.
+    /// The first part of every path, if the gateway's stage has a name.
     pub stage: Option<String>,
-    /// What becomes of a process between two events.
+    /// What happens to a process between two events.
     pub between: Between,
-    /// Events of one function at once; others wait.
+    /// Concurrent events of one function; others wait.
     pub processes_max: usize,
-    /// Where lines go.
+    /// The receiver of log lines.
     pub log: LogLines,
 }

@@ -1,4 +1,4 @@
-//! The functions on this machine, over whatever store on AWS the environment names.
+//! Runs the functions on this machine, on the store on AWS that the environment names.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,8 +12,9 @@ use statewright_shared::adapters::SystemClock;
 use statewright_shared::api::routes::Group;
 use statewright_shared::ports::Clock as _;
 
-/// Runs the functions of Statewright behind a local gateway. What they need to know of the store and its services, they take from this
-/// program's environment: STATEWRIGHT_TABLE, STATEWRIGHT_BUCKET, STATEWRIGHT_KMS_KEY, AWS_ENDPOINT_URL and so on.
+/// Run the functions of Statewright behind a local gateway. They take the store and the services from this
+/// program's environment: STATEWRIGHT_TABLE, STATEWRIGHT_BUCKET, STATEWRIGHT_KMS_KEY, AWS_ENDPOINT_URL and so
+/// on.
 #[derive(Debug, Parser)]
 struct Args {
     /// The address to listen on.
@@ -25,15 +26,15 @@ struct Args {
     /// Kill each process after its event, so that every request meets a cold function.
     #[arg(long)]
     cold: bool,
-    /// Hand over events as a load balancer does.
+    /// Send events as a load balancer does.
     #[arg(long)]
     balancer: bool,
 }
 
-/// Between two events of the schedule, as in the templates.
+/// The time between two events of the schedule, as in the templates.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
-/// More events of one function at once wait.
+/// The maximum of concurrent events of one function; more wait.
 const PROCESSES_MAX: usize = 16;
 
 #[tokio::main]
@@ -57,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
     let gateway = Gateway::start(args.listen, options)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
-    show("gateway", &format!("listens on {}", gateway.url));
+    show("gateway", &format!("listening on {}", gateway.url));
     loop {
         tokio::select! {
             () = SystemClock.sleep(SWEEP_EVERY) => {
@@ -73,7 +74,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what functions write belongs before whoever runs them")]
+#[expect(clippy::print_stderr, reason = "the person who runs this reads the functions' output")]
 fn show(function: &str, line: &str) {
     eprintln!("{function}: {line}");
 }

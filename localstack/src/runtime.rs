@@ -1,4 +1,4 @@
-//! Processes of functions, and the Runtime API that they ask for events.
+//! Processes of functions, and the Runtime API from which they get events.
 //!
 //! Source: AWS Lambda, "Using the Lambda runtime API for custom runtimes", version 2018-06-01.
 
@@ -65,7 +65,7 @@ impl Process {
         if let Some(pid) = self.pid
             && !*self.ended.borrow()
         {
-            // One that ended in this moment needs none.
+            // A process that has just ended needs no signal.
             let _ = kill_process(pid, signal);
         }
     }
@@ -86,10 +86,10 @@ struct Fleet {
     started: AtomicUsize,
 }
 
-/// Those that ask, by the name that is in the path under which they do.
+/// The waiting processes, by the name in the path that they request.
 type Asking = Arc<Mutex<HashMap<String, Arc<Process>>>>;
 
-/// All functions, and where their processes ask.
+/// All functions, and the address that their processes call.
 pub(crate) struct Runtime {
     fleets: HashMap<String, Fleet>,
     asking: Asking,
@@ -116,7 +116,7 @@ impl Runtime {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let server = tokio::spawn(async move {
-            // An error of a connection is a process that went; the listener has none that ends it.
+            // An error of a connection means that a process ended; no error ends the listener.
             let _ = axum::serve(listener, router).await;
         });
         let fleet = |function: Function| Fleet {
@@ -129,7 +129,7 @@ impl Runtime {
         Ok(Self { fleets, asking, between, log, address, server })
     }
 
-    /// Gives a function an event and waits for its answer. The event goes on when nobody waits any more.
+    /// Sends a function an event and waits for its answer. The event continues if the caller stops waiting.
     pub(crate) async fn invoke(self: Arc<Self>, function: String, body: Bytes, within: Duration) -> Outcome {
         let answered = tokio::spawn(async move { self.run(&function, body, within).await });
         answered.await.unwrap_or(Err(InvokeError::Died))
@@ -156,7 +156,7 @@ impl Runtime {
             }
         }
         .await;
-        // A function that says that it failed goes on with the next event.
+        // A function that reports a failure continues with the next event.
         if matches!(outcome, Ok(_) | Err(InvokeError::Failed(_))) && self.between != Between::Killed {
             fleet.idle.lock().unwrap_or_else(PoisonError::into_inner).push(process);
         } else {
@@ -197,7 +197,7 @@ impl Runtime {
         });
         asking.lock().unwrap_or_else(PoisonError::into_inner).insert(asks_as.clone(), Arc::clone(&process));
         tokio::spawn(async move {
-            // However it ended, it is gone.
+            // However it ended, the process is gone.
             let _ = child.wait().await;
             end.send_replace(true);
             asking.lock().unwrap_or_else(PoisonError::into_inner).remove(&asks_as);
@@ -218,7 +218,7 @@ impl Runtime {
 
     pub(crate) fn kill(&self, function: &str) {
         let Some(fleet) = self.fleets.get(function) else { return };
-        // Those that wait first, so that no event meets one that is about to die.
+        // Prefer waiting processes, so that no event goes to one that is about to be killed.
         fleet.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let prefix = format!("{function}-");
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -309,7 +309,7 @@ async fn finish(
     body: Body,
     outcome: impl FnOnce(Bytes) -> Outcome,
 ) -> StatusCode {
-    // How long it may be is the gateway's to judge.
+    // The gateway checks the length.
     let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST };
     match process(asking, name) {
         Some(process) if process.answer(id, outcome(body)) => StatusCode::ACCEPTED,

@@ -1,17 +1,18 @@
-//! One account of the bytes that requests hold in memory: what clients sent, what was fetched from the store for them, what
-//! is made of both, and answers that their clients have not taken yet.
+//! One account of the bytes that requests hold in memory: what clients sent, what was fetched from the store
+//! for them, what is made of both, and answers that are not sent yet.
 //!
-//! Bytes are reserved before they are allocated. A reservation belongs to a request: it is found through the task that works
-//! for it, goes along with work that leaves the task, and then with the answer. What is not reserved for anybody, as by an
-//! operator's command, is free.
+//! Bytes are reserved before they are allocated. A reservation belongs to a request. It is found through the
+//! task that works for the request, moves with work that leaves the task, and then with the answer. Work
+//! without a request, such as an operator's command, is not counted.
 //!
 //! # No request waits for ever
 //!
-//! A request that holds nothing waits in the line and is in nobody's way. One that holds something and needs more than its owner's
-//! share leaves room for has to have the *turn*, which one request has at a time, until its answer is ready. The turn opens the room that shares
-//! leave free. Requests that wait in the line never hold so much that the one with the turn cannot end: where they would, the
-//! newest of them are refused. So the one with the turn waits for requests that wait for nobody here, and each of those ends, or
-//! joins the line and is counted there.
+//! A request that holds nothing waits in the queue and blocks no other. One that holds memory and needs more
+//! than its owner's share must have the *turn*. One request at a time has the turn, until its answer is ready.
+//! The turn opens the part of the account that shares leave free. Queued requests never hold so many bytes that
+//! the request with the turn cannot end: otherwise the newest of them are refused. So the request with the turn
+//! waits only for requests that wait for no other here, and each of those ends, or joins the queue and is
+//! counted there.
 
 mod line;
 
@@ -25,19 +26,19 @@ use tokio::sync::oneshot;
 use self::line::{Books, Waiting};
 use crate::ports::{Clock, Timestamp};
 
-/// A request waits at most this long in all until others have given back what it needs.
+/// The total time that a request waits for others to release memory.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Others hold the memory that a request needs, and kept it while the request waited.
+/// Other requests held the memory that a request needs for longer than it may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many large requests are under way; try again")]
 pub struct Full;
 
 /// The account.
 ///
-/// An owner holds at most as much as is still free: alone that is half of the account, two have a third each. So what one
-/// owner asks for never keeps another's small requests out. One request at a time, the one with the turn, may have more: up to
-/// seven eighths of the account, and it counts as no more than that.
+/// An owner holds at most as much as is still free: a single owner half of the account, each of two owners a
+/// third. So one owner never blocks another's small requests. One request at a time, the one with the turn, may
+/// hold more: up to seven eighths of the account, and it counts as no more than that.
 #[derive(Clone)]
 pub struct ByteAccount(Arc<Shared>);
 
@@ -54,7 +55,7 @@ impl ByteAccount {
         Self(Arc::new(Shared { clock, owners: RandomState::new(), books }))
     }
 
-    /// A reservation for a request of this owner, of nothing yet.
+    /// An empty reservation for a request of this owner.
     pub fn open(&self, owner: &impl Hash) -> Reservation {
         let shared = Arc::clone(&self.0);
         let (owner, id) = (shared.owners.hash_one(owner), shared.books().next_id());
@@ -74,7 +75,7 @@ impl ByteAccount {
         self.0.books().used()
     }
 
-    /// The most bytes that were reserved at any moment since this was asked before.
+    /// The peak of reserved bytes since the last call.
     pub fn take_most(&self) -> usize {
         self.0.books().take_most()
     }
@@ -85,13 +86,13 @@ impl Shared {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Grants what those in the line wait for whose time it is, and refuses those that are in the way of the turn.
+    /// Grants what queued requests can have now, and refuses those that block the turn.
     fn let_in(&self, mut books: MutexGuard<'_, Books>) {
         let (granted, refused) = books.let_in();
-        // What they hold on to may be the last of a request, which then asks for the books.
+        // Release the lock first: dropping these may drop the last part of a request, whose drop takes the lock.
         drop(books);
         for Waiting { granted, .. } in granted {
-            // A request that has gone meanwhile gives back what it got with its reservation.
+            // If the request has gone meanwhile, its reservation releases what was granted.
             let _ = granted.send(());
         }
         drop(refused);
@@ -103,14 +104,14 @@ struct Request {
     shared: Arc<Shared>,
     owner: u64,
     id: u64,
-    /// What its parts hold.
+    /// The bytes of its parts.
     held: AtomicUsize,
-    /// Whether its answer is ready: then what it holds is that.
+    /// Whether its answer is ready: then its bytes are those of the answer.
     is_answered: AtomicBool,
     waited: Mutex<Waited>,
 }
 
-/// How long a request has waited, wherever it waited for more than one thing at a time once.
+/// The time that a request has waited; concurrent waits count once.
 #[derive(Default)]
 struct Waited {
     before: Duration,
@@ -138,7 +139,7 @@ impl Request {
         self.waited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to wait. How long it may.
+    /// Begins to wait. Returns the time that is left.
     fn begin_to_wait(&self) -> Duration {
         let (mut waited, now) = (self.waited(), self.shared.clock.now());
         let since = *waited.since.get_or_insert(now);
@@ -162,11 +163,11 @@ impl Drop for Request {
     }
 }
 
-/// What one part of a request holds, or all of it.
+/// The bytes of one part of a request, or of all of it.
 struct Inner {
     request: Arc<Request>,
     held: AtomicUsize,
-    /// Of these, what was reserved ahead and not taken yet.
+    /// Of these, the bytes reserved ahead and not taken yet.
     ahead: AtomicUsize,
 }
 
@@ -194,17 +195,17 @@ impl Drop for Inner {
     }
 }
 
-/// What one request holds, until the last clone is dropped.
+/// The bytes of one request, until the last clone is dropped.
 #[derive(Clone)]
 pub struct Reservation(Arc<Inner>);
 
 impl Reservation {
-    /// Bytes that are held.
+    /// Reserved bytes.
     pub fn bytes(&self) -> usize {
         self.0.held.load(Ordering::Relaxed)
     }
 
-    /// Who the bytes count for.
+    /// The owner that the bytes count for.
     pub(crate) fn owner(&self) -> u64 {
         self.0.request.owner
     }
@@ -214,15 +215,15 @@ impl Reservation {
         self.0.request.shared.books().has_turn(self.0.request.id)
     }
 
-    /// Gives the turn away: before the request waits for another one, which may need it.
+    /// Gives up the turn, before the request waits for another one that may need it.
     pub fn give_turn_away(&self) {
         self.0.request.end_turn();
     }
 
-    /// Reserves these bytes more, at once or when others gave some back.
+    /// Reserves more bytes, at once or when other requests release some.
     ///
     /// # Errors
-    /// [`Full`] where that took too long, or where the request would be in the way of one that waits longer.
+    /// [`Full`] if that took too long, or if the request would block one that waits longer.
     pub async fn take(&self, bytes: usize) -> Result<(), Full> {
         let mut ahead = 0;
         let _ = self.0.ahead.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |there| {
@@ -232,8 +233,8 @@ impl Reservation {
         self.reserve(bytes - ahead).await
     }
 
-    /// Reserves these bytes more, which are then taken bit by bit: for work whose whole length is known before it begins, so that it
-    /// waits while it holds nothing.
+    /// Reserves more bytes that are then taken bit by bit: for work whose total is known before it begins, so
+    /// that it waits while it holds nothing.
     ///
     /// # Errors
     /// [`Full`].
@@ -256,7 +257,7 @@ impl Reservation {
             shared.let_in(books);
             (id, granted)
         };
-        // Also where the request goes while it waits.
+        // The request may also be dropped while it waits.
         let _in_line = InLine { request, id };
         let left = request.begin_to_wait();
         tokio::select! {
@@ -266,13 +267,13 @@ impl Reservation {
         }
     }
 
-    /// Counts bytes that are there already. Others wait for them, and this does not.
+    /// Counts bytes that are allocated already. Others wait for them, but this call does not.
     pub fn owe(&self, bytes: usize) {
         self.0.add(&mut self.0.request.shared.books(), bytes);
     }
 
-    /// Holds this many bytes from now on: those of an answer, once all work for it has ended. Work that goes on keeps what it
-    /// has.
+    /// Holds this many bytes from now on: those of an answer, once all work for it has ended. Work that
+    /// continues keeps its bytes.
     pub fn settle(&self, bytes: usize) {
         let (held, request) = (self.bytes(), &self.0.request);
         if held < bytes {
@@ -288,10 +289,10 @@ impl Reservation {
         request.end_turn();
     }
 
-    /// Takes bytes out of it, which go back by themselves.
+    /// Takes bytes out of it, which release themselves.
     pub fn split(&self, bytes: usize) -> Portion {
         let mut taken = 0;
-        // Never more than it holds: what counts as less than it is has nothing to give.
+        // Never more than it holds: a part that was counted too low has nothing to give.
         let _ = self.0.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
             taken = bytes.min(held);
             Some(held - taken)
@@ -306,7 +307,7 @@ impl Reservation {
     }
 }
 
-/// Bytes of a reservation that go back when this is dropped.
+/// Bytes of a reservation that are released when this is dropped.
 pub struct Portion {
     request: Arc<Request>,
     bytes: usize,
@@ -323,7 +324,7 @@ impl Drop for Portion {
     }
 }
 
-/// A place in the line of those that wait, until it is left.
+/// A place in the queue.
 struct InLine<'a> {
     request: &'a Request,
     id: u64,
@@ -336,7 +337,7 @@ impl Drop for InLine<'_> {
         let mut books = shared.books();
         let left = books.leave(self.id);
         if left.is_some() {
-            // Those behind it need not wait for it any more.
+            // Requests behind it need not wait for it any more.
             shared.let_in(books);
         } else {
             drop(books);
@@ -365,7 +366,8 @@ pub async fn take(bytes: usize) -> Result<(), Full> {
     }
 }
 
-/// Reserves bytes for the request that this task works for, which are then taken bit by bit. See [`Reservation::take_ahead`].
+/// Reserves bytes for the request that this task works for, to be taken bit by bit. See
+/// [`Reservation::take_ahead`].
 ///
 /// # Errors
 /// [`Full`].
@@ -376,14 +378,14 @@ pub async fn take_ahead(bytes: usize) -> Result<(), Full> {
     }
 }
 
-/// Gives the turn away that the request may have which this task works for. See [`Reservation::give_turn_away`].
+/// Gives up the turn of the request that this task works for. See [`Reservation::give_turn_away`].
 pub fn give_turn_away() {
     if let Some(reservation) = current() {
         reservation.give_turn_away();
     }
 }
 
-/// Runs a part of a request's work whose bytes go back when it ends.
+/// Runs a part of a request's work whose bytes are released when it ends.
 pub async fn apart<F: Future>(work: F) -> F::Output {
     match current() {
         Some(Reservation(whole)) => {

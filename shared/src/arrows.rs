@@ -1,19 +1,20 @@
-//! Who may know whom: this reads every path into another module under `src` and refuses one that is not on the list.
+//! Which module may name which: reads every path into another module under `src` and refuses one that is not on
+//! the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each module may name of this crate besides itself. A file comes before the folder it lies in.
+/// The modules of this crate that each module may name besides itself. A file comes before its folder.
 const MODULES: &[(&str, &[&str])] = &[
-    // Pure: the only thing they take from a port is what an instant is.
+    // Pure: from the ports they take only the type of an instant.
     ("domain", &["ports::Timestamp"]),
     ("journal", &["domain", "ports::Timestamp"]),
     ("limits", &[]),
     ("ports", &[]),
-    // Who reserves bytes waits for others to give some back, or for the time to be over.
+    // A request that reserves bytes waits for others to release some, or for its timeout.
     ("account", &["ports"]),
-    // The one schema: it makes keys and writes of the ports from values of the domain.
+    // The one schema: makes keys and writes of the ports from values of the domain.
     ("layout", &["domain", "ports"]),
     ("settings", &[]),
     ("cache", &["domain", "layout::Token", "layout::User", "ports"]),
@@ -23,7 +24,7 @@ const MODULES: &[(&str, &[&str])] = &[
         &["account", "cache", "context", "domain", "journal", "layout", "limits", "ports", "settings"],
     ),
     ("wire", &["domain", "layout", "limits", "ports::Timestamp"]),
-    // Handlers judge batches and deployments before a service records them, and keep what was sent to be shown.
+    // Handlers check batches and deployments before a service stores them.
     (
         "api",
         &[
@@ -74,7 +75,7 @@ fn code(text: &str) -> String {
     body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that begin with `root::`, with groups taken apart: `crate::a::{b, c::d}` names `a::b` and `a::c::d`.
+/// The paths that begin with `root::`, with groups expanded: `crate::a::{b, c::d}` names `a::b` and `a::c::d`.
 fn paths(code: &str, root: &str) -> BTreeSet<String> {
     let start = format!("{root}::");
     let mut found = BTreeSet::new();
@@ -127,9 +128,9 @@ fn every_module_knows_only_what_it_may() {
         let place = file.strip_prefix(&source).unwrap();
         let first = place.components().next().unwrap().as_os_str().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
-        // Files of tests may know what they test with; the two below are not modules of the program.
+        // Files of tests may name anything; those below are not modules of the program.
         let is_test = TEST_FILES.iter().any(|name| place.ends_with(name));
-        if is_test || module == "lib" || module == "arrows" {
+        if is_test || ["lib", "arrows", "phrases"].contains(&module) {
             continue;
         }
         let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
@@ -145,7 +146,7 @@ fn every_module_knows_only_what_it_may() {
                 forbidden.push(format!("{} names crate::{path}", place.display()));
             }
         }
-        // The suites run the tests that they hold.
+        // The suites run the tests that they contain.
         let is_suite = place.starts_with("ports/contract");
         for (name, modules) in CRATES {
             if !is_suite && !modules.contains(&module) && !paths(&code, name).is_empty() {
@@ -153,17 +154,17 @@ fn every_module_knows_only_what_it_may() {
             }
         }
     }
-    assert!(arrows_seen > 100, "only {arrows_seen} paths were found: this test reads them no more");
+    assert!(arrows_seen > 100, "only {arrows_seen} paths were found: the search is broken");
     assert!(forbidden.is_empty(), "forbidden arrows:\n{}", forbidden.join("\n"));
 }
 
-/// I8: a request is judged by the caller of its access token, and by no other.
+/// I8: a request is checked with the caller of its access token, and with no other.
 #[test]
 fn no_request_is_judged_as_that_of_the_operator() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = Vec::new();
     files(&source.join("api"), &mut all);
-    assert!(all.len() > 10, "the files of the API are not found any more: {all:?}");
+    assert!(all.len() > 10, "the files of the API were not found: {all:?}");
     for file in all {
         let code = code(&fs::read_to_string(&file).unwrap());
         let named = paths(&code, "crate").into_iter().find(|path| allows("services::directory", path));
@@ -254,16 +255,13 @@ fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
             Some((below(&name)?, others.iter().filter_map(|other| below(other)).collect()))
         })
         .collect();
-    assert!(
-        known.values().map(BTreeSet::len).sum::<usize>() > 200,
-        "the arrows are not found any more: {known:?}"
-    );
+    assert!(known.values().map(BTreeSet::len).sum::<usize>() > 200, "the arrows were not found: {known:?}");
     known
 }
 
-/// What is left of modules when those that cannot be in a circle are taken away.
+/// The modules that may be in an import circle.
 fn circles(mut known: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
-    // A file that names none of those that are left cannot be in one.
+    // A file that names none of the remaining ones cannot be in one.
     while let Some(name) = known.iter().find(|(_, others)| others.is_empty()).map(|(name, _)| name.clone()) {
         known.remove(&name);
         known.values_mut().for_each(|others| {
@@ -276,7 +274,7 @@ fn circles(mut known: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BT
 /// Use cases build on each other in one direction: a reader of a file that opens what it names never comes back to it.
 #[test]
 fn no_use_case_knows_itself_through_others() {
-    assert_eq!(circles(use_cases()), BTreeMap::new(), "these know themselves through others");
+    assert_eq!(circles(use_cases()), BTreeMap::new(), "these name themselves through others");
 }
 
 /// The files of tests, which may name what they test with.

@@ -2,13 +2,13 @@
 //!
 //! In reading order:
 //!
-//! * [`domain`] names things and decides about them, purely: names, updates, deployments.
-//! * [`journal`] replays what an engine did onto the deployment before it, purely.
-//! * [`ports`] say what is asked of the outside world; [`adapters`] answer.
-//! * [`layout`] is how everything lies in the ledger and among the blobs.
+//! * [`domain`] names things and makes decisions, purely: names, updates, deployments.
+//! * [`journal`] replays the engine's steps onto the deployment before it, purely.
+//! * [`ports`] are the interfaces to the outside world; [`adapters`] implement them.
+//! * [`layout`] defines the keys and records of the ledger and the blobs.
 //! * [`services`] are the use cases. Each gets a [`context::Context`].
-//! * [`wire`] are the shapes that clients send; [`api`] is the route table and the handlers.
-//! * [`limits`] are the limits on what is taken; [`account`] is the one for memory, counted.
+//! * [`wire`] has the shapes that clients send; [`api`] is the route table and the handlers.
+//! * [`limits`] are the limits on input; [`account`] limits memory.
 
 pub mod account;
 pub mod adapters;
@@ -21,6 +21,8 @@ pub mod domain;
 pub mod journal;
 pub mod layout;
 pub mod limits;
+#[cfg(test)]
+mod phrases;
 pub mod ports;
 pub mod services;
 pub mod settings;

@@ -95,9 +95,6 @@ pub(crate) async fn outputs(cli: &PulumiCli) -> Value {
 }
 
 /// The item of this name in a state.
-///
-/// # Panics
-/// If there is none.
 #[track_caller]
 pub(crate) fn item(state: &Value, wanted: &str) -> Value {
     let found = resources(state).into_iter().find(|resource| name(resource) == wanted);
@@ -159,9 +156,6 @@ pub(crate) fn assert_says(output: &Output, words: &[&str]) {
 }
 
 /// Asks the server until its state of `dev` is as wanted: what a client shows may be ahead of what it has saved.
-///
-/// # Panics
-/// If that does not come about within a minute.
 pub(crate) async fn state_once(app: &TestApp, project: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {

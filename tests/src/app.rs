@@ -1,4 +1,4 @@
-//! Statewright in this process, with a clock that the test holds, and an HTTP client for it.
+//! Statewright in this process, with a clock that the test controls, and an HTTP client for it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -45,26 +45,27 @@ pub const USER: &str = "alice";
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
 
-/// What the journeys of real clients run on. They see an address and a token, and nothing of what is behind.
+/// The backends for tests of real clients. The clients see an address and a token, and nothing behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// One process on a folder.
     Embedded,
-    /// Two processes, with nothing in common but a table, a bucket and a key on AWS. Requests go to each in turn, so that
-    /// two that follow each other never meet the same one.
+    /// Two processes that share only a table, a bucket and a key on AWS. Requests go to each in turn, so that
+    /// two consecutive requests never reach the same process.
     Aws,
-    /// The same where LocalStack stands in for S3 and KMS.
+    /// The same with LocalStack for S3 and KMS.
     #[cfg(feature = "extended")]
     LocalStack,
-    /// Functions behind an HTTP API, on such a store. They have the machine's clock: what needs another runs as on `Aws`.
+    /// Functions behind an HTTP API, on such a store. They have the machine's clock; a test that needs another
+    /// one runs as on `Aws`.
     Functions,
-    /// The same, each request meeting a cold function.
+    /// The same, with a cold function for each request.
     ColdFunctions,
 }
 
-/// What a server keeps its data in.
+/// The store of a server.
 enum Data {
-    /// Somebody else has it.
+    /// Another owner has it.
     Elsewhere,
     Folder(TempDir),
     Aws(&'static StandIn, Names),
@@ -74,22 +75,21 @@ enum Data {
 /// A request that was served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Its method and its path.
     pub line: String,
-    /// The bytes of its body and of the answer's, as they were sent.
+    /// The bytes of the request's body and of the answer's, as they were sent.
     pub bytes: u64,
 }
 
-/// A server of a test. Its data and its socket go when it is dropped.
+/// A server of a test. Dropping it deletes its data and closes its socket.
 pub struct TestApp {
-    /// Where it listens, such as `http://127.0.0.1:41234`.
+    /// Its URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     /// An access token of [`USER`], a member of [`ORG`].
     pub token: String,
     /// The clock of a server on a manual clock.
     pub clock: Option<ManualClock>,
-    /// What the server works with, or the first of its processes: for use cases that have no route, and for looking behind
-    /// it.
+    /// The context of the server, or of its first process: for use cases without a route, and to inspect the
+    /// store.
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
@@ -117,17 +117,17 @@ impl Drop for TestApp {
 }
 
 impl TestApp {
-    /// On this backend with the system's clock: what a user has. For journeys of real clients.
+    /// A server on this backend with the system's clock, as users have: for tests of real clients.
     pub async fn on(backend: Backend) -> Self {
         Self::on_with(backend, Settings::default()).await
     }
 
-    /// As [`TestApp::on`], with settings of an operator.
+    /// As [`TestApp::on`], with an operator's settings.
     pub async fn on_with(backend: Backend, settings: Settings) -> Self {
         Self::on_clock(backend, settings, Arc::new(SystemClock), None).await
     }
 
-    /// On this backend with a clock that the test holds. Beware: the CLI has its own clock.
+    /// A server on this backend with a clock that the test controls. Beware: the CLI has its own clock.
     pub async fn on_manual_clock(backend: Backend) -> Self {
         let clock = ManualClock::new(START);
         Self::on_clock(backend, Settings::default(), Arc::new(clock.clone()), Some(clock)).await
@@ -175,10 +175,7 @@ impl TestApp {
         Self::start(contexts, clock, Data::Aws(stand_in, names)).await
     }
 
-    /// On functions in a setting of the test's.
-    ///
-    /// # Panics
-    /// If they do not compile, or the stand-in fails.
+    /// Functions in a setting of the test.
     pub async fn on_functions(setting: Setting) -> Self {
         let settings = setting.settings;
         let functions = Behind::start(setting).await;
@@ -187,26 +184,20 @@ impl TestApp {
         Self::start(contexts, None, Data::Functions(Box::new(functions))).await
     }
 
-    /// So many processes on the store on AWS behind this address, with the system's clock.
-    ///
-    /// # Panics
-    /// If the store is not there.
+    /// This number of processes on the store on AWS behind this address, with the system's clock.
     pub async fn aws_fleet(url: &str, names: &Names, processes: usize) -> Self {
         let contexts = fleet(url, names, processes, Settings::default(), Arc::new(SystemClock)).await;
         Self::start(contexts, None, Data::Elsewhere).await
     }
 
-    /// One process on the store on AWS behind this address, with a clock that the test holds: one that stopped long ago.
-    ///
-    /// # Panics
-    /// If the store is not there.
+    /// One process on the store on AWS behind this address, with a manual clock that starts in the past.
     pub async fn aws_long_ago(url: &str, names: &Names) -> Self {
         let clock = ManualClock::new(START);
         let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
         Self::start(contexts, Some(clock), Data::Elsewhere).await
     }
 
-    /// Another process over a store on AWS, with a token that it knows, and a clock that the test holds.
+    /// Another process on a store on AWS, with a token that the store knows and a clock that the test controls.
     pub async fn of_store(url: &str, names: &Names, token: &str) -> Self {
         let clock = ManualClock::new(SystemClock.now());
         let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
@@ -214,10 +205,7 @@ impl TestApp {
         Self::serve(contexts, Limits::default(), token.to_owned(), Some(clock), Data::Elsewhere).await
     }
 
-    /// Another server's data in this folder, with that one's token.
-    ///
-    /// # Panics
-    /// If the folder does not open.
+    /// A server on the data of another server in this folder, with that server's token.
     pub async fn of_folder(folder: TempDir, token: &str) -> Self {
         let opened = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await;
         let data = opened.expect("the folder opens");
@@ -238,7 +226,7 @@ impl TestApp {
         Self::on_manual_clock(Backend::Embedded).await
     }
 
-    /// In memory, with a clock that the test holds and seeded randomness.
+    /// A server in memory, with a clock that the test controls and seeded randomness.
     pub async fn memory() -> Self {
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
         Self::memory_with(
@@ -250,7 +238,7 @@ impl TestApp {
         .await
     }
 
-    /// On these ports, with a clock that the test holds.
+    /// A server on these ports, with a clock that the test controls.
     pub async fn memory_with(
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
@@ -260,7 +248,7 @@ impl TestApp {
         Self::memory_with_settings(ledger, blobs, keys, ids, Settings::default()).await
     }
 
-    /// As [`TestApp::memory_with`], with settings of an operator.
+    /// As [`TestApp::memory_with`], with an operator's settings.
     pub async fn memory_with_settings(
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
@@ -275,10 +263,7 @@ impl TestApp {
         Self::start(vec![context], Some(clock), Data::Elsewhere).await
     }
 
-    /// On the store on AWS behind this address, with a clock that goes on when somebody waits.
-    ///
-    /// # Panics
-    /// If the store is not there.
+    /// A server on the store on AWS behind this address, with a clock on which sleeping takes no time.
     pub async fn aws(url: &str, names: &Names) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SteppingClock::new(START));
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
@@ -288,7 +273,7 @@ impl TestApp {
         Self::start(vec![context], None, Data::Elsewhere).await
     }
 
-    /// As [`TestApp::memory`], with other limits on what may be under way at once.
+    /// As [`TestApp::memory`], with other limits on concurrent requests.
     pub async fn memory_limited(limits: Limits) -> Self {
         let app = Self::memory().await;
         let (context, token, clock) = (Arc::clone(&app.context), app.token.clone(), app.clock.clone());
@@ -326,7 +311,7 @@ impl TestApp {
             async move {
                 let answer = next.run(request).await;
                 let bytes = answer.body().size_hint().lower();
-                // Unless they were taken meanwhile.
+                // Unless they were removed meanwhile.
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(asked) = seen.get_mut(place) {
                     asked.bytes += bytes;
@@ -363,9 +348,6 @@ impl TestApp {
     }
 
     /// The folder of a server on the embedded store.
-    ///
-    /// # Panics
-    /// When the server has its data elsewhere.
     pub fn folder(&self) -> &Path {
         match &self.data {
             Data::Folder(folder) => folder.path(),
@@ -373,10 +355,7 @@ impl TestApp {
         }
     }
 
-    /// All that the server keeps, as it lies there: each file, item and blob, by its name.
-    ///
-    /// # Panics
-    /// When the server has its data in memory, or it does not read back.
+    /// Everything in the server's store, in its stored form: each file, item and blob, by its name.
     pub async fn at_rest(&self) -> Vec<(String, Vec<u8>)> {
         match &self.data {
             Data::Folder(folder) => files(folder.path()),
@@ -391,12 +370,12 @@ impl TestApp {
         self.api.account().used()
     }
 
-    /// The most that were at any moment since this was asked before.
+    /// The peak since the last call.
     pub fn most_reserved(&self) -> usize {
         self.api.account().take_most()
     }
 
-    /// The requests since the last call, in the order they came: `POST /api/stacks/acme/p/dev/update`.
+    /// The requests since the last call, in order: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
         self.take_asked().into_iter().map(|asked| asked.line).collect()
     }
@@ -406,7 +385,7 @@ impl TestApp {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All routes, without a socket before them.
+    /// All routes, without a socket.
     pub fn router(&self) -> Router {
         api::router::<Everything>(self.api.clone())
     }
@@ -416,7 +395,7 @@ impl TestApp {
         std::mem::take(&mut *self.audit.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sweeps as a server does, and counts it.
+    /// Sweeps and counts it, as a server does.
     pub async fn sweep(&self) {
         let swept = statewright_shared::services::maintenance::sweep::sweep(&self.api)
             .await
@@ -424,7 +403,7 @@ impl TestApp {
         self.api.metrics().swept(&swept);
     }
 
-    /// What Prometheus is told.
+    /// The metrics as Prometheus reads them.
     pub async fn metrics(&self) -> String {
         let (address, server) = serve(api::metrics_router(self.api.clone())).await;
         let answer =
@@ -435,7 +414,7 @@ impl TestApp {
         text
     }
 
-    /// Another process on the same store, under this name as a publisher: it remembers nothing.
+    /// Another process on the same store, with this name as a publisher and with empty caches.
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
@@ -445,7 +424,8 @@ impl TestApp {
         Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }
 
-    /// Another server of the same blobs and keys over this ledger, such as one that was brought back, with settings of an operator.
+    /// Another server of the same blobs and keys on this ledger, such as a restored one, with an operator's
+    /// settings.
     pub async fn over(&self, ledger: Arc<dyn Ledger>, settings: Settings) -> Self {
         let Context { blobs, keys, clock, ids, .. } = &*self.context;
         let (blobs, keys) = (Arc::clone(blobs), Arc::clone(keys));
@@ -456,7 +436,8 @@ impl TestApp {
         Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }
 
-    /// A process on the same store that serves nobody, with settings of an operator: for use cases without a route.
+    /// A process on the same store that serves no requests, with an operator's settings: for use cases without
+    /// a route.
     pub fn process_with(&self, settings: Settings) -> Context {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
@@ -467,14 +448,11 @@ impl TestApp {
     }
 
     /// Moves a manual clock.
-    ///
-    /// # Panics
-    /// When the server runs on the system's clock.
     pub fn advance(&self, duration: Duration) {
         self.clock.as_ref().expect("the server runs on a manual clock").advance(duration);
     }
 
-    /// Another user, the admin of an organization of their own, with a token.
+    /// Another user, the admin of a new organization, with a token.
     pub async fn other_user(&self, login: &str, org: &str) -> String {
         let ctx = &self.context;
         let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(org).expect("valid"));
@@ -495,7 +473,7 @@ impl TestApp {
         let login = Login::parse(login).expect("valid");
         let orgs: Vec<OrgName> = names.iter().map(|org| OrgName::parse(org).expect("valid")).collect();
         for org in &orgs {
-            // It may be there already.
+            // It may exist already.
             let _ = orgs::create(ctx, org, &[]).await;
         }
         users::create(ctx, &login, &orgs, Role::Member).await.expect("the member is new");
@@ -504,9 +482,6 @@ impl TestApp {
     }
 
     /// A member of [`ORG`] with this role, with a token of this name.
-    ///
-    /// # Panics
-    /// When the member is not new.
     pub async fn member_with_role(&self, role: Role, login: &str, token: &str) -> String {
         let (login, org) = (Login::parse(login).expect("valid"), OrgName::parse(ORG).expect("valid"));
         users::create(&self.context, &login, &[org], role).await.expect("the member is new");
@@ -514,10 +489,7 @@ impl TestApp {
         tokens::create_token(&self.context, &login, &name, None).await.expect("the token is new")
     }
 
-    /// A token of [`USER`], called as the role, that may do no more than this.
-    ///
-    /// # Panics
-    /// When there is one already.
+    /// A token of [`USER`] with this role, which is also its name.
     pub async fn scoped_token(&self, may: Role) -> String {
         let (login, name) =
             (Login::parse(USER).expect("valid"), TokenName::parse(may.as_str()).expect("valid"));
@@ -534,23 +506,20 @@ impl TestApp {
         }
     }
 
-    /// `GET`.
     pub fn get(&self, path: &str) -> Call<'_> {
         self.request(Method::GET, path)
     }
 
-    /// `POST` of JSON.
     pub fn post(&self, path: &str, body: &Value) -> Call<'_> {
         self.request(Method::POST, path).json(body)
     }
 
-    /// `PATCH` of JSON.
     pub fn patch(&self, path: &str, body: &Value) -> Call<'_> {
         self.request(Method::PATCH, path).json(body)
     }
 }
 
-/// Processes on one store that have nothing else in common.
+/// Processes that share only a store.
 async fn fleet(
     url: &str,
     names: &Names,
@@ -560,7 +529,7 @@ async fn fleet(
 ) -> Vec<Context> {
     let mut contexts = Vec::new();
     for number in 1..=processes {
-        // Nobody moves a clock that a test holds for an adapter that waits a moment.
+        // No test moves the clock for an adapter that waits a moment.
         let store = aws::store(url, names, Arc::new(SystemClock), Arc::new(SystemIds)).await;
         let (ledger, blobs, keys) = (Arc::new(store.ledger), Arc::new(store.blobs), Arc::new(store.keys));
         let (port, ids) = (Arc::clone(&port), Arc::new(SystemIds));
@@ -571,7 +540,7 @@ async fn fleet(
     contexts
 }
 
-/// Each request goes to the next of these, as if a load balancer stood before them.
+/// Sends each request to the next of these, like a load balancer.
 fn in_turn(processes: Vec<Router>) -> Router {
     let turn = Arc::new(AtomicUsize::new(0));
     Router::new().fallback(move |request: Request| {
@@ -581,7 +550,7 @@ fn in_turn(processes: Vec<Router>) -> Router {
     })
 }
 
-/// The files of a folder and of those in it.
+/// The files of a folder and its subfolders.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
@@ -606,7 +575,7 @@ async fn serve(router: Router) -> (SocketAddr, JoinHandle<()>) {
     (address, server)
 }
 
-/// A request that is being put together.
+/// A request that is being built.
 #[must_use]
 pub struct Call<'a> {
     app: &'a TestApp,
@@ -615,31 +584,26 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// With another access token.
     pub fn token(mut self, token: &str) -> Self {
         self.authorization = Some(format!("token {token}"));
         self
     }
 
-    /// With an update token.
     pub fn update_token(mut self, token: &str) -> Self {
         self.authorization = Some(format!("update-token {token}"));
         self
     }
 
-    /// Without credentials.
     pub fn anonymous(mut self) -> Self {
         self.authorization = None;
         self
     }
 
-    /// With a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.request = self.request.header(name, value);
         self
     }
 
-    /// With a JSON body.
     pub fn json(mut self, body: &Value) -> Self {
         self.request = self.request.json(body);
         self
@@ -651,16 +615,12 @@ impl Call<'_> {
             .raw(statewright_shared::services::store::compression::gzip(body).to_vec())
     }
 
-    /// With these bytes.
     pub fn raw(mut self, body: Vec<u8>) -> Self {
         self.request = self.request.body(body);
         self
     }
 
     /// Sends it.
-    ///
-    /// # Panics
-    /// When nothing is answered; and when a good answer is not as the OpenAPI document says.
     pub async fn send(self) -> Answer {
         let mut request = self.request;
         if let Some(authorization) = &self.authorization {
@@ -674,7 +634,7 @@ impl Call<'_> {
         if answer.status.is_success() && !answer.headers.contains_key("Content-Encoding") {
             let status = answer.status.as_u16();
             let wrong = document::differences(method.as_str(), &path, status, &answer.bytes);
-            assert!(wrong.is_empty(), "{method} {path}: {wrong:#?} of {}", answer.text());
+            assert!(wrong.is_empty(), "{method} {path}: {wrong:#?} in {}", answer.text());
         }
         answer
     }
@@ -683,9 +643,7 @@ impl Call<'_> {
 /// An answer, read to its end.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: reqwest::header::HeaderMap,
     /// The body as it came.
     pub bytes: Vec<u8>,
@@ -699,39 +657,30 @@ impl Answer {
         Self { status, headers, bytes, url: url.to_owned() }
     }
 
-    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The body as JSON.
-    ///
     /// # Panics
     /// When it is none.
     #[track_caller]
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.bytes)
-            .unwrap_or_else(|error| panic!("{} answered no JSON ({error}): {}", self.url, self.text()))
+            .unwrap_or_else(|error| panic!("{} did not answer JSON ({error}): {}", self.url, self.text()))
     }
 
-    /// The body as JSON, of an answer with this status.
-    ///
-    /// # Panics
-    /// When the status is another.
+    /// The body as JSON. Expects this status.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
         if self.bytes.is_empty() { Value::Null } else { self.value() }
     }
 
-    /// The message of a refusal with this status, whose body is what the CLI understands.
-    ///
-    /// # Panics
-    /// When the status is another, or the body lacks its integer code or its message.
+    /// The message of a refusal. Expects this status, and a body that the CLI understands.
     #[track_caller]
     pub fn refused(&self, status: u16) -> String {
         let body = self.expect(status);
-        assert_eq!(body["code"], Value::from(status), "the body's code is what the CLI tests: {body}");
+        assert_eq!(body["code"], Value::from(status), "the CLI checks the body's code: {body}");
         body["message"].as_str().unwrap_or_else(|| panic!("no message: {body}")).to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! The stand-in for AWS, and what stands between it and a client where AWS would answer otherwise.
+//! The stand-in for AWS, and a gateway that imitates AWS where the stand-in differs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
@@ -29,19 +29,16 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::meter::{Meter, Stored, Usage};
 use crate::tools;
 
-/// The stand-in for DynamoDB, S3 and KMS: one for the process that asks, in memory, on 127.0.0.1. It ends when the process
-/// does, which its standard input tells it.
+/// The stand-in for DynamoDB, S3 and KMS: one for each process, in memory, on 127.0.0.1. It ends with the
+/// process, when its standard input closes.
 pub struct StandIn {
-    /// Where it listens.
+    /// Its URL.
     pub url: String,
     _process: Child,
 }
 
 impl StandIn {
-    /// The one of this process, started by whoever asks first.
-    ///
-    /// # Panics
-    /// If it cannot be installed or started.
+    /// The stand-in of this process, started by the first caller.
     pub fn of_this_process() -> &'static Self {
         static STAND_IN: OnceLock<StandIn> = OnceLock::new();
         STAND_IN.get_or_init(|| {
@@ -50,10 +47,7 @@ impl StandIn {
         })
     }
 
-    /// LocalStack, which passes on to [`StandIn::of_this_process`] what is for DynamoDB.
-    ///
-    /// # Panics
-    /// If it cannot be installed or started.
+    /// LocalStack, which forwards requests for DynamoDB to [`StandIn::of_this_process`].
     #[cfg(feature = "extended")]
     pub fn localstack() -> &'static Self {
         static STAND_IN: OnceLock<StandIn> = OnceLock::new();
@@ -61,7 +55,7 @@ impl StandIn {
             let (python, program) = tools::localstack();
             let mut command = Command::new(python);
             command.arg(&program).arg(&Self::of_this_process().url);
-            // Where its way to DynamoDB is found.
+            // Where it looks for its way to DynamoDB.
             Self::start(command.env("PYTHONPATH", program.parent().unwrap_or(&program)))
         })
     }
@@ -75,7 +69,7 @@ impl StandIn {
         let mut port = String::new();
         let told = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
         let Ok(port) = port.trim().parse::<u16>() else {
-            panic!("the stand-in for AWS ended before it told its port ({told:?}); see what it says above");
+            panic!("the stand-in for AWS ended before it reported its port ({told:?}); see its output above");
         };
         Self { url: format!("http://127.0.0.1:{port}"), _process: process }
     }
@@ -91,15 +85,12 @@ impl StandIn {
         }
     }
 
-    /// The environment of a `statewright` whose store has these names here.
+    /// The environment of a `statewright` with this store.
     pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
         environment(&self.url, names)
     }
 
-    /// Calls a service of JSON as nobody of ours does, such as `TrentService.DisableKey`, and returns what it answers.
-    ///
-    /// # Panics
-    /// If it does not succeed.
+    /// Calls a JSON service without our adapters, such as `TrentService.DisableKey`, and returns its answer.
     pub async fn call(&self, target: &str, body: &Value) -> Value {
         let service = match target.split('_').next() {
             Some("DynamoDB") => "dynamodb",
@@ -124,10 +115,7 @@ impl StandIn {
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 
-    /// Sets something of a bucket, such as `versioning`, with this body, or with a DELETE where there is none.
-    ///
-    /// # Panics
-    /// If it does not succeed.
+    /// Sets a property of a bucket, such as `versioning`, to this body, or deletes it without a body.
     pub async fn set_bucket(&self, bucket: &str, what: &str, body: Option<&str>) {
         let url = format!("{}/{bucket}?{what}", self.url);
         let client = reqwest::Client::new();
@@ -142,10 +130,7 @@ impl StandIn {
         assert!(answer.status().is_success(), "{what}: {:?}", answer.text().await);
     }
 
-    /// What is set of a bucket, such as `policy`, as the service has it.
-    ///
-    /// # Panics
-    /// If there is no such thing.
+    /// A property of a bucket, such as `policy`, as the service stores it.
     pub async fn bucket(&self, bucket: &str, what: &str) -> String {
         let request = reqwest::Client::new().get(format!("{}/{bucket}?{what}", self.url));
         let scope = "stand-in/20260101/us-east-1/s3/aws4_request";
@@ -153,12 +138,9 @@ impl StandIn {
         text(request.header("authorization", authorization)).await
     }
 
-    /// All that lies in this table and this bucket, byte by byte, by its name.
-    ///
-    /// # Panics
-    /// If it cannot be read.
+    /// Everything in this table and this bucket, byte by byte, by its name.
     pub async fn at_rest(&self, names: &Names) -> Vec<(String, Vec<u8>)> {
-        // Asked for without the adapters, which would show what they understand.
+        // Read without the adapters, which would show only what they understand.
         let http = reqwest::Client::new();
         let mut found = Vec::new();
         let mut scan = json!({ "TableName": names.table });
@@ -179,7 +161,7 @@ impl StandIn {
         }
         let bucket = format!("{}/{}", self.url, names.bucket);
         let listed = text(http.get(format!("{bucket}?list-type=2"))).await;
-        assert!(!listed.contains("<IsTruncated>true"), "a test has no more than one page of blobs");
+        assert!(!listed.contains("<IsTruncated>true"), "a test has at most one page of blobs");
         for part in listed.split("<Key>").skip(1) {
             let key = part.split("</Key>").next().unwrap_or_default();
             let blob = http.get(format!("{bucket}/{key}")).send().await.expect("the stand-in answers");
@@ -188,10 +170,7 @@ impl StandIn {
         found
     }
 
-    /// A table, a bucket and a key of one's own.
-    ///
-    /// # Panics
-    /// If they cannot be made.
+    /// Creates a new table, a bucket and a key.
     pub async fn fresh_store(&self) -> (AwsStore, Names) {
         let names = Self::fresh_names();
         let clients = clients(&self.url).await;
@@ -200,7 +179,7 @@ impl StandIn {
     }
 }
 
-/// What the stand-in answers.
+/// The stand-in's answer.
 async fn text(request: reqwest::RequestBuilder) -> String {
     let answer = request.send().await.expect("the stand-in answers");
     let (status, text) = (answer.status(), answer.text().await.expect("the answer is whole"));
@@ -222,33 +201,22 @@ fn environment(url: &str, names: &Names) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Clients of what listens there, with so much time for an attempt that a busy machine fails none.
-///
-/// # Panics
-/// Never: the region is made up.
+/// Clients of the service at this URL, with a timeout that a busy machine does not reach.
 pub async fn clients(url: &str) -> Clients {
     clients_with_timeout(url, Duration::from_secs(60)).await
 }
 
-/// The same, with another time for an attempt.
-///
-/// # Panics
-/// Never: the region is made up.
+/// The same, with another timeout.
 pub async fn clients_with_timeout(url: &str, attempt_timeout: Duration) -> Clients {
     let options = Options { endpoint: Some(url.to_owned()), attempt_timeout, ..Options::default() };
     Clients::of_stand_in(&options).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What becomes of a request on its way.
+/// What happens to a request on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Play {
     /// The service answers this, without having done anything.
-    Answer {
-        /// The status.
-        status: u16,
-        /// The body.
-        body: String,
-    },
+    Answer { status: u16, body: String },
     /// The request is done, and the connection breaks before the answer.
     LoseTheAnswer,
     /// The connection breaks before the request is done.
@@ -259,17 +227,17 @@ pub enum Play {
     CutTheAnswer,
     /// The answer's body has one bit flipped.
     GarbleTheAnswer,
-    /// The connection breaks, and the request is done later: when so many others have come.
+    /// The connection breaks, and the request is done later, after this number of other requests.
     DoItLate(usize),
 }
 
 impl Play {
-    /// An error as DynamoDB and KMS answer it.
+    /// An error as DynamoDB and KMS send it.
     pub fn json_error(status: u16, code: &str) -> Self {
         Self::Answer { status, body: json_error_body(code) }
     }
 
-    /// A cancelled transaction with these reasons, one for each of its writes.
+    /// A canceled transaction with these reasons, one for each of its writes.
     pub fn cancelled(reasons: &[&str]) -> Self {
         let reasons: Vec<Value> = reasons.iter().map(|code| json!({ "Code": code })).collect();
         let body = json!({
@@ -280,7 +248,7 @@ impl Play {
         Self::Answer { status: 400, body: body.to_string() }
     }
 
-    /// An error as S3 answers it.
+    /// An error as S3 sends it.
     pub fn xml_error(status: u16, code: &str) -> Self {
         let body = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>as played by the test</Message></Error>"
@@ -289,9 +257,9 @@ impl Play {
     }
 }
 
-/// Stands between clients and the stand-in, counts what it is asked, and plays what AWS does but the stand-in does not.
+/// A proxy before the stand-in. It counts requests, and imitates what AWS does but the stand-in does not.
 pub struct Gateway {
-    /// Where it listens.
+    /// Its URL.
     pub url: String,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
@@ -304,7 +272,7 @@ struct Shared {
     seen: Mutex<Vec<String>>,
     signers: Mutex<BTreeSet<String>>,
     rights: Mutex<BTreeSet<Right>>,
-    /// How many were seen, for whoever waits for that.
+    /// The number of requests so far, for tasks that wait for it.
     count: watch::Sender<usize>,
     chance: Mutex<Option<Chance>>,
     late: Mutex<JoinSet<()>>,
@@ -313,18 +281,18 @@ struct Shared {
     wrapped: Mutex<Option<Vec<Wrapped>>>,
 }
 
-/// A data key that was handed out.
+/// A data key that was generated.
 struct Wrapped {
-    /// What opens it, in base64.
+    /// Its plaintext, in base64.
     blob: Value,
-    /// The master key, as it was asked for.
+    /// The master key, as the request named it.
     key: Value,
 }
 
 struct Scene {
-    /// Any, if there is none.
+    /// Any operation, if there is none.
     operation: Option<String>,
-    /// So many requests pass before it.
+    /// The number of requests that pass before it.
     before: usize,
     left: usize,
     play: Play,
@@ -337,10 +305,7 @@ impl Drop for Gateway {
 }
 
 impl Gateway {
-    /// One in front of this service.
-    ///
-    /// # Panics
-    /// If there is no free port.
+    /// A proxy before this service.
     pub async fn before(stand_in: &StandIn) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("127.0.0.1 has a free port");
         let url = format!("http://{}", listener.local_addr().expect("a listener has an address"));
@@ -368,82 +333,83 @@ impl Gateway {
         Self { url, shared, server }
     }
 
-    /// The environment of a `statewright` whose store has these names behind this.
+    /// The environment of a `statewright` with this store behind the proxy.
     pub fn environment(&self, names: &Names) -> Vec<(&'static str, String)> {
         environment(&self.url, names)
     }
 
-    /// Ends what was to be played.
+    /// Cancels the planned faults.
     pub fn play_no_more(&self) {
         lock(&self.shared.script).clear();
     }
 
-    /// Plays this at the next `times` requests for an operation: its name in the API for DynamoDB and KMS, such as `PutItem`,
-    /// the method for S3.
+    /// Plays this fault at the next `times` requests for an operation: its name in the API for DynamoDB and
+    /// KMS, such as `PutItem`, the method for S3.
     pub fn play(&self, operation: &str, times: usize, play: Play) {
         let operation = Some(operation.to_owned());
         lock(&self.shared.script).push(Scene { operation, before: 0, left: times, play });
     }
 
-    /// Plays this at the `nth` request for an operation from now on; 1 is the next.
+    /// Plays this fault at the `nth` request for an operation from now on; 1 is the next.
     pub fn play_at_nth(&self, operation: &str, nth: usize, play: Play) {
         let (operation, before) = (Some(operation.to_owned()), nth.saturating_sub(1));
         lock(&self.shared.script).push(Scene { operation, before, left: 1, play });
     }
 
-    /// Plays this at the `nth` request from now on, whatever it asks for; 1 is the next.
+    /// Plays this fault at the `nth` request of any kind from now on; 1 is the next.
     pub fn play_at(&self, nth: usize, play: Play) {
         let before = nth.saturating_sub(1);
         lock(&self.shared.script).push(Scene { operation: None, before, left: 1, play });
     }
 
-    /// From now on some of the requests go wrong, about one in `one_in`, in any of the ways in which AWS does. Which ones, the
-    /// seed says, and the order in which they come.
+    /// From now on about one in `one_in` requests fails, in any of the ways of AWS. The seed and the order of
+    /// requests decide which.
     pub fn play_by_chance(&self, seed: u64, one_in: u32) {
         *lock(&self.shared.chance) = Some(Chance { random: fastrand::Rng::with_seed(seed), one_in });
     }
 
-    /// From now on nothing goes wrong. Returns when what was late is done.
+    /// From now on no request fails. Returns when delayed requests are done.
     pub async fn calm(&self) {
         *lock(&self.shared.chance) = None;
         lock(&self.shared.script).clear();
         let late = std::mem::take(&mut *lock(&self.shared.late));
         if !late.is_empty() {
-            // More than any of them waits for.
+            // More requests than any of them waits for.
             self.shared.count.send_modify(|count| *count = count.saturating_add(usize::MAX / 2));
             late.join_all().await;
         }
     }
 
-    /// Returns when so many more requests have come.
+    /// Returns after this number of further requests.
     pub async fn sees_more(&self, requests: usize) {
         self.shared.sees_more(requests).await;
     }
 
-    /// From now on KMS opens only what it has wrapped itself, under the master key that it was asked for, and says of anything
-    /// else what AWS says. The stand-in does not authenticate what it decrypts, and does not compare the keys.
+    /// From now on KMS decrypts only what it has encrypted itself, under the master key of the request, and
+    /// otherwise answers like AWS. The stand-in does not authenticate what it decrypts, and does not compare
+    /// the keys.
     pub fn keep_kms_strict(&self) {
         *lock(&self.shared.wrapped) = Some(Vec::new());
     }
 
-    /// Returns when so many requests for an operation were made.
+    /// Returns after this number of requests for an operation.
     pub async fn asked_for(&self, operation: &str, times: usize) {
         let is_there = |_: &usize| self.seen().iter().filter(|seen| *seen == operation).count() >= times;
         // The count lives as long as this.
         let _ = self.shared.count.subscribe().wait_for(is_there).await;
     }
 
-    /// The access keys that the requests so far were signed with.
+    /// The access keys that signed the requests so far.
     pub fn signers(&self) -> BTreeSet<String> {
         lock(&self.shared.signers).clone()
     }
 
-    /// The rights that the requests so far needed.
+    /// The permissions that the requests so far needed.
     pub fn rights(&self) -> BTreeSet<Right> {
         lock(&self.shared.rights).clone()
     }
 
-    /// What was done so far, in the units of the bill.
+    /// The requests so far, in the units of the bill.
     pub fn usage(&self) -> Usage {
         lock(&self.shared.meter).usage()
     }
@@ -453,38 +419,38 @@ impl Gateway {
         lock(&self.shared.meter).by_operation()
     }
 
-    /// What is there by now of what was written this way.
+    /// The stored bytes that the requests so far have left.
     pub fn stored(&self) -> Stored {
         lock(&self.shared.meter).stored()
     }
 
-    /// The operations that were asked for so far, the lost ones included, in order.
+    /// The operations so far, lost ones included, in order.
     pub fn seen(&self) -> Vec<String> {
         lock(&self.shared.seen).clone()
     }
 }
 
-/// A right that a call needs: an action of IAM, and what it is taken on. For DynamoDB that is the class of the partition, such as
-/// `STACK#`; for S3 the class of the blob, such as `snap/`; for KMS the name in the encryption context.
+/// A permission that a call needs: an action of IAM and its resource. For DynamoDB that is the class of the
+/// partition, such as `STACK#`; for S3 the class of the blob, such as `snap/`; for KMS the name in the
+/// encryption context.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     /// The action, such as `dynamodb:GetItem`.
     pub action: String,
-    /// On what.
     pub on: String,
 }
 
 impl Right {
-    /// Whether having this one is enough for that one.
+    /// Whether this permission includes that one.
     pub fn covers(&self, needed: &Self) -> bool {
         self.action == needed.action && needed.on.starts_with(&self.on)
     }
 }
 
-/// The rights that a request needs.
+/// The permissions that a request needs.
 fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     let right = |action: &str, on: &str| Right { action: action.to_owned(), on: on.to_owned() };
-    // S3 is asked by methods, the others by a name in a header. What is stored may be JSON too.
+    // S3 uses methods, the others a name in a header. A stored blob may be JSON too.
     if !parts.headers.contains_key("x-amz-target") {
         let path = parts.uri.path().trim_start_matches('/');
         let key = path.split_once('/').map_or("", |(_bucket, key)| key);
@@ -494,11 +460,11 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     let asked = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let partition = |key: &Value| {
         let partition = key["partition"]["S"].as_str().unwrap_or_default();
-        // Data keys of Terraform states and of environments lie apart from those of stacks.
+        // Data keys of Terraform states and of environments are stored apart from those of stacks.
         if let Some(apart) = ["KEY#tf.", "KEY#env."].into_iter().find(|it| partition.starts_with(it)) {
             return apart.to_owned();
         }
-        // A partition that stands for itself has no number sign.
+        // A partition that is a class by itself has no number sign.
         partition.split_inclusive('#').next().unwrap_or_default().to_owned()
     };
     let dynamodb = |action: &str, key: &Value| right(&format!("dynamodb:{action}"), &partition(key));
@@ -513,7 +479,8 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
             vec![dynamodb("Query", &key)]
         }
         "PutItem" => vec![dynamodb("PutItem", &asked["Item"])],
-        // What a transaction needs are the rights of its parts. Source: Amazon DynamoDB, "Using IAM with transactions".
+        // A transaction needs the permissions of its parts. Source: Amazon DynamoDB, "Using IAM with
+        // transactions".
         "TransactWriteItems" => {
             let writes = asked["TransactItems"].as_array().into_iter().flatten();
             let right_of = |write: &Value| match () {
@@ -532,7 +499,7 @@ fn capitalized(method: &str) -> String {
     format!("{}{}", first.to_uppercase(), rest.to_lowercase())
 }
 
-/// Decides at random what goes wrong.
+/// Decides at random which requests fail.
 struct Chance {
     random: fastrand::Rng,
     one_in: u32,
@@ -556,12 +523,12 @@ impl Chance {
     }
 }
 
-/// Breaks the connection: that is what the server does when its service fails.
+/// Breaks the connection: the server does that when its service fails.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection breaks, by script")]
 struct Broken;
 
-/// The access key that a request is signed with.
+/// The access key that signed a request.
 fn signer(headers: &HeaderMap) -> Option<String> {
     let authorization = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     Some(authorization.split_once("Credential=")?.1.split('/').next()?.to_owned())
@@ -596,7 +563,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
         let waiting = Arc::clone(&shared);
         lock(&shared.late).spawn(async move {
             waiting.sees_more(later).await;
-            // Whoever sent it is not told.
+            // The sender does not get the answer.
             let _ = passed_on.send().await;
         });
         return Err(Broken);
@@ -623,7 +590,7 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     let cut = play == Some(Play::CutTheAnswer);
     let body = if cut {
         let half = body.slice(..body.len() / 2);
-        // The half is sent when the rest is not there at once.
+        // This half is sent while the rest is missing.
         let rest = stream::once(async {
             tokio::task::yield_now().await;
             Err(Broken)
@@ -653,7 +620,7 @@ impl Shared {
     async fn sees_more(&self, requests: usize) {
         let mut count = self.count.subscribe();
         let wanted = count.borrow().saturating_add(requests);
-        // An error would say that nobody counts any more.
+        // This fails only when the counter is gone.
         let _ = count.wait_for(|count| *count >= wanted).await;
     }
 
@@ -678,7 +645,7 @@ impl Shared {
         let asked: Value = serde_json::from_slice(body).ok()?;
         let code = match known.iter().find(|wrapped| wrapped.blob == asked["CiphertextBlob"]) {
             None => "InvalidCiphertextException",
-            // Who names no master key gets what the wrapped key says about itself.
+            // A request without a master key gets the one that the wrapped key names.
             Some(wrapped) if asked["KeyId"].is_string() && asked["KeyId"] != wrapped.key => {
                 "IncorrectKeyException"
             }
@@ -703,15 +670,12 @@ fn json_error_body(code: &str) -> String {
         .to_string()
 }
 
-/// The state behind a mutex. It is whole even if a holder panicked: nothing here panics between two changes.
+/// The state behind a mutex. It is consistent even if a holder panicked: nothing here panics between two changes.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A store whose clock and chance a test holds, behind what listens there.
-///
-/// # Panics
-/// Never: the region is made up.
+/// A store on AWS at this URL, with a clock and randomness that the test controls.
 pub async fn store(url: &str, names: &Names, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> AwsStore {
     AwsStore::new(&clients(url).await, names, clock, ids)
 }

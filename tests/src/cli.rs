@@ -1,8 +1,8 @@
 //! The real `pulumi` client in a home of its own.
 //!
-//! Nothing of the caller's environment reaches it: no account, no CI or git variables, no proxy, no plugin of the
-//! machine. It finds the bench provider, its language host and the YAML language host, and looks nowhere else.
-//! All waiting is asynchronous, so a server may run in the same runtime.
+//! Nothing of the caller's environment reaches it: no account, no CI or git variables, no proxy, no plugin of
+//! the machine. It finds only the bench provider, its language host and the YAML language host. All waiting is
+//! asynchronous, so a server may run in the same runtime.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,10 +16,10 @@ use tokio::process::Command;
 pub use crate::running::{Output, Running};
 use crate::{filters, tools};
 
-/// How long a command may take before the harness gives it up, unless [`PulumiCli::patience`] says otherwise.
+/// The timeout of a command, unless [`PulumiCli::patience`] sets another.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The version that the bench plugins tell of themselves; the client looks them up under it.
+/// The version that the bench plugins report; the client looks them up under it.
 const BENCH_VERSION: &str = "1.0.0";
 
 /// A client with a fresh home and one project folder.
@@ -32,14 +32,14 @@ pub struct PulumiCli {
     patience: Duration,
 }
 
-/// The folder in which everything of one client lies. Gone, with what still runs in it, when the last user is.
+/// The folder with everything of one client. It is deleted, and its processes killed, when the last user drops it.
 #[derive(Debug)]
 pub(crate) struct Home {
     folder: tempfile::TempDir,
 }
 
 impl Home {
-    /// A folder with these below it.
+    /// A folder with these subfolders.
     pub(crate) fn with(prefix: &str, below: &[&str]) -> Self {
         let folder =
             tempfile::Builder::new().prefix(prefix).tempdir().expect("a temporary folder can be made");
@@ -50,28 +50,28 @@ impl Home {
         home
     }
 
-    /// All of it.
+    /// The whole folder.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A place in it.
+    /// A path in it.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.folder.path().join(below)
     }
 }
 
 impl Drop for Home {
-    /// Ends what still runs, before the folder under it is removed.
+    /// Kills the remaining processes before the folder is deleted.
     fn drop(&mut self) {
-        // A killed process takes a moment to go, and one may have started another meanwhile.
+        // A killed process takes a moment to end, and one may have started another meanwhile.
         for _ in 0..1000 {
             let left = processes_of(self.folder.path());
             if left.is_empty() {
                 return;
             }
             for pid in left {
-                // It may have ended in between; then there is nothing to do.
+                // It may have ended in between.
                 let _ = kill_process(pid, Signal::KILL);
             }
             std::thread::yield_now();
@@ -79,10 +79,10 @@ impl Drop for Home {
     }
 }
 
-/// The processes that a client with this home started and that still run, itself included.
+/// The running processes that a client with this home started, itself included.
 ///
-/// A client that was killed leaves its plugins behind, which notice it only minutes later. They are told by the
-/// `TMPDIR` that they inherited, which no other process has. Where there is no `/proc`, none is seen.
+/// A client that was killed leaves its plugins behind, which notice it only minutes later. They are recognized
+/// by the `TMPDIR` that they inherited, which no other process has. Without `/proc`, none is found.
 pub fn processes_of(home: &Path) -> Vec<Pid> {
     let mut theirs = OsString::from("TMPDIR=");
     theirs.push(home.join("tmp"));
@@ -99,21 +99,15 @@ pub fn processes_of(home: &Path) -> Vec<Pid> {
 }
 
 impl PulumiCli {
-    /// A client that has never run, logged in nowhere.
+    /// A client that has never run and is not logged in.
     ///
     /// The first call on a machine builds the client, which takes minutes.
-    ///
-    /// # Panics
-    /// If the client cannot be built or its home cannot be made.
     #[expect(clippy::new_without_default, reason = "it builds programs and makes folders: no default value")]
     pub fn new() -> Self {
         Self::of(tools::pulumi_bin_dir())
     }
 
     /// The same with the client of [`tools::OLDER_PULUMI_VERSION`].
-    ///
-    /// # Panics
-    /// If the client cannot be built or its home cannot be made.
     #[cfg(feature = "extended")]
     pub fn older() -> Self {
         Self::of(tools::older_pulumi_bin_dir())
@@ -121,7 +115,7 @@ impl PulumiCli {
 
     fn of(programs: &'static Path) -> Self {
         let home = Home::with("pulumi-home-", &["pulumi", "project", "state", "tmp"]);
-        // As if installed, and not from the `PATH`: for those the client warns in every output.
+        // Link it as if installed, outside the `PATH`: for plugins on the `PATH` the client prints a warning.
         for kind in ["resource", "language"] {
             let plugin = home.path(&format!("pulumi/plugins/{kind}-bench-v{BENCH_VERSION}"));
             make_folder(&plugin);
@@ -146,109 +140,94 @@ impl PulumiCli {
         Self { home: Arc::new(home), programs, environment, patience: PATIENCE }
     }
 
-    /// This client with one more environment variable; a later value of the same name wins.
+    /// Adds an environment variable; a later value of the same name wins.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// This client with a backend, so that it needs no `pulumi login`: `http://127.0.0.1:PORT` or `file:///...`.
+    /// Sets a backend, so that the client needs no `pulumi login`: `http://127.0.0.1:PORT` or `file:///...`.
     #[must_use]
     pub fn backend(self, url: impl Into<OsString>) -> Self {
         self.env("PULUMI_BACKEND_URL", url)
     }
 
-    /// This client with an access token for the backend.
+    /// Sets an access token for the backend.
     #[must_use]
     pub fn token(self, token: impl Into<OsString>) -> Self {
         self.env("PULUMI_ACCESS_TOKEN", token)
     }
 
-    /// This client with a folder of its home as backend and a passphrase for secrets: Pulumi's own reference of how a
-    /// state comes out.
+    /// Sets a folder of its home as backend and a passphrase for secrets: Pulumi's own reference for states.
     #[must_use]
     pub fn diy(self, passphrase: &str) -> Self {
         let url = format!("file://{}", self.home.path("state").display());
         self.backend(url).env("PULUMI_CONFIG_PASSPHRASE", passphrase)
     }
 
-    /// This client with another bound on how long one command may take.
+    /// Sets another timeout for commands.
     #[must_use]
     pub fn patience(mut self, bound: Duration) -> Self {
         self.patience = bound;
         self
     }
 
-    /// The folder in which everything of this client lies.
+    /// The folder with everything of this client.
     pub fn home_dir(&self) -> &Path {
         self.home.folder.path()
     }
 
-    /// The folder that commands run in.
+    /// The folder in which commands run.
     pub fn project_dir(&self) -> PathBuf {
         self.home.path("project")
     }
 
-    /// Writes a file below the project folder, in place of what was there.
-    ///
-    /// # Panics
-    /// If the file system refuses.
+    /// Writes a file below the project folder, replacing an existing one.
     pub fn write(&self, name: &str, text: &str) {
         let file = self.project_dir().join(name);
         fs::write(&file, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
     }
 
-    /// Makes the project a bench program with these settings (`tests/tools/bench-provider/README.md` lists them), or
-    /// changes the settings of the one that is there. Values are YAML scalars: `("count", "5")`.
+    /// Makes the project a bench program with these settings (`tests/tools/bench-provider/README.md` lists
+    /// them), or changes the settings of the existing one. Values are YAML scalars: `("count", "5")`.
     pub fn bench_project(&self, name: &str, settings: &[(&str, &str)]) {
         let options: String = settings.iter().map(|(key, value)| format!("    {key}: {value}\n")).collect();
         let options = if options.is_empty() { String::new() } else { format!("  options:\n{options}") };
         self.write("Pulumi.yaml", &format!("name: {name}\nruntime:\n  name: bench\n{options}"));
     }
 
-    /// Makes the project a Pulumi YAML program: `program` is what follows name and runtime (`resources:`, `outputs:`).
+    /// Makes the project a Pulumi YAML program: `program` is what follows name and runtime (`resources:`,
+    /// `outputs:`).
     pub fn yaml_project(&self, name: &str, program: &str) {
         self.write("Pulumi.yaml", &format!("name: {name}\nruntime: yaml\n{program}"));
     }
 
-    /// Runs `pulumi` with these arguments to its end, whatever that is.
-    ///
-    /// # Panics
-    /// If it does not end in time; it is killed and the message carries what it printed.
+    /// Runs `pulumi` with these arguments to its end.
     pub async fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
         self.spawn(arguments).wait().await
     }
 
     /// Starts `pulumi` with these arguments in the background.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         let (command, shown) = self.command(arguments);
         Running::start(command, shown, self.patience, self.home.clone())
     }
 
-    /// Starts `pulumi` with these arguments as at a terminal, where it asks what it wants to know: see
-    /// [`Running::types`]. All that it prints is its stdout.
-    ///
-    /// # Panics
-    /// If there is no terminal to be had or it cannot be started.
+    /// Starts `pulumi` with these arguments on a terminal, where it asks questions: see [`Running::types`]. Its
+    /// stdout is everything that it prints.
     pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         let (command, shown) = self.command(arguments);
         Running::start_at_terminal(command, shown, self.patience, self.home.clone())
     }
 
-    /// Runs another program to its end, which finds this client on its `PATH`.
-    ///
-    /// # Panics
-    /// As [`PulumiCli::run`].
+    /// Runs another program, which finds this client on its `PATH`, to its end.
     pub async fn run_program(&self, program: &Path, arguments: &[&OsStr]) -> Output {
         let (command, shown) = self.command_of(program, arguments);
         Running::start(command, shown, self.patience, self.home.clone()).wait().await
     }
 
-    /// The command to be started, and how to show it.
+    /// The command to start, and its text.
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
         self.command_of(&self.programs.join("pulumi"), arguments)
     }
@@ -272,13 +251,13 @@ impl PulumiCli {
             .current_dir(self.project_dir())
             .env_clear()
             .envs(self.environment.iter().cloned())
-            // As a shell would start it, so that a signal for it reaches nothing of ours.
+            // Give it a process group, as a shell would, so that a signal for it reaches no process of ours.
             .process_group(0)
             .kill_on_drop(true);
         (command, shown)
     }
 
-    /// Snapshot settings that hide what differs from run to run, this client's folders included.
+    /// Snapshot settings that hide what differs from run to run, including this client's folders.
     ///
     /// ```no_run
     /// # async fn journey(cli: statewright_tests::cli::PulumiCli) {

@@ -1,4 +1,4 @@
-//! The commands, as a person or a script runs them.
+//! Runs the commands as a person or a script does.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,10 +11,10 @@ use tokio::process::Command;
 use crate::app::TestApp;
 use crate::tools;
 
-/// How long a command may take.
+/// The timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The command, with nothing of the caller's environment, on this data folder.
+/// A command on this data folder, without the caller's environment.
 pub fn statewright(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(tools::statewright());
     command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
@@ -22,7 +22,8 @@ pub fn statewright(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A command of a user of this server, in this folder, which is their home too, with nothing of the caller's environment.
+/// A command of a user of this server. This folder is the working directory and the home; the caller's
+/// environment is absent.
 pub fn of_user(app: &TestApp, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(tools::statewright());
     command.args(arguments).env_clear().current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
@@ -33,26 +34,17 @@ pub fn of_user(app: &TestApp, folder: &Path, arguments: &[&str]) -> Command {
 /// What a command printed, and how it ended.
 #[derive(Debug)]
 pub struct Output {
-    /// The exit code.
     pub code: Option<i32>,
-    /// The answer.
     pub stdout: String,
-    /// All else.
     pub stderr: String,
 }
 
 /// Runs a command to its end.
-///
-/// # Panics
-/// If it cannot be run, or does not end.
 pub async fn run(folder: &Path, arguments: &[&str]) -> Output {
     output(&mut statewright(folder, arguments)).await
 }
 
 /// Runs a command to its end.
-///
-/// # Panics
-/// If it cannot be run, or does not end.
 pub async fn output(command: &mut Command) -> Output {
     let output = tokio::time::timeout(PATIENCE, command.output()).await;
     let output = output.expect("the command ends in time").expect("the command runs");
@@ -60,43 +52,31 @@ pub async fn output(command: &mut Command) -> Output {
     Output { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// What a command answers.
-///
-/// # Panics
-/// If it does not succeed, or says anything beside its answer.
+/// The stdout of a command that succeeds and prints nothing else.
 pub async fn told(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     output.stdout
 }
 
-/// Runs a command that is given this on stdin, to its end.
-///
-/// # Panics
-/// If it cannot be run, or does not end.
+/// Runs a command with this stdin to its end.
 pub async fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
     let (mut reader, mut writer) = std::io::pipe().expect("there is a pipe");
-    writer.write_all(input.as_bytes()).expect("so little fits into a pipe");
+    writer.write_all(input.as_bytes()).expect("the input fits into a pipe");
     drop(writer);
     let output = output(statewright(folder, arguments).stdin(reader.try_clone().expect("it is open"))).await;
-    // What the command did not read.
+    // The rest that the command did not read.
     std::io::copy(&mut reader, &mut std::io::sink()).expect("the pipe can be read");
     output
 }
 
-/// The one JSON document that a command answers to a script.
-///
-/// # Panics
-/// If it does not succeed, or answers anything else.
+/// The one JSON document that a command prints for a script.
 pub async fn document(folder: &Path, arguments: &[&str]) -> Value {
     let text = told(folder, &[arguments, &["--json"]].concat()).await;
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
 }
 
-/// What a command says on stderr that ends with this code and answers nothing.
-///
-/// # Panics
-/// If it ends otherwise.
+/// The stderr of a command that exits with this code and prints nothing to stdout.
 pub async fn refused(folder: &Path, code: i32, arguments: &[&str]) -> String {
     let output = run(folder, arguments).await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(code), ""), "{arguments:?}: {}", output.stderr);

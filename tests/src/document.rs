@@ -1,4 +1,4 @@
-//! Real answers beside the OpenAPI document.
+//! Compares real answers with the OpenAPI document.
 
 use std::sync::OnceLock;
 
@@ -7,33 +7,30 @@ use statewright_shared::api::openapi;
 use statewright_shared::api::routes::{ROUTES, Route};
 
 /// The document.
-///
-/// # Panics
-/// If it is not JSON.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| serde_json::from_slice(&openapi()).expect("the document is JSON"))
 }
 
-/// What the document says of a route.
+/// The document's entry for a route.
 pub fn operation(route: &Route) -> &'static Value {
     &document()["paths"][route.path_in_document()][route.method.as_str().to_ascii_lowercase()]
 }
 
-/// What the document says of an answer that was good, and the answer has otherwise. Nothing for a request that the document does not
-/// have, such as one that a client of states spells in its own way.
+/// The deviations of a successful answer from the document. Empty for a request that the document lacks, such
+/// as one in a spelling of a client of states.
 pub fn differences(method: &str, path: &str, status: u16, body: &[u8]) -> Vec<String> {
     let Some(route) = route(method, path) else { return Vec::new() };
     let answers = &operation(route)["responses"];
     let mut say = Vec::new();
     let Some(answer) = answers.get(status.to_string()) else {
-        return vec![format!("it answers {status}, which the document does not have")];
+        return vec![format!("it answers {status}, which is not in the document")];
     };
     let content = answer["content"].as_object();
     match (content.and_then(|content| content.get("application/json")), content) {
         (Some(json), _) => match serde_json::from_slice(body) {
             Ok(value) => compare(&json["schema"], &value, "", &mut say),
-            // What is kept as it came may hold numbers that nothing here can, and be nested deeper than is read here.
+            // A body that is stored as it came may have numbers and nesting that serde_json cannot read.
             Err(error)
                 if ["number out of range", "recursion limit"]
                     .iter()
@@ -46,7 +43,7 @@ pub fn differences(method: &str, path: &str, status: u16, body: &[u8]) -> Vec<St
     say
 }
 
-/// The route of a path. A part that is written out goes before one that may be anything.
+/// The route of a path. A literal part takes precedence over a parameter.
 fn route(method: &str, path: &str) -> Option<&'static Route> {
     let asked: Vec<&str> = path.split('/').collect();
     let fits = |route: &&Route| {
@@ -58,7 +55,7 @@ fn route(method: &str, path: &str) -> Option<&'static Route> {
     ROUTES.iter().filter(fits).min_by_key(|route| route.path.matches('{').count())
 }
 
-/// Says where a value is not as its schema.
+/// Adds the deviations of a value from its schema.
 fn compare(schema: &Value, value: &Value, place: &str, say: &mut Vec<String>) {
     if let Some(shapes) = schema["anyOf"].as_array() {
         let tries = shapes.iter().map(|shape| {

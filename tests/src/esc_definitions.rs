@@ -1,4 +1,4 @@
-//! Random definitions of environments: mostly right, with all that the language has, and here and there something wrong.
+//! Random definitions of environments: mostly valid, with all features of the language, and sometimes a mistake.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ const NUMBERS: &[&str] = &[
     "2026-11-28",
 ];
 
-/// Texts that a scalar may hold, whatever quotes it needs.
+/// Texts for scalars, in any quotes that they need.
 const TEXTS: &[&str] = &[
     "",
     "x",
@@ -192,7 +192,7 @@ const SCHEMAS: &[&str] = &[
     "{type: 'null'}",
 ];
 
-/// What a value is to be.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -205,18 +205,18 @@ enum Kind {
 
 const KINDS: &[Kind] = &[Kind::Text, Kind::Number, Kind::List, Kind::Texts, Kind::Object, Kind::Any];
 
-/// A node of YAML that is to be written.
+/// A node of YAML to write.
 #[derive(Debug, Clone)]
 enum Node {
     /// Written as it is.
     Raw(String),
-    /// A text, in whatever style holds it.
+    /// A text, in any style that can hold it.
     Text(String),
     List(Vec<Node>),
     Object(Vec<(String, Node)>),
 }
 
-/// A value at the top of a definition.
+/// A top-level value of a definition.
 #[derive(Debug, Clone)]
 struct Named {
     key: String,
@@ -225,11 +225,11 @@ struct Named {
 
 struct Writer<'d> {
     dice: &'d mut Rng,
-    /// What may be referred to.
+    /// What references can refer to.
     names: Vec<Named>,
-    /// Environments that may be imported.
+    /// Environments that can be imported.
     envs: Vec<String>,
-    /// How often something is wrong, of a thousand times.
+    /// The rate of mistakes, in thousandths.
     faults: u16,
     depth: usize,
 }
@@ -313,7 +313,7 @@ impl Writer<'_> {
             if values.iter().any(|(known, _)| *known == key) && !self.is_wrong() {
                 continue;
             }
-            // Mostly what stands further down, so that there are few circles.
+            // Mostly values further down, to avoid most cycles.
             let names = self.names.clone();
             if !self.is_wrong() {
                 self.names.drain(..=index);
@@ -343,7 +343,7 @@ impl Writer<'_> {
         text
     }
 
-    /// Puts something where it does not belong.
+    /// Inserts something in the wrong place.
     fn spoil(&mut self, text: &mut String) {
         let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
         let from = self.dice.usize(..places.len());
@@ -395,7 +395,7 @@ impl Writer<'_> {
                     }
                     members.push((key.to_owned(), self.value(Kind::Any)));
                 }
-                // Alone it is taken for a call.
+                // Alone it would be a function call.
                 if members.len() == 1 && members[0].0.starts_with("Fn") && !self.is_wrong() {
                     members.push(("z".to_owned(), Node::Raw("1".to_owned())));
                 }
@@ -679,7 +679,7 @@ impl Writer<'_> {
         quoted
     }
 
-    /// Whether a text may stand without quotes, as far as that is easy to say.
+    /// Whether a text may be written without quotes; false in doubt.
     fn is_plain(text: &str) -> bool {
         text.starts_with(|c: char| c.is_alphabetic() || c == '$')
             && !text.ends_with(' ')
@@ -717,7 +717,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A text below a `|` or a `>`, if that holds it.
+    /// A block text after `|` or `>`, if that can hold it.
     fn literal_block(&mut self, text: &str, indent: usize) -> Option<String> {
         let is_fitting = !text.is_empty()
             && !text.trim().is_empty()
@@ -749,7 +749,7 @@ impl Writer<'_> {
         if self.chance(16) { " # why\n" } else { "\n" }
     }
 
-    /// What follows a key or a dash, from the blank on to the end of its last line.
+    /// What follows a key or a dash, from the blank to the end of its last line.
     fn behind(&mut self, node: &Node, indent: usize, out: &mut String) {
         match node {
             Node::List(items) if !items.is_empty() && !self.chance(4) => {

@@ -1,8 +1,8 @@
-//! Our evaluator of environments next to the real one.
+//! Compares our evaluator of environments with the real one.
 //!
-//! The oracle (`tests/tools/esc-oracle`) answers what the evaluator that Pulumi publishes makes of a definition. [`Oracle::check`]
-//! puts the same question to ours and says where the two differ. Where ours differs on purpose, decision 26 says why, and an
-//! [`Excuse`] names it here.
+//! The oracle (`tests/tools/esc-oracle`) answers with the result of Pulumi's published evaluator for a
+//! definition. [`Oracle::check`] asks ours too and reports the differences. Where ours differs on purpose,
+//! decision 26 gives the reason, and an [`Excuse`] names it here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,22 +23,20 @@ use statewright_shared::domain::environment::{Diagnostic, Severity, has_errors};
 
 use crate::tools;
 
-/// A definition with all that it may import.
+/// A definition with all its imports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Case {
-    /// What it is called.
     pub name: String,
-    /// The definition.
     pub text: String,
-    /// The others, by their names.
+    /// The imports, by name.
     #[serde(default)]
     pub envs: BTreeMap<String, String>,
-    /// What `context` holds, without the names of environments.
+    /// The contents of `context`, without the names of environments.
     #[serde(default)]
     pub context: Value,
 }
 
-/// Something wrong with a definition, as the oracle tells it.
+/// A diagnostic of the oracle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Told {
@@ -49,16 +47,16 @@ pub struct Told {
     summary: String,
 }
 
-/// What came of a definition.
+/// The result for a definition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
     diagnostics: Vec<Told>,
-    /// Its values, with secrets and what is not known marked.
+    /// Its values, with secrets and unknown values marked.
     value: Value,
 }
 
-/// What the oracle answers.
+/// The oracle's answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Reply {
@@ -74,34 +72,34 @@ pub struct Reply {
 pub enum Excuse {
     /// The reference cannot write its own answer.
     Unanswerable,
-    /// There is a limit of ours on what a definition may come to.
+    /// Ours limits the size of a result.
     Limit,
-    /// A second document would be ignored.
+    /// The reference ignores a second document.
     SecondDocument,
-    /// A number that JSON does not know breaks the answer.
+    /// A number that JSON cannot express breaks the reference's answer.
     Infinity,
-    /// A reference to another environment without its name is never known.
+    /// In the reference, a reference to another environment without its name is never known.
     NamelessEnvironment,
-    /// A schema forbids what the reference takes.
+    /// Ours enforces a schema that the reference ignores.
     Schema,
-    /// A letter whose bytes look like blanks ends a name in the reference.
+    /// In the reference, a letter whose bytes look like blanks ends a name.
     LetterTakenForBlank,
-    /// A character that the reference takes for the end of a line is refused.
+    /// Ours refuses a character that the reference treats as a line break.
     RawBreak,
-    /// What is between brackets or quotes on several lines has to be indented, and with spaces.
+    /// Ours requires multi-line values in brackets or quotes to be indented with spaces.
     Indentation,
-    /// A tag that goes on with a comma or a bracket is read as a tag there.
+    /// The reference reads a tag that continues with a comma or a bracket.
     OddTag,
 }
 
-/// How many questions ended how.
+/// The number of definitions by outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Both came to the same values.
+    /// Both gave the same values.
     pub equal: usize,
-    /// Both refused it, and blame the same places.
+    /// Both refused it, at the same places.
     pub refused: usize,
-    /// Both refused it, and blame other places.
+    /// Both refused it, at different places.
     pub blamed_apart: usize,
     /// Differences with a reason.
     pub excused: BTreeMap<Excuse, usize>,
@@ -121,7 +119,7 @@ impl std::ops::AddAssign for Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { equal, refused, blamed_apart, excused } = self;
-        write!(f, "{equal} equal, {refused} refused alike, {blamed_apart} refused for other places")?;
+        write!(f, "{equal} equal, {refused} refused alike, {blamed_apart} refused at different places")?;
         excused.iter().try_for_each(|(excuse, count)| write!(f, ", {count} {excuse:?}"))
     }
 }
@@ -147,11 +145,11 @@ impl Oracle {
         Ok(Self { process, questions, answers: BufReader::new(answers) })
     }
 
-    /// Asks both evaluators about a definition; and, where both take it, about the same with its secrets sealed, and with these
-    /// opened again.
+    /// Asks both evaluators about a definition. If both accept it, asks again with its secrets sealed, and with
+    /// these opened again.
     ///
     /// # Errors
-    /// In words, with the case, if they differ without a reason.
+    /// A text with the case, if they differ without a reason.
     pub fn check(&mut self, case: &Case) -> Result<Tally, String> {
         let fail = |what: String| {
             let others: String =
@@ -190,16 +188,17 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The end of its input ends the oracle.
+        // Closing its input ends the oracle.
         drop(self.questions.take());
         let _ = self.process.wait();
     }
 }
 
-/// What is behind a text before it is sealed here: an envelope around less than four bytes is refused.
+/// The prefix of a text that is sealed here: an envelope with less than four bytes is refused.
 const PADDING: &str = "\0\0\0\0";
 
-/// The ciphertext of a text, as the published cases have it but for the padding: an envelope around the bytes, each plus 128.
+/// The ciphertext of a text, in the format of the published cases except for the padding: an envelope with the
+/// bytes, each plus 128.
 pub fn seal(text: &str) -> String {
     let mut envelope = b"escx\0\0\0\x01".to_vec();
     envelope.extend(text.bytes().chain(PADDING.bytes()).map(|byte| byte.wrapping_add(128)));
@@ -209,7 +208,7 @@ pub fn seal(text: &str) -> String {
     STANDARD.encode(envelope)
 }
 
-/// What was sealed so.
+/// The plaintext of such a ciphertext.
 pub fn unseal(ciphertext: &str) -> Result<String, String> {
     let envelope = STANDARD.decode(ciphertext).map_err(|error| error.to_string())?;
     let (body, sum) = envelope.split_last_chunk::<4>().ok_or("it is too short")?;
@@ -228,8 +227,8 @@ pub fn unseal(ciphertext: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// The text with its secrets sealed, and that with these opened again; nothing where there are none, or where sealing changes what they
-/// are: `$$` stands for `$` in a text that is evaluated, and for itself in one that was sealed.
+/// The text with its secrets sealed, and that text with these opened again. Nothing if it has no secrets, or if
+/// sealing changes their meaning: `$$` is `$` in a text that is evaluated, and `$$` in one that was sealed.
 fn sealed_and_opened(text: &str) -> Result<Option<(String, String)>, String> {
     let open: Vec<_> = sealed::secrets(text).into_iter().filter(|secret| !secret.is_sealed).collect();
     if open.is_empty() || open.iter().any(|secret| secret.text.contains("$$")) {
@@ -244,7 +243,7 @@ fn sealed_and_opened(text: &str) -> Result<Option<(String, String)>, String> {
         .collect();
     let sealed = sealed::replace(text, &ciphertexts);
     if sealed::holds_plaintext(&sealed) {
-        // The server refuses it with the same words.
+        // The server refuses it with the same text.
         return Ok(None);
     }
     let plain = sealed::secrets(&sealed).into_iter().filter(|secret| secret.is_sealed).filter_map(|secret| {
@@ -262,7 +261,7 @@ fn given(name: &str, text: &str) -> Given {
     Given { name: name.to_owned(), definition, diagnostics, secrets }
 }
 
-/// What ours makes of a definition, with providers that answer what they are asked with.
+/// Our result for a definition, with providers that answer with their inputs.
 pub fn ours(case: &Case, is_opened: bool) -> Evaluated {
     let root = given(&case.name, &case.text);
     let mut others: BTreeMap<String, Result<Given, String>> =
@@ -296,7 +295,7 @@ fn echo(asked: &Asked) -> Result<Answer, String> {
     }
 }
 
-/// A client's value with secrets and what is not known marked, as the oracle does.
+/// A client's value with secrets and unknown values marked, as the oracle does.
 fn plain(value: &Value) -> Value {
     let bare = match &value["value"] {
         _ if value["unknown"] == true => "[unknown]".into(),
@@ -307,7 +306,7 @@ fn plain(value: &Value) -> Value {
     if value["secret"] == true { json!({ "<secret>": bare }) } else { bare }
 }
 
-/// The values that ours came to.
+/// The values of our result.
 pub fn values(evaluated: &Evaluated) -> Result<Value, String> {
     let environment: Value =
         serde_json::from_str(&evaluated.environment).map_err(|error| format!("ours is not JSON: {error}"))?;
@@ -317,7 +316,8 @@ pub fn values(evaluated: &Evaluated) -> Result<Value, String> {
     })
 }
 
-/// Whether these are the same but for secrets of ours that are none there. Ours keeps a piece of a secret secret (`fn::split`).
+/// Whether these are equal except for secrets of ours that the reference does not mark: a piece of a secret
+/// stays a secret in ours (`fn::split`).
 fn is_no_less_secret(ours: &Value, theirs: &Value) -> bool {
     let bare = |value: &Value| match value {
         Value::Object(members) if members.len() == 1 => members.get("<secret>").cloned(),
@@ -403,7 +403,7 @@ fn shown(diagnostics: &[Diagnostic]) -> Vec<String> {
 fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&Told]) -> Option<Excuse> {
     let errors: Vec<&str> =
         ours.iter().filter(|it| it.severity == Severity::Error).map(|it| it.summary.as_str()).collect();
-    // All that ours finds wrong has a reason of its own.
+    // Every diagnostic of ours has its own reason.
     let all = |reason: &dyn Fn(&str) -> bool| !errors.is_empty() && errors.iter().all(|error| reason(error));
     if all(&|it| it.contains("is one document")) {
         return Some(Excuse::SecondDocument);

@@ -1,8 +1,9 @@
-//! The scripts that are published with the `esc` CLI, run against a server of ours.
+//! Runs the scripts that are published with the `esc` CLI against our server.
 //!
-//! They and what they have to print are read where they are published. There they meet a stand-in for the service, which keeps the
-//! environments that a script begins with as they are, without a look at them: so does [`keep`]. What the stand-in alone says is told apart
-//! by `steady` in `tests/tools/esc-scripts/served.go`, which lists it; all else has to be the same.
+//! The scripts and their expected output are read from the published module. There they run against a stand-in
+//! for the service, which keeps the initial environments without checking them: so does [`keep`]. `steady` in
+//! `tests/tools/esc-scripts/served.go` removes what only the stand-in says, and lists it; everything else has
+//! to be the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,30 +31,27 @@ use tokio::process::Command;
 use crate::app::TestApp;
 use crate::{esc_oracle, tools};
 
-/// Who runs the scripts, which is also an organization.
+/// The user of the scripts, which is also an organization.
 const USER: &str = "test-user";
 
-/// The organizations that scripts speak of.
+/// The organizations that scripts name.
 const ORGS: [&str; 3] = [USER, "test-org", "test-org-2"];
 
-/// What came of the scripts, by their names.
+/// The results of the scripts, by name.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Those that print what is published.
     pub same: Vec<String>,
     /// Those that print something else.
     pub different: Vec<String>,
-    /// What the test of the package said.
+    /// The output of the package's test.
     pub text: String,
 }
 
 /// Runs all scripts, or the one of this name.
 ///
 /// # Errors
-/// In words, if they cannot be run.
-///
-/// # Panics
-/// If the program that runs them cannot be built.
+/// A text, if they cannot be run.
 pub async fn run(only: Option<&str>) -> Result<Report, Box<dyn std::error::Error>> {
     let (program, folder) = tools::esc_scripts();
     let app = TestApp::memory().await;
@@ -84,27 +82,26 @@ pub async fn run(only: Option<&str>) -> Result<Report, Box<dyn std::error::Error
     })
 }
 
-/// An environment that a script begins with.
+/// An initial environment of a script.
 #[derive(Debug, Deserialize)]
 struct Fixture {
     /// Its revisions, the oldest first.
     revisions: Vec<Written>,
-    /// What people say of it.
+    /// Its tags.
     tags: BTreeMap<String, String>,
 }
 
-/// A revision of it.
 #[derive(Debug, Deserialize)]
 struct Written {
-    /// Its text, with secrets as the published scripts seal them.
+    /// Its text, with secrets sealed as in the published scripts.
     text: String,
-    /// What it is called.
+    /// Its tags.
     tags: Vec<String>,
-    /// What replaces it, and why, where it is not to be used any more.
+    /// Its replacement and the reason, if it was retracted.
     retracted: Option<(u64, String)>,
 }
 
-/// Keeps these environments, by their whole names, and no others.
+/// Stores these environments, by their full names, and no others.
 async fn keep_all(
     State(ctx): State<Arc<Context>>,
     Json(fixtures): Json<BTreeMap<String, Fixture>>,
@@ -123,7 +120,7 @@ async fn keep_all(
 
 type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Forgets all environments of an organization.
+/// Deletes all environments of an organization.
 async fn forget(ctx: &Context, org: &str) -> Done {
     let query = EnvironmentHead::of_org(&OrgName::parse(org)?).query(None, Order::Ascending, 100);
     for item in ctx.ledger.query(&query).await?.items {
@@ -135,7 +132,7 @@ async fn forget(ctx: &Context, org: &str) -> Done {
 async fn keep(ctx: &Context, name: &str, fixture: Fixture) -> Done {
     let parts: Vec<&str> = name.split('/').collect();
     let [org, project, environment] = parts.as_slice() else {
-        return Err(format!("{name} is not the whole name of an environment").into());
+        return Err(format!("{name} is not the full name of an environment").into());
     };
     let address = EnvironmentAddress::parse(org, project, environment)?;
     let (id, now, by) = (EnvironmentId::new(ctx.ids.uuid()), ctx.clock.now(), Login::parse(USER)?);

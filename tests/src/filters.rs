@@ -1,13 +1,14 @@
-//! What is taken out of a client's output before it is compared with a snapshot: all that differs from run to run.
+//! Replaces what differs from run to run in a client's output, before it is compared with a snapshot.
 //!
-//! The order of lines is not: a journey that shows resources runs a program that makes them one after another (the
-//! bench setting `chain`), since resources at once come in any order, whatever `--parallel` says.
+//! The order of lines is not replaced: a test that shows resources runs a program that creates them one after
+//! another (the bench setting `chain`), since concurrent resources come in any order, whatever `--parallel`
+//! says.
 
 use std::path::Path;
 
 use crate::tools;
 
-/// Patterns and what stands in their place, in the order of their use.
+/// Patterns and their replacements, in the order of their use.
 const FILTERS: &[(&str, &str)] = &[
     // Progress of a run that takes longer than a few seconds.
     (r"(?m)^ *@ \w+\.+ *\n", ""),
@@ -32,7 +33,7 @@ const FILTERS: &[(&str, &str)] = &[
 /// Snapshot settings with all filters, for a client whose home is this folder.
 pub fn settings(home: &Path) -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
-    // Paths first: they may hold what other patterns look for.
+    // Paths first: they may contain what other patterns match.
     settings.add_filter(&literal(home), "[HOME]");
     settings.add_filter(&literal(tools::pulumi_bin_dir()), "[TOOLS]");
     for (pattern, replacement) in FILTERS {
@@ -42,7 +43,7 @@ pub fn settings(home: &Path) -> insta::Settings {
     settings
 }
 
-/// A pattern that matches this path and nothing else.
+/// A pattern that matches only this path.
 fn literal(path: &Path) -> String {
     path.display()
         .to_string()

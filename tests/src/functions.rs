@@ -1,4 +1,4 @@
-//! The functions of this tree behind a local gateway, over the stand-in for AWS.
+//! This tree's functions behind a local gateway, on the stand-in for AWS.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -20,21 +20,21 @@ use crate::aws::{self, Gateway, StandIn};
 use crate::policies::policies;
 use crate::tools;
 
-/// Functions, their gateway and a store of their own. Processes end when it is dropped; and then what they asked of AWS is compared
-/// with what their policies allow.
+/// Functions, their gateway and a store of their own. Dropping it ends the processes, and then compares their
+/// calls to AWS with their policies.
 pub struct Functions {
-    /// Where the gateway listens, such as `http://127.0.0.1:41234`.
+    /// The gateway's URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     /// An access token of [`USER`], a member of [`ORG`].
     pub token: String,
-    /// What the functions work with: for use cases that have no route, and for looking behind it.
+    /// The functions' context: for use cases without a route, and to inspect the store.
     pub context: Arc<Context>,
     behind: Behind,
 }
 
-/// Functions without a user, for whoever makes their own.
+/// Functions without a user, for tests that create their own.
 pub struct Behind {
-    /// What the store consists of.
+    /// The names of the store's parts.
     pub names: Names,
     gateway: statewright_gateway::Gateway,
     aws: HashMap<&'static str, Gateway>,
@@ -43,26 +43,25 @@ pub struct Behind {
 
 /// How functions of a test are run.
 pub struct Setting {
-    /// The kind of gateway.
     pub kind: GatewayKind,
-    /// The gateway's stage, where it has a name.
+    /// The gateway's stage, if it has a name.
     pub stage: Option<String>,
-    /// What becomes of a process between two events.
+    /// What happens to a process between two events.
     pub between: Between,
     /// The store; a fresh one if none is named.
     pub names: Option<Names>,
-    /// What the operator chose.
+    /// The operator's settings.
     pub settings: Settings,
     /// More variables of the functions' environment.
     pub environment: Vec<(&'static str, String)>,
-    /// What a deployment told each function by its environment, by the names of the functions: in place of the settings.
+    /// Each function's environment in a deployment, by the function's name: replaces the settings.
     pub deployed: BTreeMap<String, BTreeMap<String, String>>,
     /// The folder of the programs; debug builds of this tree if none is named.
     pub programs: Option<PathBuf>,
 }
 
 impl Default for Setting {
-    /// Behind an HTTP API, over a store of their own; processes wait between events.
+    /// Behind an HTTP API, on a store of their own; processes wait between events.
     fn default() -> Self {
         Self {
             kind: GatewayKind::HttpApi,
@@ -77,23 +76,22 @@ impl Default for Setting {
     }
 }
 
-/// What a request comes to in the log, in bytes as they are paid for: its line, and whatever is said beside it but audit records. A
-/// test holds functions to it, and the bench's bill counts with it.
+/// The most bytes that a request adds to the log, as they are billed: its line and further lines, except audit
+/// records. A test checks it, and the bench's bill uses it.
 pub const LOG_BYTES_OF_A_REQUEST: usize = 260;
 
-/// The same of an audit record, which is there for each request of a route that is an action.
+/// The same for an audit record, which each request of an audited route adds.
 pub const LOG_BYTES_OF_A_RECORD: usize = 400;
 
-/// What CloudWatch adds to a line, in bytes.
-/// Source: CloudWatch Logs API reference, `PutLogEvents`.
+/// The bytes that CloudWatch adds to a line. Source: CloudWatch Logs API reference, `PutLogEvents`.
 const LINE_OVERHEAD_BYTES: usize = 26;
 
-/// Lines of a log as they are paid for, in bytes.
+/// The billed bytes of these log lines.
 pub fn log_bytes<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> usize {
     lines.into_iter().map(|line| line.as_ref().len() + LINE_OVERHEAD_BYTES).sum()
 }
 
-/// Whether a function wrote this line to tell of a request.
+/// Whether a function wrote this line about a request.
 pub fn is_of_request(line: &str) -> bool {
     line.contains(r#""route":"#)
 }
@@ -103,7 +101,7 @@ pub fn is_of_audit(line: &str) -> bool {
     line.starts_with(r#"{"audit":"#)
 }
 
-/// Processes of a function at once: of a gateway in a test, whose clients wait for each other.
+/// Concurrent processes of a function in a test, whose clients wait for each other.
 const PROCESSES_MAX: usize = 6;
 
 impl Functions {
@@ -112,10 +110,7 @@ impl Functions {
         Self::start_as(Setting::default()).await
     }
 
-    /// Functions in another setting. Their store gets its first user, as by an operator's command.
-    ///
-    /// # Panics
-    /// If they do not compile, or the stand-in fails.
+    /// Functions in another setting. Their store gets its first user, as with an operator's command.
     pub async fn start_as(setting: Setting) -> Self {
         let behind = Box::pin(Behind::start(setting)).await;
         let url = &StandIn::of_this_process().url;
@@ -141,12 +136,12 @@ impl Functions {
         self.behind.lines()
     }
 
-    /// What the store consists of.
+    /// The names of the store's parts.
     pub fn names(&self) -> &Names {
         &self.behind.names
     }
 
-    /// Lets the schedule's event come.
+    /// Sends the schedule's event.
     ///
     /// # Errors
     /// When the function fails.
@@ -154,25 +149,19 @@ impl Functions {
         self.behind.gateway.invoke("sweep", &json!({})).await
     }
 
-    /// The gateway before the functions, to kill processes and to count them.
+    /// The gateway of the functions, to kill processes and to count them.
     pub fn gateway(&self) -> &statewright_gateway::Gateway {
         &self.behind.gateway
     }
 
-    /// What stands between a function and AWS.
-    ///
-    /// # Panics
-    /// If there is no such function.
+    /// The proxy between a function and AWS.
     pub fn aws(&self, function: &str) -> &Gateway {
         &self.behind.aws[function]
     }
 }
 
 impl Behind {
-    /// Starts the gateway; processes are started by the first events.
-    ///
-    /// # Panics
-    /// If the functions do not compile, or the stand-in fails.
+    /// Starts the gateway; the first events start processes.
     pub async fn start(setting: Setting) -> Self {
         let stand_in = StandIn::of_this_process();
         let names = match setting.names {
@@ -191,7 +180,7 @@ impl Behind {
                 .filter(|(name, _)| *name != "AWS_ENDPOINT_URL")
                 .chain(of_settings(&setting.settings))
                 .chain(setting.environment.clone())
-                // A busy machine fails no attempt.
+                // Long enough for a busy machine.
                 .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
                 .map(|(name, value)| (name.to_owned(), value))
                 .chain(setting.deployed.get(name).cloned().unwrap_or_default())
@@ -221,12 +210,12 @@ impl Behind {
         Self { names, gateway: gateway.expect("a loopback port is free"), aws, lines }
     }
 
-    /// Where the gateway listens.
+    /// The gateway's URL.
     pub fn url(&self) -> &str {
         &self.gateway.url
     }
 
-    /// The gateway, without the socket before it.
+    /// The gateway, without the socket.
     pub fn router(&self) -> Router {
         self.gateway.router()
     }
@@ -236,7 +225,7 @@ impl Behind {
     }
 }
 
-/// What an operator chose, as the environment says it.
+/// The operator's settings as environment variables.
 fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
     // The limits of states are those of the gateway.
     let Settings { delta_cutoff_bytes, retention, states: _ } = settings;
@@ -257,8 +246,9 @@ fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
 }
 
 impl Drop for Behind {
-    /// A test that failed shows what the functions said last; in any other, no function asked for what it may not have.
-    #[expect(clippy::print_stderr, reason = "it is shown beside the failure")]
+    /// A failed test shows the last lines of the functions. In any other, no function may have made a call that
+    /// its policy forbids.
+    #[expect(clippy::print_stderr, reason = "it is shown with the failure")]
     fn drop(&mut self) {
         const LINES_SHOWN: usize = 40;
         if std::thread::panicking() {
@@ -272,7 +262,7 @@ impl Drop for Behind {
             for needed in self.aws[name].rights() {
                 assert!(
                     allowed.iter().any(|right| right.covers(&needed)),
-                    "{name} has no right to {} on {}",
+                    "{name} has no permission for {} on {}",
                     needed.action,
                     needed.on
                 );

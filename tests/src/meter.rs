@@ -1,4 +1,4 @@
-//! What calls of AWS cost, in the units of the price lists, told from the calls themselves.
+//! Computes the cost of calls of AWS from the calls themselves, in the units of the price lists.
 
 use std::collections::HashMap;
 use std::ops::{Add, Sub};
@@ -7,27 +7,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// What was asked of AWS. Everything is counted as it is paid for: also what was refused, and each attempt.
+/// Counted calls of AWS. Everything counts as it is billed, including refused calls and each attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests to DynamoDB. They are not on the bill, but each takes its time.
+    /// Requests to DynamoDB. They are not billed, but each takes time.
     pub dynamodb_requests: u64,
-    /// Write request units: one for each 1 KB of an item that is written, twice as many in a transaction.
+    /// Write request units: one for each 1 KB of a written item, twice as many in a transaction.
     pub write_units: u64,
-    /// Halves of read request units: two for each 4 KB that are read with strong consistency, one otherwise.
+    /// Halves of read request units: two for each 4 KB read with strong consistency, one otherwise.
     pub read_half_units: u64,
-    /// Requests to S3 of the dearer kind: PUT, COPY, POST, LIST.
+    /// Requests to S3 of the more expensive kind: PUT, COPY, POST, LIST.
     pub s3_puts: u64,
     /// Requests to S3 of the cheaper kind: GET and all others.
     pub s3_gets: u64,
-    /// DELETE, which costs nothing.
+    /// DELETE, which is free.
     pub s3_deletes: u64,
-    /// Requests to KMS.
     pub kms_requests: u64,
 }
 
 impl Usage {
-    /// What is on the bill, by the names that a price list has for it.
+    /// The billed quantities, by their names in a price list.
     pub fn billed(&self) -> [(&'static str, f64); 5] {
         #[expect(clippy::cast_precision_loss, reason = "counts of a bench are far below 2^52")]
         let count = |number: u64| number as f64;
@@ -40,7 +39,6 @@ impl Usage {
         ]
     }
 
-    /// All requests.
     pub fn requests(&self) -> u64 {
         self.dynamodb_requests + self.s3_puts + self.s3_gets + self.s3_deletes + self.kms_requests
     }
@@ -74,12 +72,12 @@ impl Sub for Usage {
     }
 }
 
-/// What is in the store, in bytes.
+/// The stored bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// Of items, with what DynamoDB adds to each.
+    /// Bytes of items, with what DynamoDB adds to each.
     pub table: u64,
-    /// Of objects.
+    /// Bytes of objects.
     pub bucket: u64,
 }
 
@@ -94,11 +92,11 @@ impl Sub for Stored {
     }
 }
 
-/// What DynamoDB adds to the bytes of each item that it stores. Source: its price list.
+/// The bytes that DynamoDB adds to each stored item. Source: its price list.
 const BYTES_BESIDE_AN_ITEM: u64 = 100;
 
-/// Counts what passes by. A write costs what the larger of the old and the new item does, and the answer does not tell the
-/// old one, so the sizes of all items are remembered.
+/// Counts calls that pass by. A write costs as much as the larger of the old and the new item, and the answer
+/// does not contain the old one, so this remembers the sizes of all items.
 ///
 /// Sources: "DynamoDB read and write operations", "Item sizes and formats" and "DynamoDB transactions" in the DynamoDB
 /// developer guide; the price lists of S3 and KMS.
@@ -111,17 +109,17 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// What has passed so far.
+    /// The calls so far.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The same by operation, those of one kind of partition (`UPDATE`, `DUE`) apart.
+    /// The same by operation, and by kind of partition (`UPDATE`, `DUE`).
     pub(crate) fn by_operation(&self) -> HashMap<String, Usage> {
         self.by_operation.clone()
     }
 
-    /// What is there by now.
+    /// The stored bytes now.
     pub(crate) fn stored(&self) -> Stored {
         let items = self.sizes.values().filter(|bytes| **bytes > 0);
         Stored {
@@ -130,7 +128,8 @@ impl Meter {
         }
     }
 
-    /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3; `path` has its query.
+    /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3;
+    /// `path` has its query.
     pub(crate) fn saw(&mut self, operation: &str, path: &str, asked: &[u8], answered: &[u8], is_done: bool) {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match operation {
@@ -173,13 +172,13 @@ impl Meter {
                 let asked = json(asked);
                 for write in asked["TransactItems"].as_array().into_iter().flatten() {
                     for (kind, part) in write.as_object().into_iter().flatten() {
-                        // A check is paid for as a write.
+                        // A check costs as much as a write.
                         usage.write_units += 2 * self.write(kind, part, is_done);
                     }
                 }
             }
             "GenerateDataKey" | "Decrypt" | "Encrypt" | "ReEncrypt" => usage.kms_requests = 1,
-            // Made and described for nothing.
+            // Creating and describing are free.
             _ => {}
         }
         self.usage = self.usage + usage;
@@ -188,7 +187,7 @@ impl Meter {
         *before = *before + usage;
     }
 
-    /// The units of one write, which is done or not.
+    /// The units of one write, whether it succeeds or not.
     fn write(&mut self, kind: &str, write: &Value, is_done: bool) -> u64 {
         let item = &write["Item"];
         let key = if item.is_null() { &write["Key"] } else { item };
@@ -220,7 +219,7 @@ fn size_of_value(value: &Map<String, Value>) -> u64 {
         .map(|(kind, value)| match kind.as_str() {
             "S" => text(value).len() as u64,
             "B" => STANDARD.decode(text(value)).map_or(0, |bytes| bytes.len() as u64),
-            // A byte for two digits, and one.
+            // A byte for two digits, and one more.
             "N" => text(value).trim_start_matches('-').len() as u64 / 2 + 2,
             _ => 1,
         })
@@ -239,7 +238,7 @@ mod tests {
         meter.usage() - before
     }
 
-    /// An item of so many bytes, names and all.
+    /// An item of this many bytes, including names.
     fn item(sort: &str, bytes: usize) -> Value {
         let value =
             STANDARD

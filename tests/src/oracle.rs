@@ -1,8 +1,8 @@
-//! Our replayer beside the real one.
+//! Compares our journal replayer with the real one.
 //!
-//! The oracle (`tests/tools/replay-oracle`) answers what the replayer that Pulumi publishes makes of a base and a
-//! journal. [`Oracle::check`] puts the same question to ours and says where the two differ. What counts as the same is
-//! said in the oracle's README.
+//! The oracle (`tests/tools/replay-oracle`) answers with the result of Pulumi's published replayer for a base
+//! and a journal. [`Oracle::check`] asks ours too and reports the differences. The oracle's README says what
+//! counts as equal.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
@@ -21,7 +21,7 @@ use crate::tools;
 /// A base and the journal of an update that started from it.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// Where it comes from.
+    /// Its source.
     #[serde(default)]
     pub name: String,
     /// A bare deployment, or `null`.
@@ -30,7 +30,7 @@ pub struct Case {
     pub entries: Box<RawValue>,
 }
 
-/// What the real replayer made of a case, or of a prefix of its journal.
+/// The real replayer's result for a case, or for a prefix of its journal.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Answer {
@@ -46,31 +46,32 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Did the real replayer refuse an entry or crash?
+    /// Whether the real replayer refused an entry or crashed.
     fn failed(&self) -> bool {
         !self.error.is_empty() || !self.panic.is_empty()
     }
 }
 
-/// What the journals of a source are known to be.
+/// What is known about the journals of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Written by the real engine: every entry is taken, and no prefix has an integrity complaint.
+    /// Written by the real engine: every entry is accepted, and no prefix has an integrity error.
     Engine,
-    /// Written by a model of the engine: every entry is taken.
+    /// Written by a model of the engine: every entry is accepted.
     Model,
-    /// Entries whose members have little to do with each other.
+    /// Entries whose members are mostly unrelated.
     Wild,
 }
 
-/// How many questions ended how.
+/// The number of prefixes by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Both gave the same deployment.
     pub equal: usize,
     /// The real replayer refused, crashed or touched a wrong resource; ours published and named what it skipped.
     pub skipped: usize,
-    /// The real replayer counts references wrongly after a base was rebuilt late; ours published what is right.
+    /// The real replayer counts references wrongly after a base was rebuilt late; ours published the correct
+    /// result.
     pub apart: usize,
 }
 
@@ -85,7 +86,7 @@ impl std::ops::AddAssign for Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { equal, skipped, apart } = self;
-        write!(f, "{equal} equal, {skipped} skipped as they should be, {apart} beyond comparison")
+        write!(f, "{equal} equal, {skipped} skipped on purpose, {apart} not comparable")
     }
 }
 
@@ -116,7 +117,7 @@ impl Oracle {
     /// Asks both replayers about every prefix of a case.
     ///
     /// # Errors
-    /// In words, with the case, if they differ.
+    /// A text with the case, if they differ.
     pub fn check(&mut self, line: &str, source: Source) -> Result<Tally, String> {
         let fail = |difference: String| format!("{difference}\nthe case: {line}");
         let case: Case = serde_json::from_str(line).map_err(|error| fail(error.to_string()))?;
@@ -136,7 +137,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The end of its input ends the oracle.
+        // Closing its input ends the oracle.
         drop(self.questions.take());
         let _ = self.process.wait();
     }
@@ -158,11 +159,11 @@ pub fn generate(args: &[&str], seed: u64, count: usize) -> io::Result<Vec<String
     output.stdout.lines().collect()
 }
 
-/// Renames the stacks of these cases, both as the oracle does and as we do: what each base became by its journal, and
-/// that with every kind of reference added. Returns how many were compared.
+/// Renames the stacks of these cases with the oracle and with our code: the result of each base and journal,
+/// and the same with every kind of reference added. Returns the number of comparisons.
 ///
 /// # Errors
-/// In words, with the deployment, if the two differ. What only ours renames is left out: snippets and the secrets
+/// A text with the deployment, if the two differ. What only ours renames is left out: snippets and the secrets
 /// provider.
 pub fn check_renames(cases: &[String]) -> Result<usize, String> {
     let from = StackAddress::parse("acme", "proj", "dev").map_err(|error| error.to_string())?;
@@ -249,14 +250,14 @@ fn ask_renames(questions: String) -> io::Result<Vec<Value>> {
         .stdout(Stdio::piped())
         .spawn()?;
     let input = process.stdin.take();
-    // Written beside the reading: the pipes hold less than the questions.
+    // Write and read concurrently: the pipes hold less than the questions.
     let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(questions.as_bytes())));
     let output = process.wait_with_output()?;
     writer.join().ok().flatten().transpose()?;
     Ok(serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?)
 }
 
-/// A request with which a client saves a text, and the text that a server has to hold after it.
+/// A request with which a client saves a text, and the text that the server must have after it.
 #[derive(Debug, Deserialize)]
 pub struct SaveRequest {
     /// `checkpointverbatim` or `checkpointdelta`.
@@ -291,7 +292,7 @@ pub fn save_requests(series: &[Vec<String>]) -> io::Result<Vec<Vec<SaveRequest>>
 /// The deployment of a case after each prefix of its journal, as text.
 ///
 /// # Errors
-/// In words, if the case does not replay.
+/// A text, if the case cannot be replayed.
 pub fn texts(line: &str) -> Result<Vec<String>, String> {
     let case: Case = serde_json::from_str(line).map_err(|error| error.to_string())?;
     let base = format!(r#"{{"version":3,"deployment":{}}}"#, case.base.get());
@@ -326,8 +327,8 @@ fn compare(case: &Case, answer: &Answer, source: Source) -> Result<Tally, String
     let first_suspect = first_index(&answer.suspect);
     let first_drifted = first_index(&answer.drifted);
     let mut tally = Tally::default();
-    // What was skipped when the reference failed is skipped for good, even where the reference recovers: it survives a
-    // write without a snapshot if another write follows.
+    // An entry that was skipped when the reference failed stays skipped, even where the reference recovers: it
+    // survives a write without a snapshot if another write follows.
     let mut excused: Vec<Skipped> = Vec::new();
     for (length, expected) in answer.prefixes.iter().enumerate() {
         let fail = |difference: String| format!("after {length} entries: {difference}");
@@ -367,7 +368,7 @@ fn in_order(mut entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
     entries
 }
 
-/// The least of the numbers in `entry <number>: ..`.
+/// The smallest number in `entry <number>: ..`.
 fn first_index(texts: &[String]) -> Option<usize> {
     texts.iter().filter_map(|text| text.strip_prefix("entry ")?.split(':').next()?.parse().ok()).min()
 }
@@ -403,8 +404,8 @@ fn count(deployment: &Value, member: &str) -> usize {
     deployment.get(member).and_then(Value::as_array).map_or(0, Vec::len)
 }
 
-/// A deployment without what has no meaning: the manifest, the integrity error (which the reference leaves as it was),
-/// members that are empty, the order of pending operations, and the spelling of numbers.
+/// A deployment without what has no meaning: the manifest, the integrity error (which the reference leaves
+/// unchanged), empty members, the order of pending operations, and the spelling of numbers.
 fn canonical(mut deployment: Value) -> Value {
     let Some(members) = deployment.as_object_mut() else { return deployment };
     members.remove("manifest");

@@ -1,4 +1,4 @@
-//! What the SAM template allows each function.
+//! The permissions that the SAM template gives each function.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,7 @@ use serde_json::Value;
 use crate::aws::Right;
 use crate::tools;
 
-/// What each function may do, by the policies of the template after SAM made CloudFormation of it.
-///
-/// # Panics
-/// If a policy allows anything without a bound.
+/// Each function's permissions, from the policies of the template after SAM has converted it to CloudFormation.
 pub fn policies() -> &'static BTreeMap<&'static str, BTreeSet<Right>> {
     static POLICIES: OnceLock<BTreeMap<&'static str, BTreeSet<Right>>> = OnceLock::new();
     POLICIES.get_or_init(|| {
@@ -32,16 +29,13 @@ fn of_function(template: &Value, name: &str) -> BTreeSet<Right> {
     all
 }
 
-/// What a statement allows. Texts may stand in a `Fn::Sub`.
-///
-/// # Panics
-/// If it allows anything without a bound.
+/// The permissions of a statement. Texts may be in a `Fn::Sub`.
 pub fn allowed(statement: &Value) -> BTreeSet<Right> {
     assert_eq!(statement["Effect"], "Allow", "{statement}");
     let condition = &statement["Condition"];
     let partitions = texts(&condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]);
     let contexts = texts(&condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"]);
-    // Of `${Bucket.Arn}/snap/*`, what is behind the bucket.
+    // Of `${Bucket.Arn}/snap/*`, the part after the bucket.
     let texts_of_resource = texts(&statement["Resource"]);
     let classes: Vec<String> = texts_of_resource
         .iter()
@@ -54,19 +48,19 @@ pub fn allowed(statement: &Value) -> BTreeSet<Right> {
     assert_eq!(
         of("${Bucket.Arn}"),
         of("${BucketArn}"),
-        "a bucket that is given has other rights: {statement}"
+        "an existing bucket has other permissions: {statement}"
     );
     let mut allowed = BTreeSet::new();
     for action in texts(&statement["Action"]) {
         let on = match action.split(':').next() {
             Some("dynamodb") => &partitions,
             Some("kms") => &contexts,
-            // It is taken on the bucket as a whole, and only tells what is absent from what is forbidden.
+            // Its resource is the whole bucket, and it only distinguishes an absent object from a forbidden one.
             Some("s3") if action == "s3:ListBucket" => continue,
             Some("s3") => &classes,
             Some(_) | None => panic!("an action of another service: {action}"),
         };
-        assert!(!on.is_empty(), "{action} without a bound: {statement}");
+        assert!(!on.is_empty(), "{action} without a restriction: {statement}");
         allowed.extend(
             on.iter().map(|on| Right { action: action.clone(), on: on.trim_end_matches('*').to_owned() }),
         );
@@ -78,7 +72,7 @@ fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(all) => all.iter().flat_map(texts).collect(),
         Value::Object(function) => {
-            // What is made and what is given: a role has the same rights to either.
+            // A created resource and an existing one: a role has the same permissions for either.
             let branches = function.get("Fn::If").and_then(Value::as_array).into_iter().flatten().skip(1);
             function.get("Fn::Sub").into_iter().chain(branches).flat_map(texts).collect()
         }

@@ -1,4 +1,4 @@
-//! A command that was started, and what it prints.
+//! A started command and its output.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -30,7 +30,7 @@ pub struct Running {
     /// The keyboard of its terminal, if it has one.
     keys: Option<fs::File>,
     patience: Duration,
-    /// Keeps the folders that it works in.
+    /// Keeps the folders in which it works.
     _home: Arc<Home>,
 }
 
@@ -53,7 +53,7 @@ impl Running {
         }
     }
 
-    /// Starts a command at a terminal.
+    /// Starts a command on a terminal.
     pub(crate) fn start_at_terminal(
         mut command: Command,
         shown: String,
@@ -73,9 +73,6 @@ impl Running {
     }
 
     /// Waits until the command has printed this on stdout.
-    ///
-    /// # Panics
-    /// If it ends or takes too long without; the message carries what it printed.
     pub async fn says(&self, text: &str) {
         let mut printed = self.stdout.text.clone();
         let said = printed.wait_for(|bytes| String::from_utf8_lossy(bytes).contains(text));
@@ -87,43 +84,34 @@ impl Running {
         panic!("{} {outcome} without saying {text:?}\n{}", self.command, self.printed(None));
     }
 
-    /// Types this at its terminal: `"\x1b[A"` is an arrow up, `"\r"` is Enter.
-    ///
-    /// # Panics
-    /// If it has no terminal.
+    /// Types this on its terminal: `"\x1b[A"` is an arrow up, `"\r"` is Enter.
     pub fn types(&self, keys: &str) {
         let mut terminal = self.keys.as_ref().expect("the command was started at a terminal");
         terminal.write_all(keys.as_bytes()).unwrap_or_else(|error| panic!("cannot type: {error}"));
     }
 
-    /// SIGINT, as Ctrl-C sends it: the client winds down. A second one makes it stop where it is.
+    /// SIGINT, as Ctrl-C sends it: the client winds down. A second one stops it at once.
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
-    /// SIGSTOP: it runs no further, but its connections stay open, as those of a machine that sleeps.
+    /// SIGSTOP: it stops running, but its connections stay open, like those of a sleeping machine.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// SIGCONT: goes on after [`Running::pause`].
+    /// SIGCONT: continues after [`Running::pause`].
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// `kill -9`: what it had begun stays begun, and nobody is told.
-    ///
-    /// # Panics
-    /// If it does not die.
+    /// `kill -9`: what it had begun stays begun, and it notifies no server.
     pub async fn kill(self) -> Output {
         self.signal(Signal::KILL);
         self.wait().await
     }
 
     /// Waits for the end.
-    ///
-    /// # Panics
-    /// If it does not end in time; it is killed and the message carries what it printed.
     pub async fn wait(mut self) -> Output {
         match tokio::time::timeout(self.patience, self.child.wait()).await {
             Ok(ended) => {
@@ -165,7 +153,7 @@ fn group(child: &Child) -> Pid {
         .expect("a child that was not waited for has an id")
 }
 
-/// A terminal that nobody sees: the end of who sits there, and the end of the program.
+/// A pseudo-terminal: the end of the user, and the end of the program.
 fn open_terminal() -> io::Result<(fs::File, fs::File)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&ours)?;
@@ -191,7 +179,7 @@ impl Capture {
         let (grow, text) = watch::channel(Vec::new());
         let reader = tokio::spawn(async move {
             let mut chunk = vec![0; 16 * 1024];
-            // An error on a pipe is an end like any other.
+            // An error on a pipe ends it too.
             while let Ok(length @ 1..) = pipe.read(&mut chunk).await {
                 grow.send_modify(|text| text.extend_from_slice(&chunk[..length]));
             }
@@ -199,7 +187,8 @@ impl Capture {
         Self { text, reader }
     }
 
-    /// Reads what is left after the command ended. A plugin that outlives it may hold the pipe open, hence the bound.
+    /// Reads the rest after the command has ended. A plugin that outlives it may hold the pipe open, hence the
+    /// timeout.
     async fn drain(&mut self) {
         let _ = tokio::time::timeout(Duration::from_secs(2), &mut self.reader).await;
     }
@@ -211,34 +200,28 @@ impl Capture {
 
 /// How a command ended and what it printed.
 ///
-/// Its `Display` shows all of it and is what snapshots hold.
+/// Snapshots contain its `Display`, which shows all of it.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The command line.
     pub command: String,
-    /// The exit code; none if a signal ended it, or if it has not ended.
+    /// The exit code; `None` if a signal ended it, or if it has not ended.
     pub code: Option<i32>,
-    /// What it printed for programs.
+    /// Its stdout.
     pub stdout: String,
-    /// What it printed for people.
+    /// Its stderr.
     pub stderr: String,
 }
 
 impl Output {
     /// This output, if the command succeeded.
-    ///
-    /// # Panics
-    /// If it did not; the message shows all of it.
     #[track_caller]
     pub fn assert_success(self) -> Self {
         assert!(self.code == Some(0), "should have succeeded:\n{self}");
         self
     }
 
-    /// This output, if the command ended by itself and told of a failure.
-    ///
-    /// # Panics
-    /// If it succeeded or was killed; the message shows all of it.
+    /// This output, if the command ended by itself and reported a failure.
     #[track_caller]
     pub fn assert_failure(self) -> Self {
         assert!(self.code.is_some_and(|code| code != 0), "should have failed by itself:\n{self}");
@@ -246,12 +229,9 @@ impl Output {
     }
 
     /// Standard output as JSON, for commands with `--json` and exports.
-    ///
-    /// # Panics
-    /// If it is none; the message shows all of the output.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}):\n{self}"))
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON ({error}):\n{self}"))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cli::Home;
 pub use crate::running::{Output, Running};
 use crate::tools;
 
-/// How long a command may take before the harness gives it up.
+/// The timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const PAGE: &str = include_str!("../../shared/docs/terraform.md");
@@ -23,12 +23,10 @@ const PAGE: &str = include_str!("../../shared/docs/terraform.md");
 /// The address in the page's example.
 const SHOWN: &str = "http://127.0.0.1:8080/tfstate/main/network";
 
-/// Which of the two.
+/// The client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// OpenTofu.
     Tofu,
-    /// Terraform 1.5.7.
     Terraform,
 }
 
@@ -62,18 +60,15 @@ impl Client {
 pub struct TerraformCli {
     client: Client,
     home: Arc<Home>,
-    /// The folder that commands run in, below the home.
+    /// The folder in which commands run, below the home.
     folder: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
 impl TerraformCli {
-    /// A client that has never run, which knows a token of a server from its environment.
+    /// A client that has never run, with a server's token in its environment.
     ///
     /// The first call on a machine builds the client, which takes minutes.
-    ///
-    /// # Panics
-    /// If the client cannot be built or its home cannot be made.
     pub fn new(client: Client, token: &str) -> Self {
         let home = Home::with(&format!("{}-home-", client.name()), &["project", "tmp"]);
         let environment = [
@@ -95,20 +90,14 @@ impl TerraformCli {
         Self { client, home: Arc::new(home), folder: "project".into(), environment }
     }
 
-    /// A client that knows no token.
-    ///
-    /// # Panics
-    /// As [`TerraformCli::new`].
+    /// A client without a token.
     pub fn without_token(client: Client) -> Self {
         let mut cli = Self::new(client, "");
         cli.environment.retain(|(name, _)| !name.to_string_lossy().starts_with("TF_HTTP_"));
         cli
     }
 
-    /// A client that knows no token, and whose user has the commands of `statewright`, which know this server and its token.
-    ///
-    /// # Panics
-    /// As [`TerraformCli::new`].
+    /// A client without a token, whose user has the commands of `statewright` with this server and its token.
     pub fn beside_commands(client: Client, url: &str, token: &str) -> Self {
         let cli = Self::without_token(client);
         let mut path =
@@ -117,10 +106,7 @@ impl TerraformCli {
         cli.env("PATH", path).env("STATEWRIGHT_URL", url).env("STATEWRIGHT_TOKEN", token)
     }
 
-    /// This client in a folder below the one that it runs in, which is made.
-    ///
-    /// # Panics
-    /// If the file system refuses.
+    /// This client in a new subfolder of the one in which it runs.
     #[must_use]
     pub fn below(mut self, name: &str) -> Self {
         self.folder.push(name);
@@ -130,53 +116,41 @@ impl TerraformCli {
         self
     }
 
-    /// Everything of this client: its home, with the folders that it works in.
+    /// Everything of this client: its home, with its working folders.
     pub fn home(&self) -> &Path {
         self.home.folder()
     }
 
-    /// This client with one more environment variable; a later value of the same name wins.
+    /// Adds an environment variable; a later value of the same name wins.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// The folder that commands run in.
+    /// The folder in which commands run.
     pub fn project_dir(&self) -> PathBuf {
         self.home.folder().join(&self.folder)
     }
 
-    /// Writes a file below the project folder, in place of what was there.
-    ///
-    /// # Panics
-    /// If the file system refuses.
+    /// Writes a file below the project folder, replacing an existing one.
     pub fn write(&self, name: &str, text: &str) {
         let file = self.project_dir().join(name);
         fs::write(&file, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
     }
 
     /// Reads a file below the project folder.
-    ///
-    /// # Panics
-    /// If it is not there.
     pub fn read(&self, name: &str) -> String {
         let file = self.project_dir().join(name);
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
     }
 
     /// Configures the backend as the page for Terraform shows it, for the state at this place: `acme/net`.
-    ///
-    /// # Panics
-    /// If the page shows none.
     pub fn backend(&self, app: &TestApp, place: &str) {
         self.backend_at(&app.url, place);
     }
 
     /// The same at the server with this URL.
-    ///
-    /// # Panics
-    /// As [`TerraformCli::backend`].
     pub fn backend_at(&self, url: &str, place: &str) {
         let block = PAGE.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
         let block = block.expect("the page shows a backend");
@@ -184,53 +158,35 @@ impl TerraformCli {
         self.write("backend.tf", &block.replace(SHOWN, &format!("{url}/tfstate/{place}")));
     }
 
-    /// Runs the client with these arguments to its end, whatever that is.
-    ///
-    /// # Panics
-    /// If it does not end in time; it is killed and the message carries what it printed.
+    /// Runs the client with these arguments to its end.
     pub async fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
         self.spawn(arguments).wait().await
     }
 
     /// Starts the client with these arguments in the background.
-    ///
-    /// # Panics
-    /// If it cannot be started.
     pub fn spawn<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         let (command, shown) = self.command(self.client.program(), arguments);
         Running::start(command, shown, PATIENCE, Arc::clone(&self.home))
     }
 
-    /// Starts the client with these arguments as at a terminal.
-    ///
-    /// # Panics
-    /// If there is no terminal to be had or it cannot be started.
+    /// Starts the client with these arguments on a terminal.
     pub fn spawn_at_terminal<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         let (command, shown) = self.command(self.client.program(), arguments);
         Running::start_at_terminal(command, shown, PATIENCE, Arc::clone(&self.home))
     }
 
-    /// Runs a command of `statewright` in the client's place, to its end.
-    ///
-    /// # Panics
-    /// If it does not end in time.
+    /// Runs a command of `statewright` instead of the client, to its end.
     pub async fn statewright<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Output {
         self.spawn_statewright(arguments).wait().await
     }
 
-    /// Starts a command of `statewright` in the client's place.
-    ///
-    /// # Panics
-    /// If it cannot be started.
+    /// Starts a command of `statewright` instead of the client.
     pub fn spawn_statewright<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Running {
         let (command, shown) = self.command(tools::statewright(), arguments);
         Running::start(command, shown, PATIENCE, Arc::clone(&self.home))
     }
 
-    /// Starts a command of `statewright` in the client's place, as at a terminal.
-    ///
-    /// # Panics
-    /// If there is no terminal to be had or it cannot be started.
+    /// Starts a command of `statewright` instead of the client, on a terminal.
     pub fn spawn_statewright_at_terminal<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
@@ -257,7 +213,7 @@ impl TerraformCli {
             .current_dir(self.project_dir())
             .env_clear()
             .envs(self.environment.iter().cloned())
-            // As a shell would start it, so that a signal for it reaches nothing of ours.
+            // Give it a process group, as a shell would, so that a signal for it reaches no process of ours.
             .process_group(0)
             .kill_on_drop(true);
         (command, shown)

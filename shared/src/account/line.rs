@@ -1,4 +1,4 @@
-//! Who has how much of the account, who waits for more, and who is next.
+//! Tracks who holds how much of the account, who waits for more, and who is next.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 
 use super::Inner;
 
-/// While the request with the turn waits for others to end, no request begins that takes more than this.
+/// The largest new request while the request with the turn waits for others to end.
 const SMALL: usize = 16 << 20;
 
-/// Requests of so few bytes in all, or of a thousandth of a small account, are held to no share, so that an owner whose large
-/// requests take all of it can still renew a lease. How many requests one token has at once is bounded.
+/// Requests up to this size, or a thousandth of a small account, need no share, so that an owner whose large
+/// requests use all of it can still renew a lease. The number of concurrent requests of a token is limited.
 const TINY: usize = 64 << 10;
 
 /// What is held and waited for. All of it changes under one lock.
@@ -28,20 +28,20 @@ pub(super) struct Books {
     last_id: u64,
 }
 
-/// What one owner holds.
+/// The bytes of one owner.
 #[derive(Default, Clone, Copy)]
 struct Owned {
     all: usize,
-    /// Of these, answers that are on their way: for as long as their clients take.
+    /// Of these, answers that are being sent.
     answers: usize,
 }
 
-/// A place in the line.
+/// A place in the queue.
 pub(super) struct Waiting {
     id: u64,
     bytes: usize,
     part: Arc<Inner>,
-    /// Dropped without a word, it refuses.
+    /// Dropping it without an answer refuses the request.
     pub(super) granted: oneshot::Sender<()>,
 }
 
@@ -87,12 +87,12 @@ impl Books {
         self.last_id
     }
 
-    /// The most that one request counts as, and that all hold once the turn has opened what shares leave free.
+    /// The most that one request counts as, and the most that all hold while the turn opens the free part.
     fn one_max(&self) -> usize {
         self.bytes_max - self.bytes_max / 8
     }
 
-    /// What these bytes add to what a request counts as.
+    /// The bytes that these add to the request's count.
     fn counted(&self, part: &Inner, bytes: usize) -> usize {
         let held = part.request.held();
         held.saturating_add(bytes).min(self.one_max()).saturating_sub(held)
@@ -132,8 +132,8 @@ impl Books {
             && self.used + bytes <= self.one_max()
     }
 
-    /// Whether the owner's answers leave it this much: those that are read slowly are not to fill the account by one turn after the
-    /// other.
+    /// Whether the owner's answers leave room for this: slowly read answers must not fill the account by one
+    /// turn after another.
     fn may_have_turn(&self, part: &Inner, bytes: usize) -> bool {
         let answers = self.owned(part.request.owner).answers;
         answers + part.request.held() + bytes <= self.bytes_max / 2 || answers <= self.bytes_max / 8
@@ -175,21 +175,21 @@ impl Books {
         }
     }
 
-    /// What is held already is an answer from now on.
+    /// From now on the held bytes count as an answer.
     pub(super) fn answer(&mut self, owner: u64, bytes: usize) {
         if let Some(owned) = self.by_owner.get_mut(&owner) {
             owned.answers += bytes;
         }
     }
 
-    /// Joins the line.
+    /// Joins the queue.
     pub(super) fn wait(&mut self, part: Arc<Inner>, bytes: usize, granted: oneshot::Sender<()>) -> u64 {
         let id = self.next_id();
         self.waiting.push_back(Waiting { id, bytes, part, granted });
         id
     }
 
-    /// Leaves the line, and with it a turn that has brought nothing yet.
+    /// Leaves the queue, and gives up a turn that has granted nothing yet.
     pub(super) fn leave(&mut self, id: u64) -> Option<Waiting> {
         let index = self.waiting.iter().position(|it| it.id == id)?;
         let left = self.waiting.remove(index)?;
@@ -199,7 +199,7 @@ impl Books {
         Some(left)
     }
 
-    /// Those in the line who get what they wait for, and those who are refused.
+    /// The queued requests that get what they wait for, and those that are refused.
     pub(super) fn let_in(&mut self) -> (Vec<Waiting>, Vec<Waiting>) {
         let (mut granted, mut refused) = (Vec::new(), Vec::new());
         loop {
@@ -220,8 +220,8 @@ impl Books {
         }
     }
 
-    /// Gives the turn to the first in the line that only it helps: one that holds something, or that takes more than any share. It
-    /// goes around among owners.
+    /// Gives the turn to the first queued request that only the turn can help: one that holds memory, or needs
+    /// more than any share. Owners take turns.
     fn pass_turn(&mut self) -> bool {
         let needs_turn = |it: &&Waiting| {
             let bytes = self.counted(&it.part, it.bytes);
@@ -237,7 +237,8 @@ impl Books {
         true
     }
 
-    /// The newest in the line that has to go, where those in it hold so much that the request with the turn could not end.
+    /// The newest queued request to refuse, if those in the queue hold so many bytes that the request with the
+    /// turn could not end.
     fn in_the_way(&self) -> Option<usize> {
         let first = self.waiting.iter().find(|it| self.has_turn(it.request()))?;
         let needed = first.part.request.held() + self.counted(&first.part, first.bytes);

@@ -37,7 +37,7 @@ fn one_oversized_request_runs_at_a_time_and_within_the_account() {
     assert!(taken(&one, MIB), "and no more than that, however it grows");
     assert_eq!(account.used(), 70 * MIB);
     assert!(!taken(&two, 41 * MIB));
-    assert!(taken(&two, 4 * MIB), "small requests of others go on");
+    assert!(taken(&two, 4 * MIB), "small requests of others continue");
     drop(one);
     assert!(taken(&two, 41 * MIB));
     assert!(!taken(&account.open(&"b"), 45 * MIB), "of its owner too");

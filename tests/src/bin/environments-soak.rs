@@ -1,5 +1,5 @@
-//! Puts random definitions of environments to our evaluator and the real one, and prints what differs.
-#![expect(clippy::print_stdout, reason = "printing what it found is what it is for")]
+//! Gives random definitions of environments to our evaluator and the real one, and prints the differences.
+#![expect(clippy::print_stdout, reason = "its purpose is to print its results")]
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use statewright_tests::esc_oracle::{Oracle, Tally};
 /// Compare our evaluator of environments with the real one on random definitions.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many definitions.
+    /// The number of definitions.
     #[arg(long, default_value_t = 10_000)]
     count: u64,
     /// The first seed; each definition uses the next.

@@ -1,18 +1,19 @@
-//! Runs the scripts that are published with the `esc` CLI against a server of ours, and says which of them end as they are published.
-#![expect(clippy::print_stdout, reason = "printing what it found is what it is for")]
+//! Runs the scripts that are published with the `esc` CLI against our server, and reports which of them end as
+//! published.
+#![expect(clippy::print_stdout, reason = "its purpose is to print its results")]
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use statewright_tests::esc_scripts::{self, Report};
 
-/// Run the published scripts of the `esc` CLI against a server of this tree.
+/// Run the published scripts of the `esc` CLI against this tree's server.
 #[derive(Debug, Parser)]
 struct Args {
     /// Only this script, such as env-set.
     #[arg(long)]
     only: Option<String>,
-    /// Show what the scripts printed, beside what they should have.
+    /// Show the output of the scripts next to the expected one.
     #[arg(long)]
     show: bool,
 }
@@ -27,6 +28,6 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     for name in &different {
         println!("differs: {name}");
     }
-    println!("{} of {} scripts end as they are published", same.len(), same.len() + different.len());
+    println!("{} of {} scripts end as published", same.len(), same.len() + different.len());
     Ok(if different.is_empty() && !same.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

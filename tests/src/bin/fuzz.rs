@@ -1,5 +1,5 @@
-//! Changes what real clients sent and looks whether the server keeps its promises, for as long as one likes.
-#![expect(clippy::print_stdout, reason = "printing what it found is what it is for")]
+//! Mutates what real clients sent and checks that the server keeps its promises, for any length of time.
+#![expect(clippy::print_stdout, reason = "its purpose is to print its results")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use clap::Parser;
 use statewright_tests::fuzz::{Bound, Finding, Target, run};
 
-/// Try changed requests, journals, deltas, events and texts.
+/// Try mutated requests, journals, deltas, events and texts.
 #[derive(Debug, Parser)]
 struct Args {
-    /// What to try.
+    /// The target to try.
     #[arg(long, value_enum, required_unless_present = "replay")]
     target: Option<Target>,
-    /// For how long.
+    /// The time to run.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    /// The same seed makes the same cases.
+    /// The seed. The same seed gives the same cases.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where a case that breaks a promise is kept.
+    /// The folder for cases that break a promise.
     #[arg(long, value_name = "FOLDER", default_value = "target/fuzz")]
     keep: PathBuf,
-    /// Try the case of this file again, and nothing else.
+    /// Try only the case of this file again.
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     replay: Option<PathBuf>,
 }

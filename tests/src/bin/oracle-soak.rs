@@ -1,5 +1,5 @@
-//! Puts random journals to our replayer and the real one until it has seen as many as asked, and prints what differs.
-#![expect(clippy::print_stdout, reason = "printing what it found is what it is for")]
+//! Gives random journals to our replayer and the real one, up to the requested number, and prints the differences.
+#![expect(clippy::print_stdout, reason = "its purpose is to print its results")]
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use statewright_tests::oracle::{Oracle, Source, Tally, generate};
 /// Compare our replayer with the real one on random journals.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many cases of each of the three sources to ask for.
+    /// The number of cases for each of the three sources.
     #[arg(long, default_value_t = 1_000)]
     count: usize,
     /// The first seed; each batch of cases uses the next.
@@ -23,7 +23,7 @@ struct Args {
     only: Option<String>,
 }
 
-/// How many cases are generated at a time.
+/// Cases that are generated at a time.
 const BATCH: usize = 500;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -42,7 +42,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         let mut cases = 0;
         let mut seed = args.seed;
         while cases < args.count && differences < args.differences {
-            // The engine counts its seeds up from the one it is given; the model has one seed for all its cases.
+            // The engine counts its seeds up from the given one; the model has one seed for all its cases.
             let batch = generate(command, seed, BATCH.min(args.count - cases))?;
             seed += if source == Source::Engine { BATCH as u64 } else { 1 };
             for case in &batch {

@@ -1,4 +1,4 @@
-//! What real clients sent, from the recordings of `tests/data`.
+//! Requests of real clients, from the recordings in `tests/data`.
 
 use std::io::Read as _;
 
@@ -16,15 +16,15 @@ const RECORDINGS: [&[u8]; 3] = [
     include_bytes!("../../data/recordings/up-noop-refresh-destroy-20-journal-v1.jsonl.gz"),
 ];
 
-/// Bodies longer than this are left out: they make each case slow, and hold nothing that shorter ones do not.
+/// The longest body in the corpus. Longer ones make each case slow, and contain nothing that shorter ones do not.
 const BYTES_MAX: usize = 20_000;
 
 pub(super) struct Corpus {
-    /// Bodies, each with the place of its route in the table.
+    /// Bodies, each with its route's index in the table.
     pub(super) bodies: Vec<(usize, Value)>,
     /// Untyped deployments.
     pub(super) deployments: Vec<Value>,
-    /// The entries of a journal each.
+    /// The entries of one journal each.
     pub(super) journals: Vec<Vec<Value>>,
 }
 
@@ -81,7 +81,7 @@ impl Corpus {
         }
     }
 
-    /// A body that the route was sent, if it ever was.
+    /// A recorded body for the route, if there is one.
     pub(super) fn body(&self, route: usize, dice: &mut Rng) -> Option<Value> {
         let bodies = self.bodies.iter().filter(|(of, _)| *of == route);
         dice.choice(bodies.collect::<Vec<_>>()).map(|(_, body)| body.clone())
@@ -97,7 +97,7 @@ impl Corpus {
     }
 }
 
-/// What the recordings lack.
+/// Requests that the recordings lack.
 const MORE: [(&str, &str); 8] = [
     (
         "/checkpointdelta",

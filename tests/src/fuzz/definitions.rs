@@ -1,4 +1,5 @@
-//! Definitions of environments: total on anything, the same twice, and the same once their secrets are sealed.
+//! Definitions of environments: evaluating never panics, is repeatable, and gives the same once secrets are
+//! sealed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use statewright_shared::domain::environment::{definition, has_errors};
 use super::pure::{Checked, holds, without_panic};
 use super::{Blob, Case, mutate};
 
-/// Definitions that use all there is.
+/// Definitions that use every feature.
 const DEFINITIONS: &[&str] = &[
     "# of the team\nimports:\n- net/base\n- {net/other: {merge: false}}\nvalues:\n  db:\n    host: ${servers[0].name}.example\n    \
      port: 0x1F\n    password:\n      fn::secret: hunter2 # why\n  servers: [{name: a}, {name: \"b\\tc\"}]\n  url: \
@@ -25,7 +26,7 @@ const DEFINITIONS: &[&str] = &[
     "values:\n  s: {fn::open::pulumi-stacks: {stacks: {n: {stack: net/dev}}}}\n  o: ${s.n.url}\n  c: ${context.rootEnvironment.name}\n",
 ];
 
-/// What stands in definitions.
+/// Fragments of definitions.
 const PARTS: &[&str] = &[
     "${",
     "}",
@@ -116,7 +117,7 @@ fn evaluated(text: &str, secrets: &BTreeMap<String, String>) -> Evaluated {
     evaluate(&question, None)
 }
 
-/// The values of an environment without where they come from.
+/// The values of an environment without their origins.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -130,7 +131,7 @@ fn plain(value: &mut Value) {
 
 fn values(evaluated: &Evaluated) -> Result<Value, String> {
     let environment: Value = serde_json::from_str(&evaluated.environment)
-        .map_err(|error| format!("what it comes to is no JSON: {error}"))?;
+        .map_err(|error| format!("its result is not JSON: {error}"))?;
     let mut properties = environment["properties"].clone();
     plain(&mut properties);
     Ok(properties)
@@ -141,11 +142,11 @@ pub(super) fn try_definition(bytes: &[u8]) -> Checked {
         let text = String::from_utf8_lossy(bytes);
         let once = evaluated(&text, &BTreeMap::new());
         let twice = evaluated(&text, &BTreeMap::new());
-        holds("it comes to the same twice", once.environment == twice.environment)?;
-        holds("the same is wrong twice", once.diagnostics == twice.diagnostics)?;
+        holds("it evaluates to the same twice", once.environment == twice.environment)?;
+        holds("its diagnostics are the same twice", once.diagnostics == twice.diagnostics)?;
         for wrong in once.diagnostics.iter().filter(|wrong| wrong.range.environment == "net/top") {
             holds(
-                "what is wrong is within the text",
+                "diagnostics are within the text",
                 wrong.range.end.byte <= text.len() && wrong.range.begin.byte <= wrong.range.end.byte,
             )?;
         }
@@ -160,7 +161,7 @@ pub(super) fn try_definition(bytes: &[u8]) -> Checked {
             replaced.push((secret, Replacement::Ciphertext(ciphertext)));
         }
         let sealed = sealed::replace(&text, &replaced);
-        // One that cannot be sealed where it stands is refused by who asks this.
+        // The caller refuses a definition that cannot be sealed in place.
         if sealed::holds_plaintext(&sealed)
             || !sealed::is_same(&text, &sealed)
             || replaced.is_empty()
@@ -168,12 +169,12 @@ pub(super) fn try_definition(bytes: &[u8]) -> Checked {
         {
             return Ok(());
         }
-        // That stands for one of them where it is not sealed, and for itself where it is.
+        // `$$` is `$` in an evaluated text, and itself in a sealed one.
         if secrets.values().any(|secret| secret.contains("$$")) {
             return Ok(());
         }
         let after = evaluated(&sealed, &secrets);
-        holds("it comes to the same once it is sealed", values(&after)? == before)?;
+        holds("it evaluates to the same once it is sealed", values(&after)? == before)?;
         let shut = sealed::secrets(&sealed).into_iter().filter(|secret| secret.is_sealed);
         let opened: Vec<_> = shut
             .filter_map(|secret| {

@@ -1,4 +1,4 @@
-//! Filters over labels and schemas of outputs: total on anything, and what they say holds together.
+//! Filters over labels and schemas of outputs: any input is handled, and the results are consistent.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::corpus::Corpus;
 use super::pure::{Checked, holds, without_panic};
 use super::{Blob, Case, mutate};
 
-/// Filters that use all there is.
+/// Filters that use every feature.
 const FILTERS: [&str; 6] = [
     r#"env == "prod" and not (team/name in ["web", "data"] or tier > 2)"#,
     "labels.not is not empty or url matches `^https://[a-z]+$` and tier <= -1.5",
@@ -18,7 +18,7 @@ const FILTERS: [&str; 6] = [
     "a==1or b==2",
 ];
 
-/// Parts of filters.
+/// Fragments of filters.
 const PARTS: [&str; 24] = [
     "(",
     ")",
@@ -80,12 +80,12 @@ pub(super) fn try_filter(text: &[u8]) -> Checked {
             }
         };
         let found = filter.finds(&labels);
-        // Unless that is too long, or too deep.
+        // Unless it is too long or too deep.
         if let Ok(negated) = Filter::parse(&format!("not ({text})")) {
-            holds("`not` finds what is not found", negated.finds(&labels) != found)?;
+            holds("`not` finds the others", negated.finds(&labels) != found)?;
         }
         if let Ok(both) = Filter::parse(&format!("({text}) and not ({text})")) {
-            holds("nothing is found and not found", !both.finds(&labels))?;
+            holds("no state both matches and does not match", !both.finds(&labels))?;
         }
         filter.finds(&Labels::new());
         Ok(())
@@ -133,31 +133,34 @@ pub(super) fn try_schema(schema: &[u8], value: &[u8]) -> Checked {
         let Ok(value) = serde_json::from_slice::<Value>(value) else { return Ok(()) };
         let output = json!({ "value": value, "type": "dynamic" });
         if let Some(inferred) = infer(&output.to_string()) {
-            let inferred =
-                Schema::read(&inferred).map_err(|error| format!("what is inferred is none: {error}"))?;
+            let inferred = Schema::read(&inferred)
+                .map_err(|error| format!("the inferred schema is invalid: {error}"))?;
             let fits = inferred.check(&value, false, &mut Steps::default());
-            holds("what is inferred fits", !matches!(fits, SchemaChecked::Invalid { .. }))?;
+            holds("the inferred schema fits", !matches!(fits, SchemaChecked::Invalid { .. }))?;
         }
         let Ok(schema) = serde_json::from_slice::<Value>(schema) else { return Ok(()) };
         let Ok(read) = Schema::read(&schema) else { return Ok(()) };
         let checked = read.check(&value, false, &mut Steps::default());
-        holds("a check tells the same twice", read.check(&value, false, &mut Steps::default()) == checked)?;
+        holds(
+            "a check gives the same result twice",
+            read.check(&value, false, &mut Steps::default()) == checked,
+        )?;
         let secretly = read.check(&value, true, &mut Steps::default());
         let is_valid = |checked: &SchemaChecked| *checked == SchemaChecked::Valid;
         holds("a mark changes no verdict", is_valid(&secretly) == is_valid(&checked))?;
         if let Ok(negated) = Schema::read(&json!({ "not": schema })) {
             let negated = negated.check(&value, false, &mut Steps::default());
-            // References of its own lead elsewhere then, and most are refused.
+            // Its references then lead elsewhere, and most are refused.
             let told =
                 !matches!(checked, SchemaChecked::Error(_)) && !matches!(negated, SchemaChecked::Error(_));
             let has_references = schema.to_string().contains("$ref");
             holds(
-                "`not` is the other way round",
+                "`not` inverts the result",
                 !told || has_references || is_valid(&negated) != is_valid(&checked),
             )?;
         }
         if let SchemaChecked::Invalid { message, path } = checked {
-            holds("what is told is short", message.chars().count() <= 200 && path.chars().count() <= 200)?;
+            holds("messages are short", message.chars().count() <= 200 && path.chars().count() <= 200)?;
             holds("a path begins at the value", path.starts_with('$'))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! A mutational fuzzer: takes what real clients sent, changes it, and looks whether the server keeps its promises.
+//! A mutational fuzzer: mutates what real clients sent, and checks that the server keeps its promises.
 //!
-//! It is deterministic: a seed and a number make a case, and a case is data that can be kept and tried again. [`pure`]
-//! tries functions alone, [`wire`] a server in this process, request by request.
+//! It is deterministic: a seed and a number make a case, and a case is data that can be stored and tried again.
+//! [`pure`] tries functions alone, [`wire`] a server in this process, request by request.
 
 mod corpus;
 mod definitions;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::stopwatch::Stopwatch;
 use corpus::Corpus;
 
-/// What is tried.
+/// The target of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -30,23 +30,23 @@ pub enum Target {
     Http,
     /// A base and a journal.
     Replayer,
-    /// A text and the edits of it.
+    /// A text and its edits.
     Delta,
     /// Events, posted and read again.
     Events,
-    /// Whatever reads deployments and batches.
+    /// Everything that reads deployments and batches.
     Json,
-    /// Whatever reads Terraform states and their locks.
+    /// Everything that reads Terraform states and their locks.
     State,
     /// Filters over labels.
     Filter,
-    /// Schemas, with values that are held to them.
+    /// Schemas and values.
     Schema,
     /// Definitions of environments.
     Definition,
 }
 
-/// Bytes that are JSON more often than not.
+/// Bytes that are usually JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Blob(Vec<u8>);
 
@@ -75,7 +75,7 @@ enum Case {
     Calls(Vec<wire::Call>),
 }
 
-/// A promise that was not kept, with the case that shows it.
+/// A broken promise, with the case that shows it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Finding {
     target: Target,
@@ -92,7 +92,7 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    /// Keeps the case in a file of this folder, and says in which.
+    /// Writes the case to a file in this folder, and returns its path.
     ///
     /// # Errors
     /// Those of writing.
@@ -107,7 +107,7 @@ impl Finding {
     /// Tries the case of a file again.
     ///
     /// # Errors
-    /// When the file is none of these, and with what is broken still.
+    /// When the file is not a case, or when the promise is still broken.
     pub async fn replay(path: &Path) -> Result<(), String> {
         let text = std::fs::read(path).map_err(|error| error.to_string())?;
         let kept: Self = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
@@ -118,13 +118,13 @@ impl Finding {
 /// How many cases to try.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
-    /// So many.
+    /// A number of cases.
     Cases(u64),
-    /// As many as fit into this time.
+    /// Cases for a length of time.
     Time(Duration),
 }
 
-/// Tries cases until the bound, or until one breaks a promise. Returns how many there were.
+/// Tries cases until the limit, or until one breaks a promise. Returns the number of cases.
 ///
 /// # Errors
 /// The first finding.

@@ -1,4 +1,4 @@
-//! Changes of values, of texts and of gzips.
+//! Mutations of values, of texts and of gzips.
 
 use fastrand::Rng;
 use flate2::Compression;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use super::corpus::Corpus;
 
-/// Words that mean something to whoever reads these bodies.
+/// Names with a meaning for the readers of these bodies.
 const WORDS: [&str; 26] = [
     "",
     "null",
@@ -38,7 +38,7 @@ const WORDS: [&str; 26] = [
     "creating",
 ];
 
-/// Parts of texts that parsers trip over.
+/// Fragments that parsers get wrong.
 const TOKENS: [&str; 22] = [
     "{",
     "}",
@@ -87,7 +87,7 @@ fn odd(dice: &mut Rng, corpus: &Corpus) -> Value {
     }
 }
 
-/// A value somewhere in this one.
+/// A random value inside this one.
 fn place<'v>(value: &'v mut Value, dice: &mut Rng) -> &'v mut Value {
     let is_deeper = match value {
         Value::Array(list) => !list.is_empty(),
@@ -168,7 +168,7 @@ fn object(members: &mut Map<String, Value>, dice: &mut Rng, corpus: &Corpus) {
             members.insert(dice.choice(WORDS).unwrap_or_default().to_owned(), value);
         }
         2 => {
-            // Decoders of the client read names whatever their case.
+            // The client's decoders ignore the case of names.
             let value = members.get(&name).cloned().unwrap_or_default();
             members.insert(name.to_uppercase(), value);
         }
@@ -176,7 +176,7 @@ fn object(members: &mut Map<String, Value>, dice: &mut Rng, corpus: &Corpus) {
     }
 }
 
-/// Changes a text in a few places, mostly so that it is JSON no more.
+/// Changes a text in a few places, so that it is usually not JSON any more.
 pub(super) fn text(bytes: &mut Vec<u8>, dice: &mut Rng) {
     for _ in 0..=dice.u8(..3) {
         let at = dice.usize(..=bytes.len());
@@ -211,7 +211,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     gzip.write_all(bytes).and_then(|()| gzip.finish()).expect("writing to memory does not fail")
 }
 
-/// The bytes of a body as they are sent: most often what they are, now and then changed once more.
+/// The bytes of a body: usually unchanged, sometimes mutated once more.
 pub(super) fn body(value: &Value, dice: &mut Rng) -> Vec<u8> {
     let mut bytes = value.to_string().into_bytes();
     if dice.u8(..4) == 0 {
@@ -220,7 +220,7 @@ pub(super) fn body(value: &Value, dice: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// A body as it travels: plain or compressed, and seldom damaged on the way.
+/// A body as it is sent: plain or compressed, and rarely damaged.
 pub(super) fn sent(bytes: Vec<u8>, dice: &mut Rng) -> Vec<u8> {
     let mut bytes = match dice.u8(..4) {
         0 => bytes,

@@ -1,4 +1,4 @@
-//! Functions that read what clients made up: none panics, and what they say of it holds together.
+//! Functions that read input of clients: none panics, and their results are consistent.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ use super::corpus::Corpus;
 use super::{Blob, Case, mutate};
 use crate::app::START;
 
-/// What is checked, or else why it is not so.
+/// Fails with this text unless it is so.
 pub(super) type Checked = Result<(), String>;
 
 pub(super) fn holds(what: &str, is_so: bool) -> Checked {
@@ -29,7 +29,7 @@ pub(super) fn without_panic<T>(work: impl FnOnce() -> Result<T, String>) -> Resu
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("a panic: {}", words.unwrap_or("without words")))
+        Err(format!("a panic: {}", words.unwrap_or("without a message")))
     })
 }
 
@@ -55,7 +55,7 @@ pub(super) fn try_text(text: &[u8]) -> Checked {
     })
 }
 
-/// What holds for every text that is taken as a deployment.
+/// What holds for every text that is accepted as a deployment.
 fn check_deployment(text: &[u8]) -> Checked {
     let Ok(inspection) = inspect(text) else { return Ok(()) };
     holds("what is taken is JSON", serde_json::from_slice::<IgnoredAny>(text).is_ok())?;
@@ -63,7 +63,7 @@ fn check_deployment(text: &[u8]) -> Checked {
     let error = IntegrityError { version: "3".to_owned(), command: "c".to_owned(), error: "e".to_owned() };
     for error in [Some(error), None] {
         let marked = deployment::with_integrity_error(text, error).map_err(|error| error.to_string())?;
-        let again = inspect(&marked).map_err(|error| format!("a marked state is none: {error}"))?;
+        let again = inspect(&marked).map_err(|error| format!("a marked state is invalid: {error}"))?;
         holds("a mark changes no resource", again.resource_count == inspection.resource_count)?;
         holds("a mark changes no outputs", again.outputs == inspection.outputs)?;
     }
@@ -71,7 +71,7 @@ fn check_deployment(text: &[u8]) -> Checked {
         |stack: &str| StackAddress::parse("acme", "bench", stack).map_err(|error| error.to_string());
     let (from, to) = (address("dev")?, address("prod")?);
     let renamed = deployment::rename(text, &from, &to).map_err(|error| format!("no rename: {error}"))?;
-    let again = inspect(&renamed).map_err(|error| format!("a renamed state is none: {error}"))?;
+    let again = inspect(&renamed).map_err(|error| format!("a renamed state is invalid: {error}"))?;
     holds("a rename keeps every resource", again.resource_count == inspection.resource_count)
 }
 
@@ -114,7 +114,8 @@ pub(super) fn try_state(text: &[u8]) -> Checked {
             holds("outputs alone are the same", document.is_encrypted || read.outputs == document.outputs)?;
         }
         let Ok(raised) = with_serial(text, u64::MAX) else { return Ok(()) };
-        let read = Document::read(&raised).map_err(|error| format!("another serial makes none: {error}"))?;
+        let read =
+            Document::read(&raised).map_err(|error| format!("another serial makes it invalid: {error}"))?;
         holds("the serial is the one", read.serial == Some(u64::MAX))?;
         holds("nothing else changes", read.lineage == document.lineage && read.index == document.index)
     })
@@ -150,20 +151,21 @@ pub(super) fn try_journal(base: Option<&Blob>, batches: &[Blob]) -> Checked {
             Ok(replayed) => replayed,
             Err(_) => {
                 return holds(
-                    "only a base that is none stops it",
+                    "only an invalid base stops it",
                     base.is_some_and(|base| inspect(base).is_err()),
                 );
             }
         };
-        let inspection = inspect(&replayed.text).map_err(|error| format!("the result is none: {error}"))?;
+        let inspection =
+            inspect(&replayed.text).map_err(|error| format!("the result is invalid: {error}"))?;
         holds("it counts its resources", inspection.resource_count == replayed.resource_count)?;
         holds("it counts its pending operations", inspection.pending_count == replayed.pending_count)?;
-        holds("it says what it breaks", inspection.integrity_error == replayed.integrity_error)?;
+        holds("it reports its integrity error", inspection.integrity_error == replayed.integrity_error)?;
         let again = replay(base, entries(), START).map_err(|error| error.to_string())?;
         holds("the same makes the same bytes", again.text == replayed.text)?;
         if batches.iter().all(|batch| parse_batch(&batch.0).is_ok()) {
             let twice = replay(base, entries().chain(entries()), START).map_err(|error| error.to_string())?;
-            holds("entries that come twice count once", twice.text == replayed.text)?;
+            holds("repeated entries count once", twice.text == replayed.text)?;
         }
         check_deployment(&replayed.text)
     })

@@ -1,4 +1,4 @@
-//! Requests on a server in this process: none makes it fail, and whatever they were, the stack lives on.
+//! Requests to a server in this process: none makes it fail, and afterwards the stack still works.
 
 use std::panic::AssertUnwindSafe;
 
@@ -17,7 +17,7 @@ use super::corpus::Corpus;
 use super::{Blob, Case, Target, mutate};
 use crate::app::{ORG, TestApp};
 
-/// Which credentials a call shows.
+/// The credentials of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Shown {
     Token,
@@ -26,7 +26,7 @@ enum Shown {
     Nothing,
 }
 
-/// A request, with words in braces for what is known only when the stack is there.
+/// A request. Names in braces stand for values that are known only once the stack exists.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Call {
     method: String,
@@ -50,7 +50,7 @@ const QUERIES: [&str; 8] = [
     "?%",
 ];
 
-/// What the route demands.
+/// The credentials that the route needs.
 fn right(route: &Route) -> Shown {
     match route.auth {
         Auth::UpdateToken => Shown::UpdateToken,
@@ -58,7 +58,7 @@ fn right(route: &Route) -> Shown {
     }
 }
 
-/// A short life of a stack: its update runs for all of it, or to some point, after which other things may be done.
+/// A short life of a stack: its update runs for all of it, or to some point, after which other requests follow.
 pub(super) fn calls(corpus: &Corpus, dice: &mut Rng) -> Case {
     let mut calls: Vec<Call> = (0..dice.u8(2..14)).map(|_| call(corpus, dice)).collect();
     if dice.bool() {
@@ -73,7 +73,7 @@ pub(super) fn calls(corpus: &Corpus, dice: &mut Rng) -> Case {
     Case::Calls(calls)
 }
 
-/// A life that is all events.
+/// A life of events alone.
 pub(super) fn events(corpus: &Corpus, dice: &mut Rng) -> Case {
     let (post, route) = ROUTES
         .iter()
@@ -98,7 +98,7 @@ pub(super) fn events(corpus: &Corpus, dice: &mut Rng) -> Case {
 }
 
 fn call(corpus: &Corpus, dice: &mut Rng) -> Call {
-    // What updates save is most of what is asked.
+    // Most requests are those by which updates save.
     let index = match dice.choice(&corpus.bodies) {
         Some((route, _)) if dice.bool() => *route,
         _ => dice.usize(..ROUTES.len()),
@@ -135,7 +135,7 @@ fn call(corpus: &Corpus, dice: &mut Rng) -> Call {
     }
 }
 
-/// A server that lasts for some cases.
+/// A server for some cases.
 #[derive(Default)]
 pub(super) struct Bench {
     server: Option<Server>,
@@ -148,14 +148,14 @@ struct Server {
     other: String,
 }
 
-/// A stack with an update that runs.
+/// A stack with a running update.
 struct Scene {
     stack: String,
     update: String,
     token: String,
 }
 
-/// So many stacks are made before the server is a new one: what it keeps is in memory.
+/// Stacks before the server is replaced by a new one: its store is in memory.
 const STACKS_MAX: u64 = 200;
 
 impl Bench {
@@ -195,7 +195,7 @@ impl Server {
         Ok((text("updateID")?, text("token")?))
     }
 
-    /// A request of the operator of the stack, which has to be answered so.
+    /// A request of the stack's operator, which must get this status.
     async fn ask(&self, method: &str, path: &str, body: &Value, expected: u16) -> Result<Value, String> {
         let authorization = format!("token {}", self.app.token);
         let (status, answer) =
@@ -221,7 +221,7 @@ impl Server {
         if let Some(encoding) = encoding {
             request = request.header("Content-Encoding", encoding);
         }
-        // What is no request does not reach a router.
+        // An invalid request does not reach a router.
         let Ok(request) = request.body(Body::from(body)) else { return Ok((400, Vec::new())) };
         let answer = AssertUnwindSafe(self.router.clone().oneshot(request)).catch_unwind().await;
         let answer = answer.map_err(|_| format!("{method} {path} panics"))?;
@@ -279,12 +279,12 @@ impl Server {
         if sequences.is_sorted() { Ok(()) } else { Err(format!("events are out of order: {sequences:?}")) }
     }
 
-    /// Whatever was sent, the update can be ended, and after it another one can do its work.
+    /// Whatever was sent, the update can be ended, and another one can run after it.
     async fn lives_on(&self, scene: &Scene) -> Result<(), String> {
         let authorization = format!("token {}", self.app.token);
         let end = format!("{}/update/{}/cancel", scene.stack, scene.update);
         let (status, words) = self.exchange("POST", &end, &authorization, None, Vec::new()).await?;
-        // It may be over, and the stack may have been removed or renamed.
+        // It may have ended, and the stack may have been deleted or renamed.
         if !matches!(status, 204 | 404 | 409) {
             return Err(format!("cancel: {status} {}", String::from_utf8_lossy(&words)));
         }
@@ -292,7 +292,7 @@ impl Server {
         if status == 404 {
             return Ok(());
         }
-        // Another update may have been begun on the way, and holds the stack.
+        // Another update may have begun meanwhile and hold the stack.
         let stack = self.ask("GET", &scene.stack, &json!({}), 200).await?;
         if stack["currentOperation"].is_object() {
             let active = stack["activeUpdate"].as_str().unwrap_or_default();
@@ -329,7 +329,8 @@ impl Server {
         let (status, export) = self
             .exchange("GET", &format!("{}/export", scene.stack), &authorization, None, Vec::new())
             .await?;
-        let inspection = inspect(&export).map_err(|error| format!("the export is none: {status} {error}"))?;
+        let inspection =
+            inspect(&export).map_err(|error| format!("the export is invalid: {status} {error}"))?;
         let text = String::from_utf8_lossy(&export);
         if !text.contains("::fuzzed\"") {
             return Err(format!("the export lacks what the update made: {text}"));

@@ -1,4 +1,4 @@
-//! Real elapsed time, for what reports how long it took. No test decides anything by it.
+//! Real elapsed time, for what reports how long it took. No test depends on it.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,7 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     /// Starts measuring now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a measurement is of the real clock, whatever the clock port says"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a measurement uses the real clock, not the clock port")]
     pub fn start() -> Self {
         Self { started: Instant::now() }
     }
