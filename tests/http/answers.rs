@@ -1,4 +1,4 @@
-//! What the CLI gets for each route's plain case, whole: a changed answer shows here.
+//! The whole answer of each route's plain case: a changed answer shows here.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use statewright_tests::app::{Answer, ORG, TestApp};
 
 use crate::world::{Stack, begin_body, deployment, entry, program};
 
-/// Replaces what differs from run to run, having checked that it is what it stands for.
+/// Replaces what differs from run to run, after checking its form.
 fn redacted(mut value: Value) -> Value {
     redact(&mut value);
     value
@@ -48,7 +48,7 @@ fn is_base64(text: &str) -> bool {
     base64::engine::general_purpose::STANDARD.decode(text).is_ok_and(|bytes| !bytes.is_empty())
 }
 
-/// Compares an answer whole: the status, and the body but for what differs from run to run.
+/// Compares a whole answer: the status, and the body except for what differs from run to run.
 macro_rules! assert_answer {
     ($name:literal, $answer:expr) => {
         let answer: Answer = $answer;

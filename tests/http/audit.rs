@@ -1,4 +1,4 @@
-//! The audit log: who did what to which stack, a record for each action.
+//! The audit log: who did what to which stack, one record for each action.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,10 +17,10 @@ use crate::routes::{EDGE, STATE, path};
 use crate::states::text;
 use crate::world::{Run, Stack, begin_body, deployment, new_project, program, raw};
 
-/// The other organization of those who act here.
+/// The other organization of the users in these tests.
 const OTHER_ORG: &str = "lab";
 
-/// A request of this row that works, on the state that rows name by its id, or on one of its own.
+/// A successful request of this row, on the state that rows name by its id, or on one of its own.
 async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     let new = json!({ "id": STATE, "project": "audited" });
     app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await;
@@ -81,11 +81,11 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
             call
         }
         ("DELETE" | "GET", _) | ("POST", "restore") => call,
-        _ => panic!("{route:?} is an action: this test needs a request of it that works"),
+        _ => panic!("{route:?} is an action: this test needs a successful request of it"),
     }
 }
 
-/// A request of this row that works, on an environment of its own.
+/// A successful request of this row, on an environment of its own.
 async fn working_on_environment<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     let project = new_project();
     let (all, name) = (format!("/api/esc/environments/{ORG}"), json!({ "project": project, "name": "dev" }));
@@ -136,11 +136,11 @@ async fn working_on_environment<'a>(app: &'a TestApp, route: &Route, token: &str
             }
         }
         ("GET" | "DELETE" | "POST", _) => call,
-        _ => panic!("{route:?} is an action: this test needs a request of it that works"),
+        _ => panic!("{route:?} is an action: this test needs a successful request of it"),
     }
 }
 
-/// A request of this row that works, on a stack of its own.
+/// A successful request of this row, on a stack of its own.
 async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     if route.group == Group::Tfstate {
         return working_on_state(app, route, token).await;
@@ -204,11 +204,11 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
         }
         "/{kind}/{update}/cancel" => with(&stack.begin().await, &Value::Null),
         "/{kind}/{update}/complete" => with(&stack.begin().await, &json!({ "status": "succeeded" })),
-        _ => panic!("{route:?} is an action: this test needs a request of it that works"),
+        _ => panic!("{route:?} is an action: this test needs a successful request of it"),
     }
 }
 
-/// The one record, which has a time and the ID that the answer has.
+/// The only record, with a time and the ID of the answer.
 #[track_caller]
 fn only(app: &TestApp, request_id: &str) -> Value {
     let records = app.take_audit();
@@ -236,7 +236,7 @@ async fn each_action_leaves_one_record_of_who_did_it() {
         assert_eq!(record["action"], action, "{route:?}");
         assert_eq!(record["result"], "done", "{route:?}");
         assert_eq!(record["status"], answer.status.as_u16(), "{route:?}");
-        // An update that ends names who ran it.
+        // The end of an update names the user who ran it.
         let (user, token) = match route.auth {
             Auth::UpdateToken => (USER, "first-start"),
             _ => ("bob", "laptop"),
@@ -256,7 +256,7 @@ async fn each_action_leaves_one_record_of_who_did_it() {
             Group::Environments => "environment",
             _ => "stack",
         };
-        // What is set for an organization is of no project, an edge is of two, and a text is no environment.
+        // A setting of an organization has no project, an edge has two, and a text is not an environment.
         let is_of_all =
             action == "policy.set" || action.starts_with("edge.") || route.path.contains("/yaml/");
         assert!(
@@ -298,13 +298,13 @@ async fn each_row_with_wrong_credentials_leaves_one_record() {
     }
 }
 
-/// A row that answers secrets is an action, whatever it is called.
+/// A row that returns secrets is an action, whatever its name.
 #[test]
 fn each_row_that_answers_secrets_is_an_action() {
     let secret =
         ["/export", "/outputs", "decrypt", "/text", "/open", "/yaml/check", "{session}", "{stack}/config"];
     for route in ROUTES {
-        // The names of outputs, and no values.
+        // The names of outputs without values.
         let is_list = route.path == "/api/orgs/{org}/outputs";
         let is_state = route.path.starts_with("/tfstate/");
         if (is_state || secret.iter().any(|word| route.path.contains(word))) && !is_list {
@@ -334,7 +334,7 @@ async fn a_wrong_password_is_kept_with_the_login_and_without_itself() {
     let wrong = "wrong horse battery";
     assert_eq!(record("bob", wrong).await, (401, None, some("bob"), None));
     assert_eq!(record("carol", wrong).await, (401, None, some("carol"), None), "there is no such user");
-    // The token of somebody who mistook the fields.
+    // A token in the wrong field.
     assert_eq!(record("swt_0123456789", wrong).await, (401, None, None, None));
     assert_eq!(record("not a name", wrong).await, (401, None, None, None));
     let done = (204, some("bob"), None, some("password"));
@@ -359,7 +359,7 @@ async fn what_a_role_may_not_do_is_kept_on_every_row() {
     assert_eq!(said, [REFUSED, "refused", "bob"]);
 }
 
-/// What is sent on a row by somebody whom it does not concern: enough for the row to look whom it concerns.
+/// A request of an outsider on a row: valid enough for the row to find the organization.
 fn sent(route: &Route) -> Value {
     let is_protocol = route.path.starts_with("/tfstate/");
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
@@ -399,7 +399,7 @@ fn sent(route: &Route) -> Value {
     }
 }
 
-/// What is of another organization is as what does not exist, and who asked for it is kept.
+/// A resource of another organization looks like a missing one, and the audit log records the attempt.
 #[tokio::test]
 async fn who_asks_about_another_organization_is_kept_on_each_row() {
     let app = TestApp::memory().await;
@@ -446,7 +446,7 @@ async fn who_asks_about_another_organization_is_kept_on_each_row() {
     assert!(rows > 100, "{rows}");
 }
 
-/// To ask for what is not there, in one's own organization, is no refusal.
+/// A request for something missing in the caller's own organization is not a refusal.
 #[tokio::test]
 async fn what_a_member_does_not_find_is_in_no_record() {
     let app = TestApp::memory().await;
@@ -456,7 +456,7 @@ async fn what_a_member_does_not_find_is_in_no_record() {
     assert_eq!(app.take_audit(), [Value::Null; 0]);
 }
 
-/// What a record says besides who and where.
+/// The record without the user and the place.
 fn said(record: &Value) -> String {
     let word = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
     format!("{} {} {}", word("action"), word("result"), word("detail"))
@@ -507,7 +507,7 @@ async fn the_records_of_a_stack_tell_its_life() {
     assert_eq!(records[7]["stack"], "prod");
 }
 
-/// Names and words that a client made up are not repeated unless they are names.
+/// Names and texts from a client are recorded only if they are valid names.
 #[tokio::test]
 async fn an_invalid_name_is_never_stored() {
     let app = TestApp::memory().await;
@@ -529,7 +529,7 @@ async fn an_invalid_name_is_never_stored() {
     }
 }
 
-/// Who ended an update: its client, a person, or the end of its lease, which no one asks for.
+/// The audit log records what ended an update: its client, a person, or the end of its lease.
 #[tokio::test]
 async fn the_record_of_an_end_says_who_ended_it() {
     let app = TestApp::memory().await;
@@ -550,7 +550,7 @@ async fn the_record_of_an_end_says_who_ended_it() {
     assert_eq!(said(&ended), "update.cancel done begun by bob (laptop)");
     assert_eq!(who(&ended), (json!(USER), json!("first-start")));
 
-    // Whether a sweep meets it first, or a request that is for something else.
+    // A sweep or a request for something else may find the expired lease first.
     for swept in [true, false] {
         let run = begin().await;
         app.take_audit();

@@ -1,4 +1,4 @@
-//! An id is not a proof: what others see of somebody's update, lock or session lets them do nothing with it.
+//! An id is not a proof: the visible ids of another user's update, lock or session give no permission.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::world::{Run, Stack, begin_body, delta_body, deployment, program};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What clients compare: they tell an update that is in their way by it.
+/// The text by which clients recognize a running update.
 const IN_PROGRESS: &str = "Another update is currently in progress";
 
 fn login(text: &str) -> Login {
@@ -36,7 +36,7 @@ fn verb(name: &str) -> Method {
     Method::from_bytes(name.as_bytes()).unwrap()
 }
 
-/// A token of this user by this name.
+/// A token of this user with this name.
 async fn token(app: &TestApp, user: &str, name: &str, may: Option<Role>, life: Option<Duration>) -> String {
     let name = TokenName::parse(name).unwrap();
     tokens::create_scoped_token(&app.context, &login(user), &name, may, life).await.unwrap()
@@ -56,7 +56,7 @@ async fn start(app: &TestApp, run: &Run<'_>, token: &str) -> Answer {
     app.post(&run.path, &json!({ "journalVersion": 2 })).token(token).send().await
 }
 
-/// The update with the token that an answer to a start holds.
+/// The update with the token from the answer to a start.
 fn again<'a>(run: &Run<'a>, answer: &Answer) -> Run<'a> {
     run.with_token(answer.expect(200)["token"].as_str().unwrap())
 }
@@ -75,7 +75,7 @@ async fn a_running_update_gives_its_token_to_its_user_alone() {
     app.advance(Duration::from_secs(100));
     let before = record(&app, &run).await;
     for other in &others {
-        // All who see the stack see the id.
+        // All users who see the stack see the id.
         let seen = stack.get("").token(other).send().await.expect(200);
         assert_eq!(seen["activeUpdate"], run.id);
         let answer = start(&app, &run, other).await;
@@ -87,7 +87,7 @@ async fn a_running_update_gives_its_token_to_its_user_alone() {
     let second = token(&app, "ann", "second", Some(Role::Apply), None).await;
     let third = again(&run, &start(&app, &run, &second).await);
     let now = Update { renewed_by: before.renewed_by.clone(), ..record(&app, &run).await };
-    assert_eq!(now, before, "neither whose it is nor its lease");
+    assert_eq!(now, before, "neither its owner nor its lease changes");
     third.append(&[stack.made(1, "a")]).await.expect(204);
     third.renew(300).await.expect(200);
     again(&run, &start(&app, &run, &ann).await).append(&[stack.made(2, "b")]).await.expect(204);
@@ -99,7 +99,7 @@ async fn a_running_update_gives_its_token_to_its_user_alone() {
     assert_eq!((&ended["user"], &ended["token"]), (&json!("ann"), &json!("second")), "{ended}");
     let latest = stack.get("/updates/latest").send().await.expect(200);
     assert_eq!(latest["requestedBy"]["githubLogin"], "ann");
-    // Over is over for all, and everybody reads the same.
+    // The ended update gives the same answer to all users.
     for token in [&ann, &others[0]] {
         let words = start(&app, &run, token).await.refused(409);
         assert!(words.contains("ended as succeeded"), "{words}");
@@ -123,7 +123,7 @@ async fn an_update_that_does_not_run_yet_is_started_by_its_user() {
     assert_eq!(record(&app, &run).await.requester.token.as_str(), "ci");
     run.complete("succeeded").await.expect(204);
 
-    // Of previews a token that may plan.
+    // For previews, a token with the role `plan` is enough.
     let pat = app.member_with_role(Role::Plan, "pat", "ci").await;
     let peg = app.member_with_role(Role::Plan, "peg", "ci").await;
     let preview = stack.begun(stack.begin_call("update", true).token(&pat)).await;
@@ -135,7 +135,7 @@ async fn an_update_that_does_not_run_yet_is_started_by_its_user() {
     again(&preview, &start(&app, &preview, &second).await).event(1).await.expect(204);
 }
 
-/// What is taken away from the user who runs an update, and a part of what the client then reads.
+/// What is revoked from the user who runs an update, and a part of the client's next answer.
 #[derive(Debug, Clone, Copy)]
 enum Taken {
     Token,
@@ -187,7 +187,7 @@ async fn what_was_taken_away_ends_with_the_lease() {
             take_away(&app, taken).await;
             let words = run.renew(300).await.refused(403);
             assert!(words.contains(said), "{taken:?}: {words}");
-            // Until the lease is over what happens is saved, so that nothing that was made is unknown.
+            // Until the lease ends, the client can save, so that no created resource is lost.
             if !dry_run {
                 run.append(&[stack.made(1, "a")]).await.expect(204);
             }
@@ -203,7 +203,7 @@ async fn what_was_taken_away_ends_with_the_lease() {
     }
 }
 
-/// It needs the token that it was created with, and the client that goes on needs its own.
+/// The update needs the token that it was created with, and the client that continues needs its own.
 #[tokio::test]
 async fn of_two_tokens_each_is_needed_for_a_renewal() {
     let app = TestApp::memory().await;
@@ -224,7 +224,7 @@ async fn of_two_tokens_each_is_needed_for_a_renewal() {
     assert!(words.contains("the token \"ci\" of ann was revoked"), "{words}");
 }
 
-/// A server that was replaced leaves tokens that do not say who got them: the record of the update says who created it.
+/// Tokens of an older server do not name their user: the record of the update has the creator.
 #[tokio::test]
 async fn a_token_of_an_older_program_is_renewed_by_the_same_rights() {
     let app = TestApp::memory().await;
@@ -233,7 +233,7 @@ async fn a_token_of_an_older_program_is_renewed_by_the_same_rights() {
     let run = stack.begun(stack.begin_call("update", false).token(&ann)).await;
     let old = begun_by_an_older_program(&app, &stack, &run).await;
     old.append(&[stack.made(1, "a")]).await.expect(204);
-    // Also one that is given out again for it.
+    // Also a token that is issued again.
     let renewed = again(&run, &old.renew(300).await);
     again(&run, &start(&app, &run, &ann).await).renew(300).await.expect(200);
     old.renew(300).await.expect(200);
@@ -242,7 +242,7 @@ async fn a_token_of_an_older_program_is_renewed_by_the_same_rights() {
     assert!(words.contains("the token \"ci\" of ann was revoked"), "{words}");
 }
 
-/// The update as an older program would have begun it, with the token that it gave out.
+/// The update as an older program would have begun it, with the token that it issued.
 async fn begun_by_an_older_program<'a>(app: &TestApp, stack: &Stack<'_>, run: &Run<'a>) -> Run<'a> {
     let id = UpdateId::parse(&run.id).unwrap();
     let update = Update { renewed_by: Vec::new(), user_made: None, ..record(app, run).await };
@@ -251,7 +251,7 @@ async fn begun_by_an_older_program<'a>(app: &TestApp, stack: &Stack<'_>, run: &R
     run.with_token(&forged(app, stack, run).await)
 }
 
-/// A token that somebody signs for an update who has a copy of the key.
+/// A token for an update, signed by an attacker with a copy of the key.
 async fn forged(app: &TestApp, stack: &Stack<'_>, run: &Run<'_>) -> String {
     let (id, update) = (UpdateId::parse(&run.id).unwrap(), record(app, run).await);
     let address = StackAddress::parse(ORG, &stack.project, "dev").unwrap();
@@ -259,7 +259,7 @@ async fn forged(app: &TestApp, stack: &Stack<'_>, run: &Run<'_>) -> String {
     updates::tokens::issue(&app.context, id, &update, &address, expires, None, None).await.unwrap()
 }
 
-/// Also before the key is replaced: what was signed elsewhere ends with the lease that it says it has.
+/// Also before a key rotation: a token signed elsewhere ends with the lease that it claims.
 #[tokio::test]
 async fn a_token_that_was_not_given_out_is_not_renewed() {
     let app = TestApp::memory().await;
@@ -274,14 +274,14 @@ async fn a_token_that_was_not_given_out_is_not_renewed() {
         let other = Stack::new(&app).await.begin().await;
         let words = run.with_token(&other.token).renew(300).await.refused(403);
         assert!(words.contains("not valid for this update"), "{words}");
-        // Each of ours is, also the one before after a lost answer.
+        // Each of ours is valid, including the one before a lost answer.
         let renewed = again(&run, &run.renew(300).await);
         run.renew(300).await.expect(200);
         renewed.renew(300).await.expect(200);
     }
 }
 
-/// An update that an older program began has no secret: a rotation of keys ends what it has.
+/// An update that an older program began has no secret: a key rotation ends it.
 #[tokio::test]
 async fn an_unbound_update_is_not_renewed_once_another_key_signs() {
     let app = TestApp::memory().await;
@@ -295,7 +295,7 @@ async fn an_unbound_update_is_not_renewed_once_another_key_signs() {
     assert!(words.contains("its signing key was replaced"), "{words}");
 }
 
-/// A user who is removed and made again under the same login at once is somebody else.
+/// A user who is deleted and created again under the same login is another user.
 #[tokio::test]
 async fn who_has_a_login_later_has_nothing_that_was_taken_under_it() {
     let app = TestApp::memory().await;
@@ -325,7 +325,7 @@ async fn who_has_a_login_later_has_nothing_that_was_taken_under_it() {
     assert_eq!(serial(&app).await, 1);
 }
 
-/// What one took oneself, with a token that may do less.
+/// Ending one's own update or lock with a token of a lower role.
 #[tokio::test]
 async fn a_refusal_names_the_token_with_the_lower_role() {
     let app = TestApp::memory().await;
@@ -357,7 +357,7 @@ async fn a_member_who_may_only_plan_can_preview() {
     preview.renew(300).await.expect(200);
 }
 
-/// An `up` that began in time ends: half of what it makes would be worse. A revoked token is not such a case.
+/// An `up` that began in time may finish: half of its work would be worse. A revoked token does not allow that.
 #[tokio::test]
 async fn a_token_that_merely_expires_ends_what_it_began() {
     let app = TestApp::memory().await;
@@ -397,7 +397,7 @@ async fn a_preview_ends_with_its_stack() {
         let words = preview.renew(300).await.refused(403);
         assert!(words.contains("was removed"), "{words}");
     }
-    // A renamed stack goes on, unless its former name is that of another one.
+    // A renamed stack continues, unless its former name belongs to another stack.
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;
     let preview = stack.preview().await;
@@ -453,7 +453,7 @@ async fn nothing_is_written_under_another_users_lock() {
     take(&app, &ann, "run", "OperationTypeApply").await.expect(200);
     let mut serial_of_next = 2;
     for other in [&abe, &mia, &app.token] {
-        // Its ID is what everybody gets who is refused.
+        // Every refusal shows its ID.
         let id = take(&app, other, "mine", "OperationTypeApply").await.expect(423)["ID"].clone();
         assert_eq!(id, "run");
         take(&app, other, "run", "OperationTypeApply").await.refused(423);
@@ -472,7 +472,7 @@ async fn nothing_is_written_under_another_users_lock() {
         assert_ne!(one["by"], "ann");
     }
     assert_eq!(serial(&app).await, 1);
-    // It is still the holder's, and what was refused is not lost.
+    // The lock stays with its holder, and the refused write is kept.
     write(&app, &ann, "POST", "run", 2).await.expect(200);
     give(&app, &ann, "run").await.expect(200);
     let id = refused[0]["id"].as_str().unwrap();
@@ -495,11 +495,11 @@ async fn of_one_user_each_credential_that_may_take_the_lock_holds_it() {
     let basic = "Basic YW5uOmNvcnJlY3QgaG9yc2UgYmF0dGVyeQ==";
     let call = with_password.header("Authorization", basic).json(&text(3, &["a"]));
     call.send().await.expect(200);
-    // One that may only plan is refused, whatever it says that it is for.
+    // A lock with the role `plan` is refused, whatever operation it claims.
     take(&app, &plan, "run", "OperationTypePlan").await.refused(423);
     write(&app, &plan, "POST", "run", 9).await.refused(403);
     give(&app, &second, "run").await.expect(200);
-    // A lock for a plan is held by each.
+    // Several users can hold a lock for a plan.
     take(&app, &ann, "look", "OperationTypePlan").await.expect(200);
     take(&app, &plan, "look", "OperationTypePlan").await.expect(200);
     give(&app, &plan, "look").await.expect(200);
@@ -526,7 +526,7 @@ async fn a_lock_by_hand_is_written_under_by_its_member_alone() {
     assert_eq!(serial(&app).await, 2);
 }
 
-/// An ID that ended may be taken again, by anybody: it is not the run that had it.
+/// Any user may reuse an ID that ended: it is not the ended run.
 #[tokio::test]
 async fn a_run_does_not_write_under_an_id_that_others_took() {
     let app = TestApp::memory().await;
@@ -563,7 +563,7 @@ async fn a_lock_for_a_plan_ends_by_itself_after_an_hour() {
     app.advance(Duration::from_secs(1));
     assert_eq!(expired().await, true);
     take(&app, &ann, "run", "OperationTypeApply").await.expect(200);
-    // One for a write stays, for all who ask.
+    // A lock for a write does not expire, for any user.
     app.advance(100 * HOUR);
     take(&app, &pat, "again", "OperationTypePlan").await.refused(423);
     give(&app, &ann, "run").await.expect(200);
@@ -578,18 +578,18 @@ async fn a_lock_for_a_plan_ends_by_itself_after_an_hour() {
     take(&app, &ann, "run", "OperationTypeApply").await.refused(423);
 }
 
-/// Whether a row is about an update, a lock or a session that somebody has: a row that is has to be in [`second`].
+/// Whether a row is about a user's update, lock or session: such a row must be in [`second`].
 fn is_of_somebody(route: &Route) -> bool {
     let is_of = |part: &str| route.path.contains(part);
     is_of("{update}") || is_of("{session}") || route.path.ends_with("/lock") || route.auth == Auth::Run
 }
 
-/// What a second person of the same role gets on this row for what the first one has: the credentials are the second one's,
-/// and so is the update whose token is shown.
+/// The answer on this row for a second user of the same role about the first user's update, lock or session,
+/// with the second user's credentials and update token.
 fn second(route: &Route) -> u16 {
     let tail = route.path.rsplit_once('}').map_or("", |(_, tail)| tail);
     match (route.method.as_str(), route.auth) {
-        // To look is a matter of the role alone.
+        // Reading depends on the role alone.
         ("GET", _) if !route.path.contains("{session}") => 200,
         ("GET", _) => 404,
         (_, Auth::UpdateToken) => 403,
@@ -599,11 +599,11 @@ fn second(route: &Route) -> u16 {
         ("POST", Auth::Token) if tail == "/lock" => 423,
         ("POST", Auth::Token) if route.path.ends_with("{update}") => 409,
         ("DELETE", Auth::Token) if tail == "/lock" => 403,
-        _ => panic!("{route:?} is of somebody's update, lock or session: say what a second person gets"),
+        _ => panic!("{route:?} is about a user's update, lock or session: add the answer for a second user"),
     }
 }
 
-/// What is sent on this row when all is well.
+/// A valid body for this row.
 fn body(route: &Route, stack: &Stack<'_>) -> Option<Value> {
     let tail = route.path.rsplit_once("{update}").map(|(_, tail)| tail);
     let is_protocol = route.path.starts_with("/tfstate/");
@@ -641,7 +641,7 @@ async fn a_second_person_of_the_role_does_nothing_with_it() {
     let environments = format!("/api/esc/environments/{ORG}");
     let mut rows = 0;
     for route in ROUTES.iter().filter(|route| is_of_somebody(route)) {
-        // Updates and locks that write need more than the row that ends them.
+        // Updates and locks that write need a higher role than the row that ends them.
         let role = match route.needs {
             None | Some(Role::Plan) if !route.path.contains("{session}") => Role::Apply,
             needs => needs.unwrap_or(Role::Apply),
@@ -700,7 +700,7 @@ async fn a_second_person_of_the_role_does_nothing_with_it() {
         let answer = call.send().await;
         assert_eq!(answer.status.as_u16(), second(route), "{route:?}: {}", answer.text());
         assert!(!answer.text().contains("swu1"), "{route:?} gives an update token: {}", answer.text());
-        // And nothing of it is other than it was.
+        // And nothing has changed.
         if let Some(run) = theirs {
             assert_eq!(run.status().await, "running", "{route:?}");
             run.complete("succeeded").await.expect(204);

@@ -1,4 +1,4 @@
-//! The server over the store on AWS, where answers are lost on every way, keys are disabled and tables are brought back.
+//! The server on the store on AWS, with lost answers, disabled keys and restored tables.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use statewright_tests::aws::{Gateway, Play, StandIn};
 use crate::states::text;
 use crate::world::{Stack, hex};
 
-/// A life with all that a store is asked for: a secret, a batch in the table, one that goes into the bucket, a version.
-/// Gives what the stack is then.
+/// A session that uses every store: a secret, a batch in the table, a batch in the bucket, a version. Returns
+/// the stack afterwards.
 async fn live(app: &TestApp) -> Value {
     let stack = Stack::new(app).await;
     let body = json!({ "plaintext": "aHVudGVyMg==" });
@@ -29,7 +29,7 @@ async fn live(app: &TestApp) -> Value {
     let run = stack.begin().await;
     run.append(&[stack.made(1, "small")]).await.expect(204);
     let mut large = stack.made(2, "large");
-    // Does not compress: it is larger than what the table takes.
+    // It does not compress, so it is too large for the table.
     large["state"]["outputs"] = json!({ "bytes": noise(40_000) });
     run.append(&[large]).await.expect(204);
     run.event(1).await.expect(204);
@@ -63,7 +63,7 @@ fn expected() -> Value {
     })
 }
 
-/// Each request to AWS in turn is lost on its way there or back, or failed inside: no client notices.
+/// Each request to AWS in turn is lost on its way there or back, or fails inside: no client notices.
 #[tokio::test]
 async fn i3_acked_kept_i5_repeatable_when_any_answer_of_aws_is_lost() {
     let stand_in = StandIn::of_this_process();
@@ -103,7 +103,7 @@ async fn a_disabled_master_key_stops_only_requests_for_secrets() {
     let sealed = stack.post("/encrypt", &plain).send().await.expect(200)["ciphertext"].clone();
     let sealed = json!({ "ciphertext": sealed });
     stack.publish(&["before"]).await;
-    // Longer than an opened key is remembered.
+    // Longer than an opened key is cached.
     app.context.clock.sleep(Duration::from_secs(600)).await;
 
     switch_key(&names, "DisableKey").await;
@@ -118,7 +118,7 @@ async fn a_disabled_master_key_stops_only_requests_for_secrets() {
         let words = refused.refused(424);
         assert!(words.contains("master key is disabled") && words.contains("statewright doctor"), "{words}");
     }
-    // Asking again would change nothing.
+    // A retry would change nothing.
     let calls = gateway.seen().split_off(asked);
     let keys = calls.iter().filter(|call| matches!(call.as_str(), "Decrypt" | "GenerateDataKey")).count();
     assert_eq!(keys, 4, "{calls:?}");
@@ -127,7 +127,7 @@ async fn a_disabled_master_key_stops_only_requests_for_secrets() {
     run.append(&[stack.made(1, "meanwhile")]).await.expect(204);
     run.complete("succeeded").await.expect(204);
     assert_eq!(stack.resources().await, ["meanwhile", "before"]);
-    // A server that was started since has no key to sign with, and reads.
+    // A server that was started since has no key to sign with, and can read.
     let cold = app.another_process("cold").await;
     assert_eq!(stack.at(&cold).resources().await, ["meanwhile", "before"]);
     stack.at(&cold).begin_call("update", false).send().await.refused(424);
@@ -154,7 +154,7 @@ async fn a_blob_that_is_gone_or_altered_in_the_bucket_is_never_served() {
         check::stack(&app.context, id).await.unwrap().problems
     };
     assert_eq!(problems().await, Vec::<String>::new());
-    // Altered on its way: the next attempt brings it.
+    // Altered on its way: the next attempt succeeds.
     for play in [Play::GarbleTheAnswer, Play::CutTheAnswer] {
         gateway.play("GET", 1, play);
         assert_eq!(stack.export().await, whole);
@@ -203,7 +203,7 @@ async fn items(inventory: &dyn Inventory) -> Vec<Item> {
     }
 }
 
-/// Sweeps until there is nothing to do.
+/// Sweeps until nothing is due.
 async fn sweep_all(ctx: &Context) -> Swept {
     let mut all = Swept::default();
     loop {
@@ -217,10 +217,11 @@ async fn sweep_all(ctx: &Context) -> Swept {
     }
 }
 
-/// Goal: the table as it was at any moment of its last 35 days finds all of its blobs in the bucket of today.
+/// Goal: the table as it was at any moment of its last 35 days finds all of its blobs in today's bucket.
 ///
-/// Method: all items are taken at a moment, and put into a new table 35 days later, as point-in-time recovery does it (which
-/// the stand-in does not have). Between the two, all that may go has gone: old versions, logs, events.
+/// Method: copy all items at one moment, and put them into a new table 35 days later, as point-in-time recovery
+/// does (which the stand-in lacks). In between, everything that can be deleted is deleted: old versions, logs,
+/// events.
 #[tokio::test]
 async fn a_table_restored_to_the_last_35_days_finds_all_its_blobs() {
     const DAY: Duration = Duration::from_secs(86_400);
@@ -232,7 +233,7 @@ async fn a_table_restored_to_the_last_35_days_finds_all_its_blobs() {
     let sealed = stack.post("/encrypt", &plain).send().await.expect(200)["ciphertext"].clone();
     for name in ["one", "two", "three"] {
         let run = stack.begin().await;
-        // Long enough for the log to have it in the bucket.
+        // Large enough that the log has it in the bucket.
         let mut made = stack.made(1, name);
         made["state"]["outputs"] = json!({ "bytes": noise(40_000) });
         run.append(&[made]).await.expect(204);
@@ -293,14 +294,14 @@ async fn a_table_restored_to_the_last_35_days_finds_all_its_blobs() {
     let opened = stack.at(&then).post("/decrypt", &json!({ "ciphertext": sealed })).send().await.expect(200);
     assert_eq!(opened["plaintext"], plain["plaintext"]);
 
-    // After that they go, and an older table would miss them.
+    // After that they are deleted, and an older table would miss them.
     clock.sleep(3 * DAY).await;
     let went = sweep_all(sweeper).await;
     assert!(went.blobs >= 3, "{went:?}");
     assert!(!problems().await.is_empty());
 }
 
-/// A state with all that is asked of a store for one: a lock, two writes, a refused one, an unlock.
+/// A session with every request of a state: a lock, two writes, a refused one, an unlock.
 async fn live_state(app: &TestApp) -> Value {
     let project = crate::world::new_project();
     let path = format!("/tfstate/{ORG}/{project}");
@@ -323,7 +324,7 @@ async fn live_state(app: &TestApp) -> Value {
     })
 }
 
-/// The same of a state: whichever answer of AWS is lost, no client of Terraform's notices.
+/// The same for a state: whichever answer of AWS is lost, no client of Terraform notices.
 #[tokio::test]
 async fn i3_acked_kept_i5_repeatable_for_states_with_any_lost_answer() {
     let stand_in = StandIn::of_this_process();

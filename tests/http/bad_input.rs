@@ -1,4 +1,4 @@
-//! What no client should send, and what some of it is right all the same.
+//! Input that no client should send, some of which is valid all the same.
 
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ async fn what_this_server_does_not_do_at_creation_is_refused_by_name() {
         let words = app.post(&path, &body).send().await.refused(400);
         assert!(words.contains(word) && words.contains("not supported"), "{words}");
     }
-    // Absent by another spelling.
+    // The same absence, spelled differently.
     let absent = json!({
         "stackName": "dev", "teams": null, "config": null, "createManagedEnvironment": false, "tags": null, "state": null,
         "unknown": { "of": ["a", "newer", "client"] },
@@ -158,7 +158,7 @@ async fn an_access_token_is_good_until_it_expires_or_is_revoked() {
     asked(&long).await.expect(200);
     tokens::revoke_token(&app.context, &login, &name("long")).await.unwrap();
     asked(&long).await.refused(401);
-    // A process that knew it forgets it within a minute.
+    // A process that cached it forgets it within a minute.
     app.advance(Duration::from_secs(60) + Duration::from_nanos(1));
     other.get("/api/user").token(&long).send().await.refused(401);
     asked(&app.token).await.expect(200);
@@ -188,7 +188,7 @@ async fn i9_bounded_what_inflates_over_its_limit_is_a_413_with_a_code() {
     call.header("Content-Encoding", "gzip").raw(members).send().await.refused(413);
     let call = app.request(Method::PATCH, &format!("{}/tags", stack.path));
     call.raw(vec![b' '; SMALL_BYTES_MAX + 1]).send().await.refused(413);
-    // The update goes on.
+    // The update continues.
     run.append(&[stack.made(1, "a")]).await.expect(204);
 }
 
@@ -217,7 +217,7 @@ async fn a_gzip_is_known_by_its_bytes_and_a_damaged_one_is_a_400() {
     };
     let body =
         |sequence: i64| json!({ "entries": [stack.made(sequence, &format!("r{sequence}"))] }).to_string();
-    // A gateway may have dropped the header, or inflated the body and kept it not.
+    // A gateway may have dropped the header, or inflated the body and kept the header.
     send(&gzip(body(1).as_bytes()), None).await.expect(204);
     send(&gzip(body(2).as_bytes()), Some("identity")).await.expect(204);
     send(&gzip(body(3).as_bytes()), Some("x-gzip")).await.expect(204);
@@ -266,7 +266,7 @@ fn nested(levels: usize) -> String {
     format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
 }
 
-/// 100,000 levels, in whatever holds values of others: taken or refused, and never a crash.
+/// 100,000 levels of nesting, in every member that can nest: accepted or refused, and never a crash.
 #[tokio::test]
 async fn deep_nesting_is_taken_or_refused() {
     let app = TestApp::memory().await;
@@ -282,7 +282,7 @@ async fn deep_nesting_is_taken_or_refused() {
         if !taken {
             answer.refused(400);
         }
-        assert!(taken || levels > 100, "what programs make is taken");
+        assert!(taken || levels > 100, "what programs produce is accepted");
         let state = deployment(&[json!("PLACE")]).to_string().replace("\"PLACE\"", &resource);
         let saved = Stack::new(&app).await.begin_whole().await.checkpoint_text(state.as_bytes()).await;
         assert_eq!(saved.status == 204, taken, "{}", saved.text());
@@ -316,7 +316,7 @@ async fn deep_nesting_is_taken_or_refused() {
     }
 }
 
-/// Numbers and texts that a careless server changes, as they stand in a state.
+/// Numbers and texts that a careless server would change, in a state.
 const ODD_VALUES: &str = r#"{"big":12345678901234567890123456789,"e":1e+21,"tiny":5e-324,"huge":1e400,"minus":-0,"minus0":-0.0,"long":0.1000000000000000055511151231257827,"nul":"\u0000","lone":"\ud800","pair":"\ud83d\ude00","raw":"😀 é","html":"\u003cb\u003e\u0026","del":"","line":"\u2028","":"empty","__proto__":{"constructor":1},"a":[null,true,false,[],{},""]}"#;
 
 #[tokio::test]
@@ -332,7 +332,7 @@ async fn odd_numbers_and_texts_round_trip_as_they_were_sent() {
     let imported = stack.get("/export").send().await;
     assert!(imported.text().contains(ODD_VALUES), "{}", imported.text());
 
-    // Beginning would answer with the state, which not every reader of JSON can hold.
+    // The answer to a begin would contain the state, which some readers of JSON cannot parse.
     let created = stack.created().await;
     let started = created.start(Some(2)).await.expect(200);
     let run = created.with_token(started["token"].as_str().unwrap());
@@ -346,7 +346,7 @@ async fn odd_numbers_and_texts_round_trip_as_they_were_sent() {
     run.complete("succeeded").await.expect(204);
     let export = stack.get("/export").send().await;
     assert_eq!(export.text().matches(ODD_VALUES).count(), 2, "{}", export.text());
-    // The first version is byte for byte what it was.
+    // The first version is unchanged, byte for byte.
     assert_eq!(stack.get("/export/1").send().await.bytes, imported.bytes);
 }
 
@@ -387,7 +387,7 @@ async fn events_are_kept_in_order_however_they_come() {
             let events = page["events"].as_array().unwrap();
             found.extend(events.iter().map(|event| event["sequence"].as_u64().unwrap()));
             match page["continuationToken"].as_str() {
-                // While the update runs the last page says where to ask again.
+                // While the update runs, the last page has a token to continue.
                 Some(next) if !events.is_empty() => from = next.to_owned(),
                 _ => return found,
             }
@@ -398,7 +398,7 @@ async fn events_are_kept_in_order_however_they_come() {
     assert_eq!(sequences().await, [0, 1, 2, 3, 60, 61]);
 }
 
-/// Found by the fuzzer: a reader that skips a text does not look at its bytes, and one that shows it does.
+/// Found by the fuzzer: a reader that skips a text does not check its bytes, and one that shows it does.
 #[tokio::test]
 async fn a_body_that_is_not_utf8_is_refused_before_it_is_stored() {
     let app = TestApp::memory().await;

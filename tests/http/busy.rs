@@ -1,5 +1,5 @@
-//! A table on AWS that turns requests away, for a moment or for good: the case `conflict-in-the-table-is-503` of public bug
-//! reports, where other servers answered 500 with a half-written update.
+//! A table on AWS that rejects requests, for a moment or permanently: the case `conflict-in-the-table-is-503`
+//! of public bug reports, where other servers answered 500 with a half-written update.
 
 use serde_json::Value;
 use statewright_tests::app::{Answer, TestApp};
@@ -7,7 +7,7 @@ use statewright_tests::aws::{Gateway, Play, StandIn};
 
 use crate::world::{Run, Stack, deployment};
 
-/// What DynamoDB says of one write and of several.
+/// DynamoDB's errors for one write and for several.
 fn turns_away() -> [(&'static str, Play); 4] {
     [
         ("PutItem", Play::json_error(400, "ProvisionedThroughputExceededException")),
@@ -17,7 +17,7 @@ fn turns_away() -> [(&'static str, Play); 4] {
     ]
 }
 
-/// A store with its stack, which has a version and an update that saved a resource.
+/// A store with a stack that has a version and an update that saved a resource.
 struct Busy {
     gateway: Gateway,
     app: TestApp,
@@ -32,7 +32,7 @@ impl Busy {
         Self { gateway, app }
     }
 
-    /// One request of each kind that writes, on a fresh stack, and what the stack is after it.
+    /// One request of each kind that writes, on a fresh stack, and the stack afterwards.
     async fn write(&self, times: usize, operation: &str, play: &Play) -> Vec<(Answer, Value)> {
         let mut answers = Vec::new();
         for request in ["append", "renew", "event", "complete", "begin", "import"] {
@@ -44,7 +44,7 @@ impl Busy {
             let answer = ask(request, &stack, run.as_ref()).await;
             self.gateway.calm().await;
             answers.push((answer, state(&stack).await));
-            // Whatever was refused is done when it is asked for again, and the stack goes on.
+            // Every refused request succeeds when it is repeated, and the stack continues.
             let again = ask(request, &stack, run.as_ref()).await;
             let is_held = request == "begin" && again.status == 409;
             assert!(again.status.is_success() || is_held, "{request}: {}", again.text());
@@ -68,7 +68,7 @@ async fn ask(request: &str, stack: &Stack<'_>, run: Option<&Run<'_>>) -> Answer 
     }
 }
 
-/// The version, who holds it, and the resources.
+/// The version, the holder, and the resources.
 async fn state(stack: &Stack<'_>) -> Value {
     let told = stack.get("").send().await.expect(200);
     serde_json::json!([told["version"], told["currentOperation"]["kind"], stack.resources().await])
@@ -91,7 +91,7 @@ async fn lasting_throttling_of_the_table_is_a_503_without_effect() {
         let mut refused = 0;
         for (answer, state) in busy.write(100, operation, &play).await {
             if answer.status.is_success() {
-                // It does not ask for that operation.
+                // It does not use that operation.
                 continue;
             }
             refused += 1;
@@ -99,6 +99,6 @@ async fn lasting_throttling_of_the_table_is_a_503_without_effect() {
             assert_eq!(state[0], 1, "{play:?}: {state}");
             assert_eq!(state[2], serde_json::json!(["before"]), "{play:?}: {state}");
         }
-        assert!(refused > 1, "{play:?} was met by {refused} requests");
+        assert!(refused > 1, "only {refused} requests ran into {play:?}");
     }
 }

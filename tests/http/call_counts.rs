@@ -1,5 +1,5 @@
-//! I10 cheap: what a request costs in calls to the ports, as constants. Nothing of it grows with the number of stacks
-//! or of versions.
+//! I10 cheap: the calls of each request to the ports are constants. None of them grows with the number of
+//! stacks or of versions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub(crate) async fn counted() -> (TestApp, Counter) {
     (app, counter)
 }
 
-/// A port that takes as long for each call, counted in turns of the request that waits for it: so whatever is asked at once
-/// overlaps, as it does over a network, and the same way in each run.
+/// A port whose calls take equally long, counted in turns of the request that waits for them: so concurrent
+/// calls overlap, as over a network, and in the same way in each run.
 struct Unhurried<P>(P);
 
 impl<P> Unhurried<P> {
@@ -103,7 +103,7 @@ impl<K: Keys> Keys for Unhurried<K> {
     }
 }
 
-/// The calls of one request, only those that there were, and how many of them wait for one another.
+/// The calls of one request without zeros, and how many of them wait for one another.
 pub(crate) fn describe_calls(calls: Calls) -> String {
     let counts = [
         (calls.ledger_gets, "get"),
@@ -127,17 +127,17 @@ pub(crate) fn describe_calls(calls: Calls) -> String {
     format!("{} ({})", words.join(", "), calls.in_sequence)
 }
 
-/// Text that stays large when it is compressed, of about eight times so many characters.
+/// Text that stays large when it is compressed, of about eight times this many characters.
 fn incompressible(words: u32) -> String {
     (0..words).map(|number| format!("{:x}", number.wrapping_mul(2_654_435_761))).collect()
 }
 
-/// Performs each request once on a warm process, and says what each cost: `taken` tells what was used since it was last
-/// asked.
+/// Performs each request once on a warm process and reports its cost: `taken` returns the cost since its last
+/// call.
 async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> String {
     let mut table = String::new();
     let mut note = |what: &str| writeln!(table, "{what:20}{}", taken()).unwrap();
-    // What a process learns once: the stack's data key, and the key that verifies update tokens.
+    // Cached in every process: the stack's data key, and the key that verifies update tokens.
     let sealed = stack.post("/encrypt", &json!({ "plaintext": "c2VjcmV0" })).send().await.expect(200);
     stack.preview().await.complete("succeeded").await.expect(204);
     taken();
@@ -253,13 +253,14 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;
-    // A get on its own is the head, or the record of the update: the strongly consistent read on which all else
-    // stands. An append asks for the tail beside its write where it has not written for a second. A save reads the log
-    // where this process does not remember the text before, and whatever stores nothing goes by the log itself. A
-    // begin moves the name with the head, which a start reads for that alone: lists show by it what is updated. A
-    // complete reads the record, with the tail beside it where that is not remembered, and seals behind it; then log,
-    // summary, detail, and head and base at once, the name beside the new state, and publishes. Its blobs: the base and
-    // the large append are read, the new state is put; where nothing changed, nothing is.
+    // A get costs the head, or the record of the update: the strongly consistent read on which everything
+    // depends. An append reads the tail in parallel with its write if it has not written for a second. A save
+    // reads the log if this process does not have the text before in its cache, and so does whatever stores
+    // nothing. A begin moves the name with the head, and a start reads the name only for that: lists show by it
+    // what is being updated. A complete reads the record, in parallel with the tail if that is not cached, and
+    // seals after it. Then it reads log, summary and detail, and head and base concurrently, the name in
+    // parallel with the new state, and publishes. Its blobs: it reads the base and the large append and puts
+    // the new state; without a change it does none of these.
     insta::assert_snapshot!(costs(&app, || describe_calls(counter.take()), &stack).await, @r"
     capabilities        nothing
     user                nothing
@@ -325,7 +326,8 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     note("append");
     run.at(&completing).complete("succeeded").await.expect(204);
     note("complete");
-    // Whose token it is, the stack's id, and the signing key are read once; and the key that verifies an update's token.
+    // The token's user, the stack's id, the signing key, and the key that verifies an update's token are each
+    // read once.
     insta::assert_snapshot!(table, @r"
     begin               6 get, 1 joint commit, 1 blob get, 1 key opened (7)
     append              1 get, 1 query, 1 commit (2)
@@ -333,7 +335,7 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     ");
 }
 
-/// The units of one request, only those that there were, and the requests to AWS.
+/// The units of one request without zeros, and the requests to AWS.
 fn in_units(usage: Usage) -> String {
     let [writes, reads, puts, gets, keys] = usage.billed();
     let counts = [(writes, "written"), (reads, "read"), (puts, "put"), (gets, "got"), (keys, "key")];
@@ -367,7 +369,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     counter.take();
     let taken = || {
         let usage = gateway.usage() - before.replace(gateway.usage());
-        // One call of a port is one request, so what is said of the calls of ports holds for AWS.
+        // One call of a port is one request, so the counts of calls also hold for AWS.
         assert_eq!(usage.requests(), counter.take().total());
         in_units(usage)
     };
@@ -418,7 +420,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
 ");
 }
 
-/// A batch of as many secrets as there may be costs one call of KMS, in a process that knows nothing as well.
+/// A batch of the maximum number of secrets costs one call of KMS, even in a cold process.
 #[tokio::test]
 async fn i10_cheap_a_batch_of_1000_secrets_takes_one_call_of_kms() {
     let stand_in = StandIn::of_this_process();
@@ -432,7 +434,7 @@ async fn i10_cheap_a_batch_of_1000_secrets_takes_one_call_of_kms() {
     let plaintexts: Vec<_> = (0..1_000).map(|number| STANDARD.encode(format!("secret {number}"))).collect();
     let body = json!({ "plaintexts": plaintexts });
     let sealed = stack.post("/batch-encrypt", &body).send().await.expect(200);
-    assert_eq!(calls() - before, 1, "the stack's key is made");
+    assert_eq!(calls() - before, 1, "creates the stack's key");
     for number in 0..2 {
         let before = calls();
         let cold = first.another_process(&format!("cold {number}")).await;
@@ -486,8 +488,8 @@ async fn i10_cheap_an_append_costs_the_same_for_any_stack_and_log() {
     assert_eq!(stack.export().await["deployment"]["resources"].as_array().unwrap().len(), 1_299);
 }
 
-/// A client that does not journal saves its whole state some twice a resource: reading all of that back at the end would
-/// take the square of the state in memory and time.
+/// A client that does not journal saves its whole state some twice a resource: reading all of that back at the
+/// end would take the square of the state in memory and time.
 #[tokio::test]
 async fn i9_bounded_of_many_whole_deployments_only_the_last_is_read() {
     let (app, counter) = counted().await;

@@ -1,4 +1,4 @@
-//! An operator's look at everything: it finds nothing wrong where nothing is, and names what somebody broke.
+//! The operator's `check`: it finds nothing in a sound store, and names every fault.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Store {
         (self.ledger.clone(), self.blobs.clone())
     }
 
-    /// What is wrong, by the stacks and the store.
+    /// The problems of the stacks and the store.
     async fn problems(&self) -> Vec<String> {
         let (ctx, inventory) = (&self.app.context, self.inventory());
         let mut problems = Vec::new();
@@ -60,7 +60,7 @@ impl Store {
         problems
     }
 
-    /// Says what is found with a record put in the place of an item's, which comes back behind it.
+    /// The problems with another record under the item's key, which is restored afterwards.
     async fn with(&self, key: &ItemKey, value: Option<Bytes>) -> Vec<String> {
         let before = self.ledger.get(key).await.unwrap();
         match value {
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// A stack with four versions, a secret, and an update that runs.
+/// A stack with four versions, a secret, and a running update.
 async fn stack(store: &Store) -> (Stack<'_>, StackId, Run<'_>) {
     let stack = Stack::new(&store.app).await;
     stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("hunter2") })).send().await.expect(200);
@@ -149,7 +149,7 @@ async fn a_blob_that_nothing_names_is_found_and_left_where_it_is() {
     assert_eq!((found.blobs, found.problems), (vec![orphan.clone()], vec![]));
     assert!(store.blobs.get(&orphan).await.unwrap().is_some());
     assert_eq!(store.problems().await, [""; 0]);
-    // What does not read back may name any, so it is told.
+    // An unreadable record may name any blob, so it is reported.
     store.write(ItemKey::new("EVENTS#x", "1"), Bytes::from("x")).await;
     let found = check::orphans(&store.app.context, &store.inventory()).await.unwrap();
     assert_eq!(found.blobs, [orphan]);
@@ -178,7 +178,7 @@ async fn a_missing_or_altered_blob_is_reported_with_its_version() {
     }
 }
 
-/// Puts another deployment in the place of version 2's, with an item that fits its bytes.
+/// Replaces the deployment of version 2, with an item that fits its bytes.
 async fn replace_deployment(store: &Store, id: StackId, text: &str, resource_count: u64) {
     let version = store.version(id, 2).await;
     let body = gzip(text.as_bytes());
@@ -300,7 +300,7 @@ async fn after_a_new_master_key_everything_is_under_it_and_opens() {
     let sealed = stack.post("/encrypt", &json!({ "plaintext": STANDARD.encode("old") })).send().await;
     let sealed = sealed.expect(200)["ciphertext"].clone();
     store.keys.add_master();
-    // A process that was there before goes on, with what it remembers.
+    // A process that was running before continues, with its caches.
     run.append(&[stack.made(9, "between")]).await.expect(204);
     let done = master_key::rewrap(ctx, &store.inventory(), &|_| {}).await.unwrap();
     assert_eq!((done.keys, done.rewrapped), (2, 2));
@@ -326,8 +326,8 @@ async fn after_a_new_master_key_everything_is_under_it_and_opens() {
     assert_eq!(opened["plaintexts"].as_object().unwrap().len(), 2);
 }
 
-/// States `net`, `db` and `web` with an edge from each to the next, `gone`, which was removed, and a label policy. The ids of the
-/// first three.
+/// States `net`, `db` and `web` with an edge from each to the next, `gone`, which was deleted, and a label
+/// policy. Returns the ids of the first three.
 async fn states(store: &Store) -> [StateId; 3] {
     let app = &store.app;
     let mut ids = Vec::new();
@@ -356,7 +356,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
     let store = Store::new().await;
     assert_eq!(store.problems().await, [""; 0]);
     let [net, db, web] = states(&store).await;
-    // One of them leads from a state that was removed, which may come back.
+    // One of them leads from a deleted state, which may be undeleted.
     assert_eq!(store.problems().await, [""; 0]);
     let org = OrgName::parse(ORG).unwrap();
     let graph = StateGraph::key(&org);
@@ -391,7 +391,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
         &format!("edge {id}: its mock value is no JSON"),
     );
     let with = |ends: Ends| StateEdge { ends, ..record.clone() }.encode();
-    // The key is made of the ends, so it has to be theirs.
+    // The key is made of the ends, so it must match them.
     let renamed = Ends { input: InputName::parse("other").unwrap(), ..record.ends.clone() };
     let words = format!("edge {id}: what it connects is that of edge {}", renamed.id());
     Store::assert_one(&store.with(&key, Some(with(renamed))).await, &words);
@@ -422,7 +422,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
     let words = format!("its producer {theirs} is a state of evil");
     Store::assert_one(&replaced(Ends { producer: theirs, ..record.ends.clone() }).await, &words);
 
-    // Edges of an organization that is not there.
+    // Edges of a missing organization.
     let nowhere = OrgName::parse("nowhere").unwrap();
     let problems = store.with(&StateGraph::key(&nowhere), Some(StateGraph { edge_count: 0 }.encode())).await;
     Store::assert_one(&problems, "the edges of nowhere: there is no such organization");
@@ -433,7 +433,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
         problems.iter().any(|it| it.contains("TFEDGE#x") && it.contains("is not the key")),
         "{problems:?}"
     );
-    // Nothing of it was put right.
+    // The check repaired nothing.
     assert_eq!(store.problems().await, [""; 0]);
 }
 
@@ -470,7 +470,7 @@ async fn what_lists_say_of_states_agrees_with_their_heads() {
         &store.with(&removed, Some(other.encode())).await,
         "the removed state, acme/gone/default, says something else",
     );
-    // One that is there is not removed.
+    // An existing state is not deleted.
     let other = DeletedState { entry: entry.clone(), ..record };
     let there = DeletedState::key(&StateAddress::parse(ORG, "net", None).unwrap(), net);
     Store::assert_one(&store.with(&there, Some(other.encode())).await, "leads to no state of that name");

@@ -1,4 +1,4 @@
-//! Texts that a client saves one over the other: whole, and as deltas.
+//! Texts that a client saves one after the other: whole, and as deltas.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::world::{Run, Stack, delta_body, deployment, edit, hex};
 
-/// The texts of a state that grows by a resource each, with characters of every length in them.
+/// The texts of a state that grows by one resource each, with characters of every length in them.
 fn texts(stack: &Stack<'_>, count: usize) -> Vec<String> {
     let state = |count: usize| {
         let resources: Vec<Value> = (0..count)
@@ -26,7 +26,7 @@ fn texts(stack: &Stack<'_>, count: usize) -> Vec<String> {
     (1..=count).map(state).collect()
 }
 
-/// What an export during the run answers, as text.
+/// The export during the run, as text.
 async fn shown(stack: &Stack<'_>) -> String {
     stack.get("/export").send().await.text()
 }
@@ -77,7 +77,7 @@ async fn repeats_count_once_and_older_numbers_not_at_all() {
         elsewhere.delta(2, &texts[0], &texts[1]).await.expect(204);
         run.delta(2, &texts[0], &texts[1]).await.expect(204);
         elsewhere.delta(3, &texts[1], &texts[2]).await.expect(204);
-        // Older ones, delayed.
+        // Delayed older ones.
         run.save(1, &texts[0]).await.expect(204);
         elsewhere.delta(2, &texts[0], &texts[1]).await.expect(204);
         run.save(2, &texts[0]).await.expect(204);
@@ -87,7 +87,7 @@ async fn repeats_count_once_and_older_numbers_not_at_all() {
     assert_eq!(shown(&stack).await, texts[2]);
 }
 
-/// The client writes the number that it has, not the time: what is older may say that it is newer.
+/// The client's number decides the order, not the time: an older text may claim a newer time.
 #[tokio::test]
 async fn a_late_checkpoint_with_a_lower_number_does_not_roll_back() {
     let app = TestApp::memory().await;
@@ -145,7 +145,7 @@ async fn a_wrong_delta_is_refused_and_a_whole_text_replaces_it() {
     }
     run.save(2, &texts[1]).await.expect(204);
     run.delta(3, &texts[1], &texts[2]).await.expect(204);
-    // Another text under the number of one that was taken is not what the client has.
+    // Another text under a number that was accepted is not what the client has.
     let words = run.delta(3, &texts[1], &texts[0]).await.refused(409);
     assert!(words.contains("SHA-256"), "{words}");
     run.save(3, &texts[1]).await.expect(204);
@@ -177,12 +177,12 @@ async fn what_no_client_should_save_is_refused_and_nothing_is_stored() {
     run.save(1, "{").await.refused(400);
     assert_eq!(stack.resources().await, [""; 0]);
     run.save(1, &text).await.expect(204);
-    // The same put together by deltas, whose hash is right.
+    // The same text assembled by deltas, with the right hash.
     for refused in &bad {
         run.delta(2, &text, refused).await.refused(400);
         assert_eq!(shown(&stack).await, text);
     }
-    // A delta may cut a character in half, if the whole comes out right; it does not here.
+    // A delta may cut a character in half if the whole result is valid; here it is not.
     let at = text.find('é').unwrap_or_else(|| text.find('ï').unwrap());
     let cut = json!({ "version": 3, "checkpointHash": hex(&text), "sequenceNumber": 2,
                       "deploymentDelta": [edit(at, at + 1, "")] });
@@ -216,7 +216,7 @@ async fn i4_fenced_ended_updates_and_previews_save_nothing() {
     let run = stack.begin_whole().await;
     run.save(1, &texts[0]).await.expect(204);
     run.delta(2, &texts[0], &texts[1]).await.expect(204);
-    // Another process ends it, so this one remembers a log that goes on.
+    // Another process ends it, so this one's cache has a log that continues.
     run.at(&other).cancel().await.expect(204);
     for late in [&run, &run.at(&other)] {
         late.delta(3, &texts[1], &texts[2]).await.refused(403);
@@ -246,7 +246,7 @@ async fn a_broken_state_is_marked_and_otherwise_as_it_was_saved() {
     assert_eq!(export, serde_json::from_str::<Value>(&broken).unwrap());
 }
 
-/// Two processes get the saves of one client in turns: neither may go by what it remembers.
+/// Two processes get the saves of one client in turns: neither may rely on its cache.
 #[tokio::test]
 async fn a_log_that_others_append_to_is_read_again() {
     let app = TestApp::memory().await;
@@ -270,8 +270,8 @@ async fn a_log_that_others_append_to_is_read_again() {
     assert_eq!(shown(&stack).await, texts[11]);
 }
 
-/// Whoever sends different deltas under one number at once: one is taken, all others are told, and what is published is
-/// what that one made.
+/// Concurrent different deltas under one number: one is accepted, the others are refused, and the published
+/// text is that of the accepted one.
 #[tokio::test]
 async fn of_several_deltas_at_once_one_counts() {
     let app = Arc::new(TestApp::memory().await);
@@ -318,7 +318,7 @@ async fn numbered_and_unnumbered_checkpoints_are_ordered_by_time() {
     }
 }
 
-/// Entries are counted onto the base and a deployment stands for itself: of a log with both one kind would be lost.
+/// Entries apply to the base, while a deployment replaces it: a log with both kinds would lose one of them.
 #[tokio::test]
 async fn an_update_saves_only_the_agreed_kind_of_data() {
     let app = TestApp::memory().await;

@@ -1,4 +1,4 @@
-//! Passwords and client certificates, which clients of states may show in a token's place.
+//! Passwords and client certificates, which clients of states may use instead of a token.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::routes::path;
 use crate::states::text;
 use crate::world::hex_bytes;
 
-/// A state that is there.
+/// An existing state.
 const NET: &str = "/tfstate/acme/net";
 
 const PASSWORD: &str = "correct horse: battery";
@@ -43,7 +43,7 @@ fn basic(credentials: impl AsRef<[u8]>) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }
 
-/// What is answered to whoever reads the state with these credentials.
+/// The answer to a read of the state with these credentials.
 async fn shown(app: &TestApp, authorization: &str) -> Answer {
     app.get(NET).anonymous().header("Authorization", authorization).send().await
 }
@@ -84,7 +84,7 @@ async fn a_password_is_accepted_from_its_user_alone() {
         ":correct horse: battery",
         "Bob:correct horse: battery",
         "b o b:correct horse: battery",
-        // She has none.
+        // She has no password.
         "alice:correct horse: battery",
         "nobody:correct horse: battery",
         "operator:correct horse: battery",
@@ -97,12 +97,12 @@ async fn a_password_is_accepted_from_its_user_alone() {
     shown(&app, &basic(b"bob:\xff\xfe correct horse")).await.refused(401);
     shown(&app, "Basic !!!").await.refused(401);
     shown(&app, &basic(format!("bob:{}", "x".repeat(30_000)))).await.refused(401);
-    // A password may be in any script, and hold colons.
+    // A password may be in any script, and contain colons.
     passwords::set(&app.context, &login("bob"), "пароль:из:букв:🦀").await.unwrap();
     shown(&app, &basic("bob:пароль:из:букв:🦀")).await.expect(200);
 }
 
-/// Only clients of states have no other way.
+/// Only clients of states need them.
 #[tokio::test]
 async fn a_password_and_a_certificate_are_for_states_alone() {
     let app = with_password().await;
@@ -126,7 +126,7 @@ async fn a_password_and_a_certificate_are_for_states_alone() {
         if route.auth != Auth::Nobody {
             for scheme in ["Bearer", "token", "update-token"] {
                 let status = asked(new().header("Authorization", format!("{scheme} {PASSWORD}"))).await;
-                // Only this ends the update of a client that shows a token which is no longer good.
+                // This alone ends the update of a client whose token is no longer valid.
                 let expected =
                     if route.auth == Auth::UpdateToken && scheme == "update-token" { 403 } else { 401 };
                 assert_eq!(status.unwrap().status(), expected, "{route:?} with {scheme}");
@@ -177,7 +177,7 @@ async fn a_password_ends_when_changed_removed_or_with_its_user() {
     users::remove(&app.context, &login("bob")).await.unwrap();
     past_memory(&app);
     shown(&app, &good).await.refused(401);
-    // It does not come back with the name.
+    // It does not return with the name.
     app.member("bob", "laptop").await;
     assert!(!passwords::is_set(&app.context, &login("bob")).await.unwrap());
     shown(&app, &good).await.refused(401);
@@ -191,7 +191,7 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
     for number in 0..5 {
         shown(&app, &wrong("bob", number)).await.refused(401);
     }
-    // Whether there is such a user or not is not to be seen.
+    // The answer does not reveal whether the user exists.
     for number in 0..5 {
         shown(&app, &wrong("nobody", number)).await.refused(401);
     }
@@ -200,7 +200,7 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
         assert!(refused.refused(429).contains("try again in 1 s"), "{}", refused.text());
         assert_eq!(refused.headers["retry-after"], "1");
     }
-    // Nor is the right one looked at, and others are not kept waiting.
+    // The right one is not checked either, and others do not wait.
     shown(&app, &good).await.refused(429);
     shown(&app, &basic(format!("b:{}", app.token))).await.expect(200);
     shown(&app, &wrong("carol", 0)).await.refused(401);
@@ -212,7 +212,7 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
     assert_eq!(shown(&app, &good).await.headers["retry-after"], "2");
     app.advance(Duration::from_secs(2));
     shown(&app, &good).await.expect(200);
-    // One that is remembered is let in whatever others try.
+    // A cached password is accepted whatever others try.
     for number in 0..5 {
         shown(&app, &wrong("bob", number)).await.refused(401);
     }
@@ -229,7 +229,7 @@ async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
         answer.expect(200);
     }
     past_memory(&app);
-    // And of those who guess at once, few are looked at.
+    // Of concurrent guesses, few are checked.
     let guesses: Vec<_> = (0..40).map(|number| basic(format!("bob:wrong password {number}"))).collect();
     let answers = futures::future::join_all(guesses.iter().map(|guess| shown(&app, guess))).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
@@ -237,7 +237,7 @@ async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
     assert!(statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
 }
 
-/// A browser that was asked for a password once adds it to whatever any page sends here.
+/// A browser that was asked for a password once adds it to requests of any page.
 #[tokio::test]
 async fn a_password_that_a_page_has_sent_is_not_taken() {
     let app = TestApp::memory().await;
@@ -262,14 +262,14 @@ async fn a_password_that_a_page_has_sent_is_not_taken() {
                 assert_eq!(asks(method, &path, authorization, page).await, 401, "{method} {page:?}");
             }
         }
-        assert_eq!(asks("GET", NET, &bearer, page).await, 200, "no browser adds this by itself: {page:?}");
+        assert_eq!(asks("GET", NET, &bearer, page).await, 200, "no browser adds a token by itself: {page:?}");
     }
     for person in [("Sec-Fetch-Site", "none"), ("Sec-Fetch-Site", "same-origin")] {
         assert_eq!(asks("GET", NET, &by_password, person).await, 200, "{person:?}");
     }
 }
 
-/// I10: whoever is not remembered costs the same calls, whether there is such a user or not.
+/// I10: an uncached caller costs the same calls, whether the user exists or not.
 #[tokio::test]
 async fn a_password_costs_three_reads_a_minute_and_a_wrong_one_two() {
     let (app, counter) = counted().await;
@@ -280,20 +280,20 @@ async fn a_password_costs_three_reads_a_minute_and_a_wrong_one_two() {
         let status = shown(&app, authorization).await.status.as_u16();
         (status, describe_calls(counter.take()))
     };
-    // The process learns where the state is.
+    // The process caches where the state is.
     cost(&basic(format!("b:{}", app.token))).await;
     let of_token = cost(&basic(format!("b:{}", app.token))).await;
     let (status, first) = cost(&good).await;
     assert_eq!((status, first.as_str()), (200, "4 get, 1 blob get (4)"));
-    assert_eq!(cost(&good).await, of_token, "then it is as a token");
+    assert_eq!(cost(&good).await, of_token, "then it costs as much as a token");
     for wrong in ["bob:wrong password", "alice:wrong password", "nobody:wrong password"] {
         assert_eq!(cost(&basic(wrong)).await, (401, "2 get (1)".to_owned()), "{wrong}");
     }
-    // What can be nobody's is refused without one.
+    // An invalid login is refused without a call.
     assert_eq!(cost(&basic("b o b:wrong password")).await, (401, "nothing".to_owned()));
 }
 
-/// An earlier version kept it among what is said of its user, which every function may read.
+/// An earlier version stored it in the user's partition, which every function may read.
 #[tokio::test]
 async fn a_password_of_an_earlier_version_is_good_and_moves() {
     let app = with_password().await;
@@ -328,7 +328,7 @@ async fn a_password_of_an_earlier_version_is_good_and_moves() {
     past_memory(&app);
     shown(&app, &basic("bob:another password")).await.expect(200);
     shown(&app, &basic(format!("bob:{PASSWORD}"))).await.refused(401);
-    // And it goes with its user.
+    // It is deleted with its user.
     as_before().await;
     users::remove(ctx, &login("bob")).await.unwrap();
     assert_eq!(found().await, (false, false));
@@ -368,13 +368,13 @@ async fn no_token_has_the_name_that_passwords_go_by() {
     assert!(refused.unwrap_err().to_string().contains("choose another name"));
 }
 
-/// A certificate as far as the server looks at it: some DER, and an end.
+/// A certificate as far as the server reads it: some DER, and an expiry.
 fn made(number: u8) -> Certificate {
     let der = [b"\x30\x82\x01\x00".as_slice(), &[number; 256]].concat();
     Certificate { der, not_after: START.plus(Duration::from_secs(3_600)) }
 }
 
-/// A certificate that is known as this one's.
+/// The certificate with this number, registered.
 async fn certificate(app: &TestApp, user: &str, token: &str, expires_in: Option<Duration>) -> Bytes {
     let certificate = made(1);
     tokens::create_certificate(&app.context, &login(user), &name(token), &certificate, None, expires_in)
@@ -383,7 +383,7 @@ async fn certificate(app: &TestApp, user: &str, token: &str, expires_in: Option<
     certificate.der.into()
 }
 
-/// What is answered on a connection that was made with a certificate.
+/// The answer on a connection that was made with a certificate.
 async fn over(
     app: &TestApp,
     certificate: &Bytes,
@@ -418,15 +418,15 @@ async fn a_certificate_is_a_token_whose_secret_is_its_key() {
     let record = app.take_audit().pop().unwrap();
     assert_eq!((&record["user"], &record["token"]), (&json!("bob"), &json!("laptop-key")));
 
-    // Whatever is sent counts before what the connection was made with.
+    // Credentials of the request take precedence over those of the connection.
     let token = format!("Bearer {}", app.token);
     assert_eq!(reads(&app, &unknown, &[("Authorization", &token)]).await, 200);
     for wrong in ["Bearer none", "Basic !", "Digest none", "", "token "] {
         assert_eq!(reads(&app, &known, &[("Authorization", wrong)]).await, 401, "{wrong:?}");
     }
-    // A browser shows its user's certificate to whatever page asks.
+    // A browser shows its user's certificate for requests of any page.
     assert_eq!(reads(&app, &known, &[("Origin", "https://elsewhere.example")]).await, 401);
-    // No header is believed.
+    // No header is trusted.
     for header in ["x-client-cert", "x-amzn-mtls-clientcert", "x-forwarded-client-cert", "ssl-client-cert"] {
         let der = STANDARD.encode(&known);
         app.get(NET).anonymous().header(header, &der).send().await.refused(401);
@@ -442,7 +442,7 @@ async fn a_certificate_is_a_token_whose_secret_is_its_key() {
     assert_eq!(reads(&app, &known, &[]).await, 401);
 }
 
-/// A lock is its user's, whatever shows who that is.
+/// A lock belongs to its user, whatever the credentials.
 #[tokio::test]
 async fn a_lock_by_certificate_is_of_its_user_and_no_other() {
     let app = with_password().await;
@@ -464,7 +464,7 @@ async fn a_lock_by_certificate_is_of_its_user_and_no_other() {
     assert_eq!(by(&theirs, "POST", &under, &text(2, &["theirs"])).await, 423);
     app.post(&under, &text(2, &["a"])).token(&bob).send().await.expect(200);
     assert_eq!(by(&ours, "POST", &under, &text(3, &["a", "b"])).await, 200);
-    // It is given back and not broken, as the record says.
+    // It is unlocked and not broken, as the record says.
     app.take_audit();
     let unlock = Method::from_bytes(b"UNLOCK").unwrap();
     app.request(unlock, NET).token(&bob).json(&lock).send().await.expect(200);
@@ -485,7 +485,7 @@ async fn a_certificate_may_do_less_than_its_owner_as_a_token_may() {
     assert_eq!(over(&app, &known, "POST", NET, &[], &text(2, &["a"])).await, 403);
 }
 
-/// Its hash is no secret, nor is the certificate.
+/// Neither its hash nor the certificate is a secret.
 #[tokio::test]
 async fn nothing_that_is_known_of_a_certificate_is_a_token() {
     let app = with_password().await;
@@ -514,7 +514,7 @@ async fn a_certificate_ends_as_a_token_does() {
     let locking = format!("{NET}/lock");
     assert_eq!(over(&app, &known, "POST", &locking, &[], &lock).await, 200);
     past_memory(&app);
-    // Whoever holds the lock ends the run, and nothing else goes.
+    // The holder of the lock ends the run, and nothing else is allowed.
     assert_eq!(over(&app, &known, "GET", "/tfstate/acme/other", &[], &Value::Null).await, 401);
     assert_eq!(over(&app, &known, "POST", &locking, &[], &lock).await, 401);
     assert_eq!(over(&app, &known, "POST", &format!("{NET}?ID=run"), &[], &text(2, &["a"])).await, 200);
@@ -558,7 +558,7 @@ async fn a_certificate_costs_what_a_token_costs() {
     let (app, counter) = counted().await;
     prepare(&app).await;
     let known = certificate(&app, "bob", "laptop-key", None).await;
-    // The process learns where the state is.
+    // The process caches where the state is.
     app.get(NET).send().await.expect(200);
     counter.take();
     assert_eq!(reads(&app, &known, &[]).await, 200);
@@ -567,7 +567,7 @@ async fn a_certificate_costs_what_a_token_costs() {
     assert_eq!(describe_calls(counter.take()), "1 get, 1 blob get (2)");
 }
 
-/// What clients do who have nothing but their own methods.
+/// The answers for clients that use only methods of their own.
 #[tokio::test]
 async fn a_password_locks_writes_and_unlocks() {
     let app = with_password().await;

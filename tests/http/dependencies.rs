@@ -1,4 +1,4 @@
-//! Edges between Terraform states, and what is said of states by them.
+//! Edges between Terraform states, and the status that follows from them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn edges_path() -> String {
     format!("/api/orgs/{ORG}/tfstate-edges")
 }
 
-/// A world of states that are named by their projects.
+/// States that are named by their projects.
 struct Web<'a> {
     app: &'a TestApp,
 }
@@ -83,14 +83,15 @@ impl<'a> Web<'a> {
         shown(&self.app.get(&path).send().await.expect(200))
     }
 
-    /// The same from the list of all; `clean` for a state that is not in it. The list of states says so too.
+    /// The same from the list of all statuses; `clean` for a state that is not in it. Checks that the list of
+    /// states agrees.
     async fn listed_status(&self, project: &str) -> String {
         let path = format!("/api/orgs/{ORG}/tfstate-statuses");
         let all = self.app.get(&path).send().await.expect(200);
         let states = all["states"].as_array().unwrap();
         let status =
             states.iter().find(|state| state["project"] == project).map_or("clean".to_owned(), shown);
-        // A removed one is in no list.
+        // A deleted one is in no list.
         let in_list = self.in_list(project).await;
         let expected = if in_list.is_null() { None } else { status.split(',').next() };
         assert_eq!(in_list["status"].as_str(), expected, "{project}: {status}");
@@ -112,7 +113,7 @@ impl<'a> Web<'a> {
         layers.map(|layer| layer.as_array().unwrap().iter().map(name).collect()).collect()
     }
 
-    /// `producer.output -> consumer.input` of each edge that is found so.
+    /// `producer.output -> consumer.input` of each edge found by this query.
     async fn found(&self, query: &str) -> Vec<String> {
         let answer = self.app.get(&format!("{}?{query}", edges_path())).send().await.expect(200);
         let line = |edge: &Value| {
@@ -172,7 +173,7 @@ async fn an_edge_is_added_shown_found_and_removed() {
     assert_eq!(web.found("producer=net&output=vpc-id").await, ["net.vpc-id -> db.vpc"]);
     assert_eq!(web.found(&format!("producer={}", web.id("db").await)).await, [""; 0]);
 
-    // The names are those of the states, whatever these are called by then.
+    // The names are the current ones of the states.
     app.patch(&format!("/api/tfstates/{net}"), &json!({ "project": "network" })).send().await.expect(200);
     assert_eq!(web.found("consumer=web").await, ["network.o -> web.net_o"]);
     assert_eq!(app.get(&path).send().await.expect(200)["producer"]["project"], "network");
@@ -193,7 +194,7 @@ async fn the_same_edge_again_is_the_same() {
     assert_eq!(web.connect("net", "web").await, edge);
     let named = json!({ "producer": "net", "output": "o", "consumer": "web", "input": "net_o" });
     assert_eq!(web.add(&named).await.expect(200), edge);
-    // Also after a rename, of which its input knows nothing.
+    // Also after a rename, which does not change its input.
     let path = format!("/api/tfstates/{}", web.id("net").await);
     app.patch(&path, &json!({ "project": "network" })).send().await.expect(200);
     assert_eq!(web.connect("network", "web").await["id"], edge["id"]);
@@ -286,7 +287,7 @@ async fn a_state_is_stale_from_a_change_of_its_inputs_to_its_next_run() {
     assert_eq!(web.status("db").await, "clean, net_o clean");
     assert_eq!(web.status("web").await, "clean, db_o clean");
 
-    // Other outputs, and the same value in other words, change nothing.
+    // Other outputs, and the same value spelled differently, change nothing.
     web.run("net", 2, &json!({ "o": { "a": "hunter2", "b": [1.0] }, "other": 1 })).await;
     assert_eq!(web.status("db").await, "clean, net_o clean");
     web.run("net", 3, &json!({ "o": "other", "other": 1 })).await;
@@ -296,7 +297,7 @@ async fn a_state_is_stale_from_a_change_of_its_inputs_to_its_next_run() {
     for project in ["net", "db", "web"] {
         assert_eq!(web.listed_status(project).await, web.status(project).await);
     }
-    // Back to what it was.
+    // Back to its old value.
     web.run("net", 4, &json!({ "o": { "b": [1], "a": "hunter2" } })).await;
     assert_eq!(web.status("db").await, "clean, net_o clean");
     web.run("net", 5, &json!({ "o": "third" })).await;
@@ -306,7 +307,7 @@ async fn a_state_is_stale_from_a_change_of_its_inputs_to_its_next_run() {
     web.run("web", 2, &json!({})).await;
     assert_eq!(web.status("web").await, "clean, db_o clean");
 
-    // It is gone, and comes back as another.
+    // The output is removed, and returns with another value.
     web.run("net", 6, &json!({})).await;
     assert_eq!(web.status("db").await, "stale, net_o missing-output");
     web.run("net", 7, &json!({ "o": "fourth" })).await;
@@ -328,7 +329,7 @@ async fn a_run_that_began_before_a_change_has_not_seen_it_for_sure() {
     web.run("net", 2, &json!({ "o": 2 })).await;
     web.end("db", 1, &lock, &json!({})).await;
     assert_eq!(web.status("db").await, "stale, net_o dirty");
-    // What changes and changes back while it runs may have been read.
+    // A value that changes and changes back during the run may have been read.
     let lock = web.begin("db", 2).await;
     web.run("net", 3, &json!({ "o": 3 })).await;
     web.run("net", 4, &json!({ "o": 2 })).await;
@@ -338,7 +339,7 @@ async fn a_run_that_began_before_a_change_has_not_seen_it_for_sure() {
     assert_eq!(web.status("db").await, "clean, net_o clean");
 }
 
-/// Whoever moves resources about, or restores an old version, has not run with anything new.
+/// Edits of resources and restores of an old version are not runs.
 #[tokio::test]
 async fn what_changes_a_state_without_a_run_does_not_make_it_clean() {
     let app = TestApp::memory().await;
@@ -391,7 +392,7 @@ async fn a_value_that_violates_its_schema_is_reported_with_the_value() {
     assert_eq!(web.status("db").await, "stale, net_o dirty");
 }
 
-/// Of an encrypted state nothing can be seen, so each of its writes counts as a change.
+/// The contents of an encrypted state are unknown, so each of its writes counts as a change.
 #[tokio::test]
 async fn each_write_of_an_encrypted_producer_makes_consumers_stale() {
     let app = TestApp::memory().await;
@@ -410,7 +411,7 @@ async fn each_write_of_an_encrypted_producer_makes_consumers_stale() {
     assert_eq!(app.get(&path).send().await.expect(200)["outputs"], json!([]));
 }
 
-/// The value itself is nowhere in what is kept of an output, and neither is a hash that could be tried with guesses.
+/// Nothing stored about an output contains its value, or a hash that could confirm a guess.
 #[tokio::test]
 async fn i7_secret_a_digest_reveals_nothing_of_a_value() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
@@ -428,8 +429,8 @@ async fn i7_secret_a_digest_reveals_nothing_of_a_value() {
     let digests: Vec<&str> =
         texts.iter().flat_map(|text| text.split("\"digest\":\"").skip(1)).map(|rest| &rest[..22]).collect();
     let [one, same, elsewhere, _] = digests[..] else { panic!("{digests:?}") };
-    assert_eq!(one, same, "they are told from others of their state");
-    assert_ne!(one, elsewhere, "and not compared with those of others");
+    assert_eq!(one, same, "digests of one state can be compared");
+    assert_ne!(one, elsewhere, "digests of different states cannot");
     for guess in ["hunter2", "\"hunter2\""] {
         use base64::Engine as _;
         use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -462,7 +463,7 @@ async fn a_removed_state_shows_in_its_edges_until_it_is_erased() {
         json!({ "id": db, "project": "db", "state": "default", "removed": true })
     );
     assert_eq!(web.status("web").await, "stale, db_o missing-output");
-    assert_eq!(web.listed_status("db").await, "clean", "it is not in the list");
+    assert_eq!(web.listed_status("db").await, "clean", "a deleted state is not in the list");
     let refused = web.add(&json!({ "producer": db, "output": "p", "consumer": "web" })).await;
     refused.refused(404);
     app.post(&format!("/api/tfstates/{db}/undelete"), &Value::Null).send().await.expect(200);
@@ -503,7 +504,7 @@ async fn the_largest_graph_of_an_organization_is_answered_quickly() {
     let refused = web.add(&json!({ "producer": "net", "output": "o", "consumer": "db" })).await;
     let words = refused.refused(409);
     assert!(words.contains("has 10000 edges, and may have 10000"), "{words}");
-    // There are too many states up from this one to look at all of them.
+    // There are too many upstream states to check all of them.
     let path = format!("/api/tfstates/{consumer}/dependencies");
     let status = app.get(&path).send().await.expect(200);
     assert_eq!((&status["partial"], &status["status"]), (&json!(true), &json!("stale")));
@@ -519,7 +520,7 @@ async fn the_largest_graph_of_an_organization_is_answered_quickly() {
         after = format!("continuationToken={next}");
     }
     assert_eq!(count, EDGES_MAX);
-    // Where each of its inputs has a value in its place, it is clean or potentially stale, and nobody has looked which.
+    // If each of its inputs has a value, it is clean or potentially stale, and which one is unknown.
     for first in (1..=EDGES_MAX).step_by(100) {
         ledger.commit((first..first + 100).map(|number| write(number, b"1")).collect()).await.unwrap();
     }
@@ -568,7 +569,7 @@ async fn a_list_says_how_states_stand_where_it_is_asked() {
         (&json!("potentially-stale"), &json!(["db/default"]))
     );
     assert_eq!(app.get(&format!("{path}/web/default")).send().await.expect(200).get("status"), None);
-    // Only those of the page are looked at, with what lies up from them.
+    // Only those of the page are checked, with their upstream states.
     let one = app.get(&format!("{path}?status=true&project=web")).send().await.expect(200);
     assert_eq!(one["states"], json!([listed["states"][3]]));
 }
@@ -628,7 +629,7 @@ async fn i8_walled_states_of_others_are_in_no_edge() {
         asked.send().await.refused(404);
         web.add(&body).await.refused(404);
     }
-    // A member of both cannot connect them either, nor look at the edges of one through the other.
+    // Even a member of both cannot connect them, nor list the edges of one through the other.
     let both = app.member_of(&["acme", "evil"], "carol", "both").await;
     let body = json!({ "producer": net, "output": "o", "consumer": theirs });
     for org in ["acme", "evil"] {

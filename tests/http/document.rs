@@ -1,4 +1,4 @@
-//! The OpenAPI document beside real answers.
+//! Compares the OpenAPI document with real answers.
 
 use serde_json::{Value, json};
 use statewright_shared::api::routes::ROUTES;
@@ -7,7 +7,7 @@ use statewright_tests::document;
 
 use crate::world::{Stack, deployment};
 
-/// Answers of which the document says no more than that they are JSON, or an object, with the reason.
+/// Answers that the document describes only as JSON or as an object, with the reason.
 const NOT_DESCRIBED: &[(&str, &str)] = &[
     ("CreateStack", "it is an empty object, since the client reads one"),
     ("GetDocument", "it is this document"),
@@ -17,7 +17,7 @@ const NOT_DESCRIBED: &[(&str, &str)] = &[
     ("ReadStateOutputs", "they are the outputs as they stand in the state"),
 ];
 
-/// The members of a schema that say nothing of themselves: bare objects, and lists of them.
+/// The members of a schema without a description of their own: bare objects, and lists of them.
 fn bare(schema: &Value, place: &str, say: &mut Vec<String>) {
     for shape in schema["anyOf"].as_array().into_iter().flatten() {
         bare(shape, place, say);
@@ -47,7 +47,7 @@ fn the_document_has_no_bare_answer_but_for_a_few() {
         let mut say = Vec::new();
         bare(&json["schema"], id, &mut say);
         if json["schema"] == json!({}) {
-            say.push(format!("{id} says nothing"));
+            say.push(format!("{id} describes nothing"));
         }
         let is_known = NOT_DESCRIBED.iter().any(|(begin, _)| id.starts_with(begin));
         assert!(!is_known || !say.is_empty(), "{id} is described: take it from the list");
@@ -78,7 +78,7 @@ fn a_difference_from_the_document_is_found() {
     assert_eq!(document::differences("GET", "/tfstate/shop", 204, b""), Vec::<String>::new());
 }
 
-/// [`TestApp`] holds each answer of each test to the document. These are what most clients ask for.
+/// [`TestApp`] compares each answer of each test with the document. These are the most common ones.
 #[tokio::test]
 async fn the_document_has_the_members_of_real_answers() {
     let app = TestApp::memory().await;

@@ -1,4 +1,4 @@
-//! Environments beyond what the real client shows: conflicts, sessions, what is kept and what goes.
+//! Environments beyond what the real client shows: conflicts, sessions, retention.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl<'a> Environment<'a> {
         self.app.get(&format!("{}{tail}", self.path)).send().await
     }
 
-    /// Opens it, and says where to look.
+    /// Opens it, and returns the path of the session.
     async fn open(&self) -> String {
         let opened =
             self.app.request(Method::POST, &format!("{}/open?duration=1h0m0s", self.path)).send().await;
@@ -70,12 +70,12 @@ async fn i2_linear_of_two_changes_to_one_reading_one_is_refused() {
     assert_ne!(header(&first, "etag"), etag);
     let words = this.write("values: {n: 3}\n", Some(&etag)).await.refused(409);
     assert!(words.contains("was changed since it was read"), "{words}");
-    // The same again is no revision, and neither is what was refused.
+    // Writing the same again makes no revision, nor does a refused write.
     let again = this.write("values: {n: 2}\n", None).await;
     again.expect(200);
     assert_eq!(header(&again, "pulumi-esc-revision"), "3");
     assert_eq!(this.get("").await.text(), "values: {n: 2}\n");
-    // Without a condition all of many writers are taken, one after the other.
+    // Without a condition, all of many concurrent writes are accepted, one after the other.
     let texts: Vec<String> = (10..18).map(|n| format!("values: {{n: {n}}}\n")).collect();
     let answers = futures::future::join_all(texts.iter().map(|text| this.write(text, None))).await;
     let mut revisions: Vec<u64> =
@@ -176,7 +176,7 @@ async fn a_removed_environment_comes_back_whole_or_goes_whole() {
 
     app.advance(29 * DAY + GRACE + DAY / 2);
     app.sweep().await;
-    assert_eq!(value(&app, &this.open().await, "s").await, "first", "what came back stays");
+    assert_eq!(value(&app, &this.open().await, "s").await, "first", "the undeleted one stays");
     app.request(Method::DELETE, &this.path).send().await.expect(204);
     app.advance(30 * DAY + GRACE + Duration::from_secs(1));
     app.sweep().await;
@@ -209,7 +209,7 @@ async fn invalid_definitions_are_refused_with_text_and_no_effect() {
         assert!(refused.contains(words), "{text:?}: {refused}");
     }
     assert_eq!(this.get("").await.text(), "values: {n: 1}\n");
-    // What is odd is taken, and told.
+    // Unusual definitions are accepted with a warning.
     let odd = this.write("values: {n: 1}\nvalue: {}\n", None).await.expect(200);
     assert_eq!(odd["diagnostics"][0]["severity"], "warning");
     let all = format!("/api/esc/environments/{ORG}");
@@ -277,7 +277,7 @@ async fn what_needs_a_missing_provider_is_kept_and_not_opened() {
     app.post(&format!("{}/clone", this.path), &clone).send().await.expect(204);
     let copy = Environment { app: &app, path: format!("/api/esc/environments/{ORG}/web/copy") };
     assert_eq!(copy.get("/versions/2").await.text(), text);
-    // Who imports it needs it too; who does not is as before.
+    // An environment that imports it needs the provider too; others are unaffected.
     let other = Environment::new(&app, "b", "imports: [web/a]\n").await;
     open(&other.path).await.refused(400);
     other.write("imports: [{web/a: {merge: false}}]\nvalues: {n: 1}\n", None).await.expect(200);
@@ -305,7 +305,7 @@ async fn a_long_list_of_environments_comes_in_pages() {
     }
 }
 
-/// What `fn::open::pulumi-stacks` asks for, under names of the test's.
+/// The arguments of `fn::open::pulumi-stacks`, under names of the test's.
 fn asks_for(stacks: impl IntoIterator<Item = (String, String)>) -> String {
     let stacks = stacks.into_iter().map(|(name, stack)| (name, json!({ "stack": stack })));
     let stacks: serde_json::Map<String, Value> = stacks.collect();
@@ -325,7 +325,7 @@ async fn with_output(app: &TestApp, org: &str, project: &str, output: &Value) {
     app.post(&format!("{all}/dev/import"), &deployment).send().await.expect(200);
 }
 
-/// Who may write an environment of one organization gets nothing of another one by who opens it.
+/// The author of an environment of one organization gets nothing of another one through the user who opens it.
 #[tokio::test]
 async fn an_environment_reads_stacks_of_its_own_organization_alone() {
     let app = TestApp::memory().await;
@@ -350,7 +350,7 @@ async fn an_environment_reads_stacks_of_its_own_organization_alone() {
     assert!(refused.text().contains("beta/source/dev is of another organization"), "{}", refused.text());
 }
 
-/// I10: what an open costs grows with the stacks that are named, and not with how often.
+/// I10: the cost of an open grows with the number of named stacks, not with the number of references.
 #[tokio::test]
 async fn each_stack_that_an_environment_names_is_read_once() {
     let (app, counter) = counted().await;

@@ -1,4 +1,4 @@
-//! A disk that becomes full in the middle of an update, and has room again.
+//! A disk that becomes full during an update, and has room again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use statewright_tests::app::{Answer, TestApp};
 
 use crate::world::Stack;
 
-/// A store that takes nothing while its disk is full, and gives what it has.
+/// A store that refuses writes while its disk is full, and still reads.
 #[derive(Clone)]
 struct OnDisk<P> {
     store: P,
@@ -60,7 +60,7 @@ impl<B: Blobs> Blobs for OnDisk<B> {
     }
 }
 
-/// Waits for an answer while the clock goes on, since the server tries again before it gives up.
+/// Waits for an answer while the clock moves, since the server retries before it gives up.
 async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
     let mut asking = std::pin::pin!(asking);
     loop {
@@ -98,7 +98,7 @@ async fn a_full_disk_is_reported_and_an_update_continues_with_room() {
     answer(&app, run.renew(300)).await.refused(507);
     answer(&app, stack.begin_call("update", true).send()).await.refused(507);
     answer(&app, run.complete("succeeded")).await.refused(507);
-    assert_eq!(stack.resources().await, ["before"], "what reads goes on");
+    assert_eq!(stack.resources().await, ["before"], "reads continue");
 
     is_full.store(false, Ordering::Relaxed);
     run.append(&[stack.made(2, "after")]).await.expect(204);

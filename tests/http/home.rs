@@ -1,4 +1,4 @@
-//! What a newcomer finds at the server's address.
+//! The page at the server's address for a newcomer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +53,7 @@ async fn the_first_page_loads_nothing_and_has_its_own_style() {
     }
 }
 
-/// Anybody can write anything there.
+/// A client can send any host name.
 #[tokio::test]
 async fn the_first_page_takes_an_address_from_a_proxy_and_no_markup() {
     let app = TestApp::memory().await;

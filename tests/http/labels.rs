@@ -1,5 +1,5 @@
-//! What people say of Terraform states, and what is asked of it: labels, filters, the policy for labels, schemas of outputs,
-//! removed states, and outputs beside those of stacks.
+//! Metadata of Terraform states: labels, filters, the label policy, schemas of outputs, deleted states, and
+//! outputs of states and stacks together.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn list_path(tail: &str) -> String {
     format!("/api/orgs/{ORG}/{tail}")
 }
 
-/// Makes a state with these labels, and gives its path.
+/// Creates a state with these labels, and returns its path.
 async fn made(app: &TestApp, project: &str, state: &str, labels: &Value) -> String {
     let body = json!({ "project": project, "state": state, "labels": labels });
     let made = app.post(&list_path("tfstates"), &body).send().await.expect(200);
@@ -25,13 +25,13 @@ async fn made(app: &TestApp, project: &str, state: &str, labels: &Value) -> Stri
     format!("/api/tfstates/{}", made["id"].as_str().unwrap())
 }
 
-/// What follows `?` in a query.
+/// The text after `?` in a query.
 fn asked(name: &str, value: &str) -> String {
     let escaped: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
     format!("{name}={escaped}")
 }
 
-/// The states that a list shows, over all of its pages.
+/// The states in a list, over all of its pages.
 async fn listed(app: &TestApp, query: &str) -> Vec<String> {
     let (mut found, mut token) = (Vec::new(), String::new());
     loop {
@@ -56,7 +56,7 @@ async fn labels_have_types_and_are_merged() {
     let edited = app.patch(&path, &change).send().await.expect(200);
     let expected = json!({ "env": "prod", "team/size": 3, "critical": true, "text": "3" });
     assert_eq!(edited["labels"], expected);
-    // Sent again it is the same, and what changes something else leaves it.
+    // Sending the same again changes nothing, and an edit of something else keeps the labels.
     app.patch(&path, &change).send().await.expect(200);
     app.patch(&path, &json!({ "state": "stage" })).send().await.expect(200);
     app.post(&format!("/tfstate/{}", path.rsplit('/').next().unwrap()), &text(1, &["a"]))
@@ -205,7 +205,7 @@ async fn the_label_policy_is_one_document_with_versions() {
     // Its answer was lost.
     assert_eq!(set_policy(&app, &strict(0)).await.expect(200), set);
     assert_eq!(app.get(&path).send().await.expect(200), set);
-    // Somebody who read the same version comes second.
+    // A second user who read the same version is refused.
     let other = json!({ "version": 0, "policy": { "maxKeys": 2 } });
     let words = set_policy(&app, &other).await.refused(409);
     assert!(words.contains("is at version 1, which alice wrote at ") && words.contains("read it"), "{words}");
@@ -263,7 +263,8 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
         assert!(refused.contains("immutableKeys: the label env stays \"dev\""), "{refused}");
     }
     app.patch(&path, &json!({ "labels": { "env": "dev", "team": "web" } })).send().await.expect(200);
-    // What leaves the labels alone is not held to it, and a client's first write is never lost for it.
+    // An edit that keeps the labels is not checked against the policy, and a client's first write is never
+    // refused for it.
     app.patch(&old, &json!({ "policy": { "strict": true } })).send().await.expect(200);
     app.post(&format!("/tfstate/{ORG}/{project}/byclient"), &text(1, &["a"])).send().await.expect(200);
 
@@ -287,7 +288,7 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
     );
     let only = app.get(&list_path("tfstate-policy/compliance?label=env=test")).send().await.expect(200);
     assert_eq!(only["checked"], 1);
-    // Put right in one edit.
+    // Corrected in one edit.
     set_policy(&app, &json!({ "version": 1, "policy": { "requiredKeys": ["env"], "allowedKeys": ["env"] } }))
         .await
         .expect(200);
@@ -318,7 +319,7 @@ async fn removed_states_are_listed_until_they_are_erased() {
     assert_eq!((&state["removedBy"], &state["labels"]), (&USER.into(), &json!({ "env": "dev" })));
     let day = |name: &str| state[name].as_str().unwrap()[..10].to_owned();
     assert!(day("removed") < day("until"), "{state}");
-    // Its name is free, and both can be removed under it.
+    // Its name is free, and both can be deleted under it.
     let second = made(&app, &project, "gone", &json!({})).await;
     app.request(Method::DELETE, &second).send().await.expect(204);
     assert_eq!(removed().await["states"].as_array().unwrap().len(), 2);
@@ -389,7 +390,7 @@ async fn each_write_says_how_its_outputs_stand_to_their_schemas() {
         "gone": { "type": "null" },
     } });
     let shown = app.patch(&schemas, &set).send().await.expect(200);
-    // The current version is judged at once.
+    // The current version is checked at once.
     assert_eq!(standings(&shown["outputs"]), [("gone", "none"), ("secret", "invalid"), ("url", "invalid")]);
     let url = &shown["outputs"][2];
     assert_eq!((&url["changedBy"], &url["inferredFrom"]), (&USER.into(), &Value::Null));
@@ -400,7 +401,7 @@ async fn each_write_says_how_its_outputs_stand_to_their_schemas() {
     assert_eq!(standings(&version(1).await["outputs"]), judged);
     assert_eq!(standings(&app.get(&path).send().await.expect(200)["outputs"]), judged);
 
-    // An invalid write is taken all the same; nothing of a sensitive value is told.
+    // An invalid write is accepted; no message contains a sensitive value.
     let second = with_outputs(2, &[("url", json!("https://a")), ("secret", json!({ "hunter3": 4711 }))]);
     app.post(&state, &second).send().await.expect(200);
     let outputs = app.get(&format!("{path}/outputs")).send().await.expect(200);
@@ -409,9 +410,9 @@ async fn each_write_says_how_its_outputs_stand_to_their_schemas() {
     assert_eq!(outputs["validity"]["secret"], secret);
     let told = version(2).await.to_string();
     assert!(!told.contains("hunter3") && !told.contains("4711"), "{told}");
-    assert_eq!(standings(&version(1).await["outputs"]), judged, "a version keeps what was said of it");
+    assert_eq!(standings(&version(1).await["outputs"]), judged, "a version keeps its verdict");
 
-    // A restored version is judged by the schemas of today.
+    // A restored version is checked against the current schemas.
     app.patch(&schemas, &json!({ "outputs": { "url": true, "secret": null, "gone": null } }))
         .send()
         .await
@@ -447,7 +448,7 @@ async fn schemas_are_inferred_from_the_first_upload_on_request() {
     assert_eq!(ports["schema"], json!({ "type": "array", "items": { "type": "number" } }));
     assert_eq!((&ports["inferredFrom"], &ports["changedBy"]), (&1.into(), &USER.into()));
     assert_eq!(secret["schema"], json!({ "type": "object" }));
-    // What is inferred stays, and later writes are held to it.
+    // Inferred schemas stay, and later writes are checked against them.
     app.post(&state, &with_outputs(2, &[("ports", json!(["http"])), ("late", json!(true))]))
         .send()
         .await
@@ -456,12 +457,12 @@ async fn schemas_are_inferred_from_the_first_upload_on_request() {
     let late = [("late", "valid"), ("ports", "invalid"), ("secret", "none"), ("url", "none")];
     assert_eq!(standings(&shown["outputs"]), late);
     assert_eq!(shown["outputs"][1]["validity"]["path"], "$[0]");
-    // Of a state that has a version already it is done at once.
+    // For a state with a version, they are inferred at once.
     let other = made(&app, &new_project(), "prod", &json!({})).await;
     app.post(&format!("/tfstate/{}", other.rsplit('/').next().unwrap()), &first).send().await.expect(200);
     let shown = app.patch(&format!("{other}/schemas"), &json!({ "infer": true })).send().await.expect(200);
     assert_eq!(standings(&shown["outputs"]), [("ports", "valid"), ("secret", "valid"), ("url", "valid")]);
-    // Off, and with the schemas removed, it is as it was.
+    // Without inference and schemas, it is as before.
     let none = json!({ "infer": false, "outputs": { "ports": null, "secret": null, "url": null } });
     let shown = app.patch(&format!("{other}/schemas"), &none).send().await.expect(200);
     assert_eq!(shown, json!({ "infer": false, "outputs": [] }));
@@ -509,7 +510,7 @@ async fn an_encrypted_state_has_outputs_that_cannot_be_checked() {
     assert_eq!(standings(&shown["outputs"]), [("url", "none")]);
 }
 
-/// A version that is pruned takes nothing with it that the newest needs, and schemas go with their state.
+/// Deleting a version takes nothing with it that the newest needs, and schemas are deleted with their state.
 #[tokio::test]
 async fn schemas_outlive_versions_and_go_with_their_state() {
     let retention = Retention { state_versions: NonZeroU64::new(1), ..Retention::DEFAULT };
@@ -599,7 +600,7 @@ async fn outputs_of_stacks_and_states_stand_side_by_side() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&of_stack), keys(&of_state));
     assert_eq!(of_stack["outputs"][2], json!({ "name": "url", "secret": false, "value": "https://stack" }));
-    // As its own call gives it: another one opens it, and is noted.
+    // As from its own route: opening it is another request, which is audited.
     assert_eq!(of_stack["outputs"][1], json!({ "name": "password", "secret": true, "value": secret }));
     assert_eq!(of_state["outputs"][0], json!({ "name": "password", "secret": true, "value": "hunter2" }));
     let sealed = app.get(&list_path(&format!("outputs/tfstate/{project}/sealed"))).send().await.expect(200);
@@ -610,7 +611,7 @@ async fn outputs_of_stacks_and_states_stand_side_by_side() {
     app.get(&list_path("outputs/other/none/dev")).send().await.refused(404);
 }
 
-/// I8: whoever is not a member is told that the organization is not there.
+/// I8: a user who is not a member gets the answer for a missing organization.
 #[tokio::test]
 async fn i8_walled_labels_schemas_and_outputs_are_hidden_from_others() {
     let app = TestApp::memory().await;

@@ -1,4 +1,4 @@
-//! Clients that ask for too much at once, or keep the server waiting for what they announced.
+//! Clients with too many concurrent requests, and clients that keep the server waiting for a body.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -18,7 +18,7 @@ struct Upload {
 }
 
 impl Upload {
-    /// Sends the head, which announces so many bytes, and these first ones.
+    /// Sends the head, which announces this length, and these first bytes.
     async fn begin(app: &TestApp, stack: &Stack<'_>, token: &str, length: usize, first: &[u8]) -> Self {
         Self::of(app, &format!("PATCH {}/tags", stack.path), token, length, first).await
     }
@@ -47,7 +47,7 @@ impl Upload {
         (head[9..12].parse().unwrap(), head, body)
     }
 
-    /// The same while the clock goes on.
+    /// The same while the clock moves.
     async fn ends_while_time_passes(self, app: &TestApp) -> (u16, String, Vec<u8>) {
         let mut answer = pin!(self.last_answer());
         loop {
@@ -66,7 +66,7 @@ impl Upload {
     }
 }
 
-/// Asks until the answer has this status: what others sent may still be on its way.
+/// Repeats the request until the answer has this status: requests of others may still be on their way.
 async fn until(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
     let asking = async {
         loop {
@@ -94,7 +94,7 @@ async fn requests_of_one_token_are_as_many_at_once_as_may_be() {
     assert_eq!(answer.headers["Retry-After"], "1");
     let words = answer.refused(429);
     assert!(words.contains("2 requests under way"), "{words}");
-    // Another token, an update of the same user, and whoever shows nothing are not meant.
+    // Another token, an update of the same user, and anonymous requests are not affected.
     stack.get("").token(&other).send().await.expect(200);
     run.renew(300).await.expect(200);
     app.get("/api/capabilities").send().await.expect(200);
@@ -110,7 +110,7 @@ async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
     let limits = Limits { memory_bytes_max: 40_000, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let stack = Stack::new(&app).await;
-    // Nearly all that one user may have.
+    // Almost all that one user may have.
     let mut first = Upload::begin(&app, &stack, &app.token, 30_000, &[b' '; 19_000]).await;
     until_reserved(&app, 19_000).await;
     let tags: BTreeMap<String, String> = (0..20).map(|at| (format!("t{at}"), "v".repeat(200))).collect();
@@ -126,14 +126,14 @@ async fn i9_bounded_bodies_wait_for_memory_and_not_for_ever() {
             first.send(b" ").await;
             app.advance(Duration::from_secs(1));
         };
-        // Before the first has what it waits with, there is room for the other.
+        // Before the first one has the memory that it waits for, there is room for the other.
         if answer.status != 204 {
             break answer.refused(503);
         }
     };
     assert!(words.contains("try again"), "{words}");
     assert_eq!(app.metrics().await.matches("statewright_refusals_total{reason=\"memory\"} 1").count(), 1);
-    // What needs no body goes on, and so does everything when the first is gone.
+    // Requests without a body continue, and all requests do when the first one has ended.
     stack.get("").send().await.expect(200);
     drop(first);
     until(204, async || set().await).await;
@@ -146,7 +146,7 @@ async fn until_reserved(app: &TestApp, bytes: usize) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("so much is held");
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("the memory is reserved in time");
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_body_that_comes_by_drops_is_not_waited_for() {
         if let Some(record) = app.take_audit().pop() {
             break record;
         }
-        // Once the server gave up it takes nothing more.
+        // After the timeout the server accepts nothing more.
         let _ = upload.socket.write_all(b" ").await;
         app.advance(Duration::from_secs(1));
         seconds += 1;
@@ -206,7 +206,7 @@ async fn a_slow_body_holds_what_came_of_it_for_ten_minutes() {
     let what = format!("POST {}/import", stack.path);
     let mut upload = Upload::of(&app, &what, &app.token, 30_000_000, b"").await;
     app.take_audit();
-    // A little more than it has to send.
+    // A little more than the required progress.
     let (mut sent, piece, every) = (0, vec![b' '; 66_000], Duration::from_secs(30));
     while app.take_audit().is_empty() {
         upload.send(&piece).await;
@@ -236,9 +236,9 @@ async fn a_client_that_disconnects_early_is_still_logged() {
             tokio::task::yield_now().await;
         }
     };
-    let record = tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it is told in time");
+    let record = tokio::time::timeout(Duration::from_secs(60), gone).await.expect("it is reported in time");
     assert_eq!((&record["action"], &record["stack"]), (&"stack.tag".into(), &"dev".into()), "{record}");
-    // Either the handler saw that the body has no end, or nobody was there to be answered.
+    // Either the handler saw that the body is incomplete, or the client was gone.
     assert!(record["result"] == "unknown" || record["status"] == 400, "{record}");
     assert!(app.metrics().await.contains("statewright_requests_under_way 0"));
 }

@@ -1,7 +1,8 @@
-//! Every text, code, header and member that a client of others compares, in one table, with the place where it does.
+//! Every text, code, header and member that a client compares, in one table, with the place where it does.
 //!
-//! A client does something else when one of these changes: it gives up instead of trying again, takes a conflict for a failure, or makes
-//! everything anew. So nothing of the table may change by accident. The answers are real ones, of a server in each situation.
+//! A client behaves differently when one of these changes: it gives up instead of retrying, treats a conflict
+//! as a failure, or creates everything again. So nothing in the table may change by accident. The answers are
+//! real ones, of a server in each situation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use crate::world::{Stack, begin_body, deployment, new_project};
 /// What is compared.
 #[derive(Debug, Clone, Copy)]
 enum Literal {
-    /// The status. A refusal has it as the integer `code` of its body too, which the CLI looks at instead.
+    /// The status. A refusal has it as the integer `code` of its body too, which the CLI reads instead.
     Status(u16),
     /// A part of what the CLI prints of a refusal: `[code] message`.
     Prints(&'static str),
-    /// What must not be in that, since it is looked for first and means something else.
+    /// A text that must not be in that, since clients search for it first and it means something else.
     PrintsNot(&'static str),
     /// The whole message.
     Message(&'static str),
@@ -32,15 +33,15 @@ enum Literal {
     NumberHeader(&'static str),
     /// A header with some text.
     TextHeader(&'static str),
-    /// A header that is not there.
+    /// A header that must be absent.
     NoHeader(&'static str),
     /// A member, by its JSON pointer, with this JSON value.
     Member(&'static str, &'static str),
-    /// A member that is a text and not empty.
+    /// A member that is a non-empty text.
     Text(&'static str),
     /// A member that is a whole number.
     Number(&'static str),
-    /// A member that is not there, or null.
+    /// A member that is absent or null.
     Absent(&'static str),
     /// An empty body.
     Empty,
@@ -75,7 +76,7 @@ const CONFLICT: &str = "[409] Conflict: Another update is currently in progress.
 
 /// The situation, what is compared, and where.
 const LITERALS: &[(&str, Literal, &[&str])] = &[
-    // The conflict. The first two are looked for before it.
+    // The conflict. Clients search for the first two before it.
     ("begin while another update runs", Prints(CONFLICT), &[PYTHON, NODE, GO]),
     ("begin while another update runs", PrintsNot("no stack named"), &[PYTHON, NODE]),
     ("begin while another update runs", PrintsNot("already exists"), &[PYTHON, NODE]),
@@ -194,7 +195,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
         Absent("/continuationToken"),
         &[cli!("cmd/pulumi/stack/stack_history_events.go")],
     ),
-    // Who asks.
+    // Credentials.
     (
         "no credentials",
         Status(401),
@@ -212,7 +213,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
         &[cli!("backend/httpstate/client/client.go GetDefaultOrg")],
     ),
     ("one that may only preview begins an update", Status(403), &[API_CALL]),
-    // Only exactly 200 is taken for a token.
+    // Only status 200 counts as a token.
     (
         "an exchange of tokens",
         Status(404),
@@ -221,7 +222,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
             "pulumi/auth-actions 14141591 src/main.ts ensureAccessToken",
         ],
     ),
-    // What the server can do. An entry of a name that is known, with another version, counts as none.
+    // The server's capabilities. An entry with a known name and another version is ignored.
     ("capabilities", Member("/capabilities/0", r#"{"capability":"batch-encrypt"}"#), &[CAPABILITIES]),
     (
         "capabilities",
@@ -287,7 +288,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
         Status(404),
         &[cli!("cmd/esc/cli/env_tag.go"), cli!("cmd/esc/cli/env_version_tag.go")],
     ),
-    // States. No client reads a body but that of a lock that is held.
+    // States. Clients read a body only if the state is locked.
     ("no state yet", Status(204), &[TOFU, TERRAFORM]),
     ("no state yet", Empty, &[TOFU, TERRAFORM]),
     ("a state is locked", Status(200), &[TOFU, TERRAFORM]),
@@ -298,7 +299,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
     ("a state that is locked is locked", Text("/Created"), &[TOFU]),
     ("a state is written", Status(200), &[TOFU, TERRAFORM]),
     ("a state is read", Status(200), &[TOFU, TERRAFORM]),
-    // One that is no base64 would be an error.
+    // A value that is not base64 would be an error.
     ("a state is read", NoHeader("content-md5"), &[TOFU, TERRAFORM]),
     ("a state is unlocked", Status(200), &[TOFU, TERRAFORM]),
     ("a state is deleted", Status(200), &[TOFU, TERRAFORM]),
@@ -432,7 +433,7 @@ async fn see_states(app: &TestApp, seen: &mut BTreeMap<&'static str, Answer>) {
     seen.insert("a state is written", call("POST", &format!("{path}?ID=one")).json(&text).send().await);
     seen.insert("a state is read", call("GET", &path).send().await);
     seen.insert("a state is unlocked", call("UNLOCK", &path).json(&info("one")).send().await);
-    // Only a state whose owner allows it is deleted.
+    // A state is deleted only if its owner allows it.
     let project = path.rsplit('/').next().unwrap();
     let shown = app.get(&format!("/api/orgs/{ORG}/tfstates/{project}/default")).send().await.expect(200);
     let policy = json!({ "policy": { "deleteAllowed": true } });
@@ -467,7 +468,7 @@ async fn see_failures(seen: &mut BTreeMap<&'static str, Answer>) {
     seen.insert("the store does not answer", answer);
 }
 
-/// Whether an answer holds to a literal; in words where it does not.
+/// Checks an answer against a literal; returns a description if it does not match.
 fn check(answer: &Answer, literal: Literal) -> Result<(), String> {
     let body: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
     let printed = format!("[{}] {}", body["code"], body["message"].as_str().unwrap_or_default());
@@ -500,8 +501,8 @@ async fn answers_hold_what_clients_compare() {
     let seen = seen().await;
     let mut wrong = Vec::new();
     for (situation, literal, places) in LITERALS {
-        assert!(!places.is_empty(), "{situation}: nobody compares {literal:?}");
-        let answer = seen.get(situation).unwrap_or_else(|| panic!("nothing was seen of {situation:?}"));
+        assert!(!places.is_empty(), "{situation}: no client compares {literal:?}");
+        let answer = seen.get(situation).unwrap_or_else(|| panic!("there is no answer for {situation:?}"));
         if let Err(words) = check(answer, *literal) {
             wrong.push(format!("{situation}: {literal:?}, compared at {places:?}: {words}"));
         }
@@ -509,5 +510,5 @@ async fn answers_hold_what_clients_compare() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     let named: BTreeSet<_> = LITERALS.iter().map(|(situation, ..)| *situation).collect();
     let unused: Vec<_> = seen.keys().filter(|situation| !named.contains(*situation)).collect();
-    assert!(unused.is_empty(), "no literal is about these: {unused:?}");
+    assert!(unused.is_empty(), "no literal checks these: {unused:?}");
 }

@@ -1,6 +1,6 @@
-//! The server over HTTP: what clients send, rightly and wrongly, and what they get.
+//! The server over HTTP: valid and invalid requests of clients, and the answers.
 
-#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+#![expect(clippy::unwrap_used, reason = "a test without its preconditions stops there")]
 
 mod answers;
 mod audit;

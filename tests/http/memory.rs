@@ -1,4 +1,4 @@
-//! What requests hold in memory: answers that are long, events page by page, and that all of it is given back.
+//! The memory that requests hold: long answers, pages of events, and that all of it is released.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::world::{Run, Stack, deployment};
 
 const MIB: usize = 1 << 20;
 
-/// Waits until nothing is reserved for anybody.
+/// Waits until nothing is reserved.
 async fn until_given_back(app: &TestApp) {
     let waits = async {
         while app.reserved() > 0 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("all of it is given back");
+    tokio::time::timeout(Duration::from_secs(60), waits).await.expect("all of it is released in time");
 }
 
-/// A deployment of this many bytes, and a few when it is compressed.
+/// A deployment of this many bytes, which compresses to a few.
 fn long_state(bytes: usize) -> Value {
     json!({ "version": 3, "deployment": {
         "manifest": { "time": "2026-01-02T03:04:05Z", "magic": "", "version": "" },
@@ -134,7 +134,7 @@ async fn a_gzip_with_a_wrong_length_is_accepted() {
     until_given_back(&app).await;
 }
 
-/// Sends as many requests as these at once, and has all of them answered.
+/// Sends all of these requests concurrently, and expects an answer for each.
 async fn all_end_well(app: &TestApp, what: &str, requests: impl IntoIterator<Item = Call<'_>>) {
     let sent = futures::future::join_all(requests.into_iter().map(Call::send));
     let answers = tokio::time::timeout(Duration::from_secs(120), sent).await;
@@ -144,7 +144,7 @@ async fn all_end_well(app: &TestApp, what: &str, requests: impl IntoIterator<Ite
     until_given_back(app).await;
 }
 
-/// A text of this many bytes that does not compress well.
+/// A text of this many bytes that compresses badly.
 fn noise(bytes: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     std::iter::repeat_with(|| random.alphanumeric()).take(bytes).collect()
@@ -155,7 +155,7 @@ fn noisy_state(noise: &str, serial: u64) -> Value {
     json!({ "version": 4, "terraform_version": "1.5.7", "serial": serial, "lineage": "l", "outputs": outputs, "resources": [] })
 }
 
-/// Each gzip says less than it is, so what it takes is found out step by step.
+/// Each gzip announces too small a size, so its memory is reserved step by step.
 #[tokio::test]
 async fn gzips_with_wrong_lengths_do_not_wait_for_each_other() {
     let limits = Limits { memory_bytes_max: 128 * MIB, ..Limits::default() };
@@ -169,10 +169,10 @@ async fn gzips_with_wrong_lengths_do_not_wait_for_each_other() {
         let call = app.request(Method::POST, &format!("{}/events/batch", run.path));
         call.update_token(&run.token).raw(members)
     };
-    all_end_well(&app, "gzips that lie", (0..4).map(batch)).await;
+    all_end_well(&app, "gzips with wrong lengths", (0..4).map(batch)).await;
 }
 
-/// Each takes what it needs in more than one step, and all of them together need more than there is.
+/// Each reserves memory in more than one step, and all of them together need more than there is.
 #[tokio::test]
 async fn requests_that_need_more_do_not_wait_for_each_other() {
     let limits = Limits { memory_bytes_max: 24 * MIB, ..Limits::default() };
@@ -225,7 +225,7 @@ async fn a_client_that_goes_while_work_runs_leaves_nothing() {
         state.len()
     );
     socket.write_all(&[head.as_bytes(), state.as_bytes()].concat()).await.unwrap();
-    // More than the text: something is made of it.
+    // More than the text: parsing takes more memory.
     while app.reserved() <= state.len() {
         tokio::task::yield_now().await;
     }
@@ -233,7 +233,8 @@ async fn a_client_that_goes_while_work_runs_leaves_nothing() {
     until_given_back(&app).await;
 }
 
-/// A client that sends a body of 4 MiB but for its last byte, so that what it has sent stays reserved until the task is aborted.
+/// A client that sends a body of 4 MiB without its last byte, so that its bytes stay reserved until the task is
+/// aborted.
 async fn stalls(app: &TestApp, path: &str, authorization: &str) -> JoinHandle<()> {
     let body = json!({ "more": "a".repeat(4 * MIB) }).to_string();
     let mut socket = TcpStream::connect(app.url.trim_start_matches("http://")).await.unwrap();
@@ -256,7 +257,7 @@ async fn leaves_room(app: &TestApp, path: &str, other: &str, stalled: Vec<JoinHa
         let call = app.request(Method::POST, path).token(other);
         call.json(&json!({ "plaintexts": ["YQ=="] })).send().await.expect(200);
     }
-    assert!(app.most_reserved() <= 21 * MIB, "half of it, one body with the turn, and what the other took");
+    assert!(app.most_reserved() <= 21 * MIB, "half of it, one body with the turn, and the other user's");
     stalled.iter().for_each(JoinHandle::abort);
     drop(stalled);
     until_given_back(app).await;
@@ -275,7 +276,7 @@ async fn what_one_token_asks_for_leaves_room_for_others() {
     leaves_room(&app, &path, &other, stalled).await;
 }
 
-/// A preview takes no lock, so one token begins as many as it likes.
+/// A preview takes no lock, so one token can begin any number of them.
 #[tokio::test]
 async fn what_previews_hold_counts_for_their_user() {
     let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };

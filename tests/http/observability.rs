@@ -1,4 +1,4 @@
-//! What an operator sees: the ID of each request, the log, the numbers, whether the server can work.
+//! What an operator sees: the ID of each request, the log, the metrics, whether the server is ready.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -35,7 +35,7 @@ async fn every_answer_has_an_id_the_clients_if_it_sent_one() {
         ] {
             let id = id(&call.send().await);
             assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{route:?}: {id}");
-            assert!(ids.insert(id), "{route:?}: an ID came twice");
+            assert!(ids.insert(id), "{route:?}: an ID was used twice");
         }
     }
     let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
@@ -46,7 +46,7 @@ async fn every_answer_has_an_id_the_clients_if_it_sent_one() {
 }
 
 thread_local! {
-    /// What is logged on this thread, on which a test's server runs too.
+    /// The log of this thread, on which a test's server runs too.
     static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
@@ -64,9 +64,9 @@ impl Write for Log {
 }
 
 impl Log {
-    /// Listens from now on, on this thread, to everything.
+    /// From now on captures the log of this thread.
     fn listen() -> Self {
-        // One for the process: whether a line is wanted by one of several is remembered wrongly now and then.
+        // One subscriber for the process: tracing caches the interest of several incorrectly now and then.
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             let is_listening = dynamic_filter_fn(|_, _| LOG.with_borrow(Option::is_some));
@@ -87,7 +87,7 @@ impl Log {
         let text = self.text();
         LOG.set(Some(Vec::new()));
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        // What the client's libraries say is not ours.
+        // Lines of the client's libraries are left out.
         let ours = |line: &Value| {
             let target = line["target"].as_str().unwrap();
             target == "access" || target.starts_with("statewright")
@@ -180,7 +180,7 @@ async fn requests_are_counted_by_their_route() {
     assert_eq!(value(&metrics, r#"statewright_refusals_total{reason="credentials"}"#), Some(1.0));
     assert!(value(&metrics, "process_resident_memory_bytes") > Some(0.0), "{metrics}");
     assert_eq!(value(&metrics, "process_start_time_seconds"), Some(1_767_225_600.0), "{metrics}");
-    // On the public address nothing is said of it.
+    // The public address does not show it.
     app.get("/metrics").send().await.refused(404);
 }
 
@@ -205,7 +205,7 @@ async fn running_updates_and_conflicts_are_counted() {
     assert_eq!(value(&metrics, r#"statewright_refusals_total{reason="fenced"}"#), Some(1.0));
 }
 
-/// Whatever is asked for, the number of series is bounded by the route table.
+/// Whatever is requested, the route table limits the number of series.
 #[tokio::test]
 async fn i9_bounded_what_clients_make_up_makes_no_series() {
     let app = TestApp::memory().await;
@@ -242,7 +242,7 @@ async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
     .await;
     let ask = async || app.get("/readyz").anonymous().send().await;
     assert_eq!(ask().await.expect(200), json!({ "status": "ok" }));
-    // Each part in turn, in the order in which they are asked: a read, the same for the key, its unwrap, a put, a delete.
+    // Each call in turn, in their order: a read, the same for the key, its unwrap, a put, a delete.
     for (call, part) in [
         (1, "the ledger"),
         (2, "the master key"),
@@ -253,7 +253,7 @@ async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
         app.advance(Duration::from_secs(1));
         faults.fail_at(call, Fault::Before);
         assert_eq!(ask().await.refused(503), format!("Service Unavailable: {part} is not ready"));
-        // The answer is believed for a second, however often it is asked for.
+        // The answer is cached for a second.
         let calls = faults.calls();
         ask().await.refused(503);
         assert_eq!(faults.calls(), calls);
@@ -261,7 +261,7 @@ async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
         app.advance(Duration::from_secs(1));
         ask().await.expect(200);
     }
-    // One that never answers is not waited for.
+    // A call that never returns is given up.
     app.advance(Duration::from_secs(1));
     faults.fail_at(1, Fault::DeathBefore);
     let waiting = async {
@@ -274,7 +274,7 @@ async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
     refusal(status, &body);
 }
 
-/// The manual and what is served have the same metrics and actions.
+/// The manual lists the same metrics and actions as the server.
 #[tokio::test]
 async fn the_page_names_every_metric_and_every_action() {
     const PAGE: &str = include_str!("../../shared/docs/monitoring.md");
@@ -296,6 +296,9 @@ async fn the_page_names_every_metric_and_every_action() {
     for action in ROUTES.iter().filter_map(|route| route.action) {
         let (noun, verb) = action.split_once('.').unwrap();
         let of_noun = actions.split("\n- ").find(|words| words.contains(&format!("`{noun}.")));
-        assert!(of_noun.is_some_and(|words| words.contains(&format!(".{verb}`"))), "{action} is not told");
+        assert!(
+            of_noun.is_some_and(|words| words.contains(&format!(".{verb}`"))),
+            "{action} is not in the page"
+        );
     }
 }

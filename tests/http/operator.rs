@@ -1,4 +1,4 @@
-//! What whoever works at the store itself does with stacks, beside a server.
+//! The operator's commands for stacks, while a server runs.
 
 use serde_json::{Value, json};
 use statewright_shared::domain::deployment::{Change, Diff, How};
@@ -38,7 +38,7 @@ fn provider(url: &str, owner: &str, project: &str, stack: &str) -> Value {
     json!({ "type": "service", "state": { "url": url, "owner": owner, "project": project, "stack": stack } })
 }
 
-/// A deployment of the stack with resources of these names, whose secrets are opened at this address.
+/// A deployment of the stack with resources of these names, whose secrets this address opens.
 fn state(stack: &Stack<'_>, url: &str, names: &[&str]) -> Value {
     let resources: Vec<Value> = names.iter().map(|name| stack.resource(name)).collect();
     let mut state = deployment(&resources);
@@ -102,7 +102,7 @@ async fn a_version_from_before_a_rename_comes_back_under_the_new_name() {
     assert_eq!(export["deployment"]["resources"][0]["urn"], urn);
     assert_eq!(export["deployment"]["secrets_providers"], provider(OLD, ORG, &project, "prod"));
 
-    // Both are compared as what they are now.
+    // Both are compared in their current form.
     let diff = versions::compare(&app.context, &operator, &now, 1, 4).await.unwrap();
     assert_eq!(diff, Diff::default());
     let diff = versions::compare(&app.context, &operator, &now, 1, 2).await.unwrap();
@@ -158,7 +158,7 @@ async fn three_slots<'a>(app: &'a TestApp, stack: &Stack<'a>) -> (Run<'a>, Item)
     (run, item)
 }
 
-/// Puts something else where an item lies.
+/// Replaces the value of an item.
 async fn overwrite(app: &TestApp, item: &Item, value: &[u8]) {
     let write = put_bytes(item.key.clone(), Expect::Any, app.context.ids.revision(), value.to_vec().into());
     app.context.ledger.commit(vec![write]).await.unwrap();
@@ -178,7 +178,7 @@ async fn an_update_is_published_up_to_its_first_damaged_slot() {
 
     overwrite(&app, &item, b"\x01\x00\x00").await;
     run.complete("succeeded").await.refused(500);
-    // Nobody can go on, not even with an import.
+    // No client can continue, not even with an import.
     stack.begin_call("update", false).send().await.refused(500);
     let (id, slots) =
         updates::recovery::slots(&app.context, &operator(&app).await, &address(&stack), None).await.unwrap();
@@ -208,7 +208,7 @@ async fn an_update_is_published_up_to_its_first_damaged_slot() {
     assert_eq!(version.skipped_count, 2);
     let (_, reason) = &version.skipped[0];
     assert!(reason.starts_with("an operator left out 2 slots of the log, from slot 2 on: "), "{reason}");
-    // The client hears the end that it asked for, and the stack goes on.
+    // The client gets the end that it asked for, and the stack continues.
     run.complete("succeeded").await.expect(204);
     stack.begin().await.complete("succeeded").await.expect(204);
     let refused = from_log(&app, &stack, 1).await.unwrap_err().to_string();
@@ -250,7 +250,7 @@ async fn missing_slots_and_blobs_are_named_and_can_be_left_out() {
     for last in [false, true] {
         let stack = Stack::new(&app).await;
         let (run, item) = three_slots(&app, &stack).await;
-        // The last slot is one whose bytes lie in a blob, and that is gone.
+        // The last slot's bytes are in a blob, which is missing.
         let random: String = (0..1000).map(|number: u32| hex(&number.to_string())).collect();
         let mut entry = stack.made(4, "long");
         entry["state"]["inputs"] = json!({ "text": random });
@@ -286,7 +286,7 @@ async fn missing_slots_and_blobs_are_named_and_can_be_left_out() {
     }
 }
 
-/// The last slot says where the next one is, and for that only its number counts.
+/// The last slot names the next one, and only its number matters for that.
 #[tokio::test]
 async fn an_update_with_a_damaged_last_slot_is_published_without_it() {
     let app = TestApp::memory().await;
@@ -295,7 +295,7 @@ async fn an_update_with_a_damaged_last_slot_is_published_without_it() {
     let id = UpdateId::parse(&run.id).unwrap();
     let last = app.context.ledger.get(&Slot::key(id, 3)).await.unwrap().unwrap();
     overwrite(&app, &last, b"\xff").await;
-    // Another process does not remember the tail.
+    // Another process does not have the tail in its cache.
     let other = app.another_process("other").await;
     let refused = updates::cancel(&other.context, &operator(&app).await, &address(&stack), &run.id).await;
     assert!(matches!(refused, Err(Error::Broken(_) | Error::TooNew(_))), "{refused:?}");
@@ -311,7 +311,7 @@ fn url(text: &str) -> ServerUrl {
     ServerUrl::parse(text).unwrap()
 }
 
-/// What became of the stacks that the plan is about.
+/// The outcome for the planned stacks.
 async fn rehomed(app: &TestApp, dry_run: bool) -> Vec<(String, Result<Rehomed, Error>)> {
     let plan = Plan { from: url(OLD), to: url(NEW), dry_run };
     let (mut all, mut from) = (Vec::new(), None);
@@ -346,7 +346,7 @@ async fn a_rehome_replaces_the_old_address_in_every_state() {
     ] {
         stack.import(&state(stack, url, &["a"])).await;
     }
-    // Published before the address was kept beside the snapshot.
+    // Published before the address was stored with the snapshot.
     let located =
         stack_lookup::locate(&app.context, &operator(&app).await, &address(&unknown)).await.unwrap();
     let mut old = located.head.value.clone();
@@ -386,7 +386,7 @@ async fn a_rehome_replaces_the_old_address_in_every_state() {
     let first = plain.get("/export/1").send().await.expect(200);
     assert_eq!(first["deployment"]["secrets_providers"]["state"]["url"], OLD);
 
-    // A second run does what is left, and then nothing.
+    // A second run does the rest, and a third one nothing.
     run.complete("succeeded").await.expect(204);
     app.context.blobs.put(&blob, bytes).await.unwrap();
     let rest = rehomed(&app, false).await;
@@ -463,11 +463,11 @@ async fn a_client_under_a_host_that_the_state_does_not_name_is_warned() {
     ] {
         assert_eq!(begin(&[named]).await, [""; 0], "{named:?}");
     }
-    // What nobody could have logged in to says nothing.
+    // An address that no client could have logged in to gives no warning.
     assert_eq!(import("not an address").await, [""; 0]);
     assert_eq!(begin(&[("Host", &"x".repeat(300))]).await, [""; 0]);
 
-    // Clients that create an update and start it are warned when they start.
+    // Clients that create an update and start it get the warning at the start.
     import(NEW).await;
     let run = stack.created().await;
     assert_eq!(warnings(&run.start(Some(2)).await).len(), 1);

@@ -53,13 +53,13 @@ async fn previews_are_listed_by_the_version_that_they_started_from() {
     assert_eq!(listed(&stack, "latest/previews").await, after);
     assert_eq!(listed(&stack, "1/previews").await, after);
     assert_eq!(listed(&stack, "2/previews").await, Vec::<[Value; 4]>::new());
-    // What led to a version started from the one before.
+    // The update that led to a version started from the one before.
     assert_eq!(listed(&stack, "1/timeline").await, before);
     assert_eq!(listed(&stack, "latest/timeline").await, before);
     let timeline = stack.get("/updates/1/timeline").send().await.expect(200);
     assert_eq!(timeline["update"]["version"], 1);
     assert_eq!(timeline["collatedUpdateEvents"], json!([]));
-    assert_eq!(stack.history().await.len(), 1, "the history has none of them");
+    assert_eq!(stack.history().await.len(), 1, "the history has no previews");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Random bodies, with whatever credentials the route wants: taken or refused, and never a failure of ours.
+//! Random bodies, with the credentials that the route needs: accepted or refused, and never a server error.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::world::Stack;
 
-/// JSON that is made of what the protocol is made of, put together at random.
+/// Random JSON made of the protocol's vocabulary.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -90,7 +90,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A body for a batch: entries that have every member an entry must have, and any others.
+/// A body for a batch: entries with the required members, and random others.
 fn entries() -> impl Strategy<Value = Value> {
     let entry =
         (0_i64..12, 0_i64..6, -1_i64..6, json_value()).prop_map(|(kind, sequence, operation, more)| {
@@ -114,7 +114,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Sends many bodies to one call, then ends the update: what was taken must fold, whatever it says.
+/// Sends many bodies to one route, then ends the update: the accepted entries must fold, whatever they contain.
 fn check(method: Method, tail: &'static str, update_token: bool) {
     let runtime = Runtime::new().unwrap();
     let app = runtime.block_on(TestApp::memory());

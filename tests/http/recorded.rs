@@ -1,4 +1,4 @@
-//! Journals that a real engine recorded, through the wire.
+//! Journals recorded from a real engine, sent over HTTP.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn recorded() -> Vec<Recorded> {
     recorded
 }
 
-/// Random choices that are the same in every run (splitmix64).
+/// Random numbers that are the same in every run (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -42,7 +42,7 @@ impl Dice {
         usize::try_from((mixed ^ (mixed >> 31)) % limit as u64).unwrap()
     }
 
-    /// The entries in an order and in batches that a bad network could give them: shuffled, split, some sent twice.
+    /// The entries in an order and in batches that a bad network could produce: shuffled, split, some sent twice.
     fn deliver(&mut self, entries: &[Value]) -> Vec<Vec<Value>> {
         let mut left = entries.to_vec();
         for last in (1..left.len()).rev() {

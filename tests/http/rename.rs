@@ -8,7 +8,7 @@ use statewright_tests::app::{Answer, ORG, TestApp};
 
 use crate::world::{Stack, deployment, new_project};
 
-/// The same stack by another address.
+/// The same stack under another address.
 fn at<'a>(stack: &Stack<'a>, org: &str, project: &str, name: &str) -> Stack<'a> {
     Stack { app: stack.app, project: project.to_owned(), path: format!("/api/stacks/{org}/{project}/{name}") }
 }
@@ -31,7 +31,7 @@ fn assert_opens(answer: &Answer, plaintext: &str) {
     assert_eq!(answer.expect(200), json!({ "plaintext": STANDARD.encode(plaintext) }));
 }
 
-/// A state with everything in it that names the stack.
+/// A state with every member that names the stack.
 fn state(stack: &Stack<'_>, org: &str, name: &str) -> Value {
     let project = &stack.project;
     let urn = |kind: &str, tail: &str| format!("urn:pulumi:{name}::{project}::{kind}::{tail}");
@@ -63,7 +63,7 @@ async fn a_rename_moves_the_state_and_keeps_old_versions() {
 
     let preview = stack.preview().await;
     let answer = rename(&stack, "prod", "").await.expect(200);
-    // A preview holds nothing, and its own calls name what it was begun under.
+    // A preview holds nothing, and its own requests use the name that it began under.
     preview.event(1).await.expect(204);
     preview.renew(300).await.expect(200);
     preview.complete("succeeded").await.expect(204);
@@ -91,7 +91,7 @@ async fn a_rename_moves_the_state_and_keeps_old_versions() {
             (&listed["stacks"][0]["stackName"], &listed["stacks"][0]["resourceCount"]),
             (&json!("prod"), &json!(3))
         );
-        // The old name is that of no stack, and still that of the secrets in version 1.
+        // No stack has the old name, which still opens the secrets in version 1.
         stack.at(server).get("").send().await.refused(404);
         stack.at(server).get("/export").send().await.refused(404);
         stack.at(server).begin_call("update", false).send().await.refused(404);
@@ -101,7 +101,7 @@ async fn a_rename_moves_the_state_and_keeps_old_versions() {
     let status = renamed.get(&format!("/update/{}", answer["updateId"].as_str().unwrap())).send().await;
     assert_eq!(status.expect(200)["status"], "succeeded");
 
-    // And life goes on.
+    // And the stack continues.
     let run = renamed.begin().await;
     run.complete("succeeded").await.expect(204);
     assert_eq!(renamed.version().await, 3);
@@ -139,9 +139,9 @@ async fn a_new_stack_of_an_old_name_is_the_one_that_the_name_means() {
     assert_opens(&opened(&new, &theirs).await, "correct horse");
     let renamed = at(&stack, ORG, &stack.project, "prod");
     assert_opens(&opened(&renamed, &ciphertext).await, "hunter2");
-    // The first repeated its rename: the name is taken by a stack that has another one of its own.
+    // The first client repeated its rename: the name belongs to a stack with another alias.
     rename(&new, "prod", "").await.refused(409);
-    // A stack that is gone leaves nothing to open.
+    // A deleted stack leaves nothing to open.
     app.request(Method::DELETE, &renamed.path).send().await.expect(204);
     app.request(Method::DELETE, &new.path).send().await.expect(204);
     opened(&new, &ciphertext).await.refused(404);
@@ -230,7 +230,7 @@ async fn i5_repeatable_a_rename_that_is_asked_for_again_is_done_once() {
     rename(&stack, "other", "").await.refused(404);
     let renamed = at(&stack, ORG, &stack.project, "prod");
     assert_eq!(renamed.version().await, 2);
-    // There and back: each is a version, and the names mean what they say.
+    // There and back: each rename is a version, and the names are current.
     rename(&renamed, "dev", "").await.expect(200);
     assert_eq!((stack.version().await, stack.resources().await), (3, vec!["a".to_owned()]));
     assert_eq!(stack.export().await, stack.get("/export/1").send().await.expect(200));
@@ -300,7 +300,7 @@ async fn i8_walled_transfers_stay_within_the_callers_organizations() {
     let moved = at(&stack, "beta", &stack.project, "dev");
     assert_eq!(moved.get("/export").token(&both).send().await.expect(200), state(&stack, "beta", "dev"));
     moved.get("").token(&beta).send().await.expect(200);
-    // The old name leads only those to the secrets who may see the stack where it is now.
+    // The old name leads to the secrets only users who may see the stack under its new name.
     let body = json!({ "ciphertext": ciphertext });
     let open = |stack: &Stack<'_>, token: &str| {
         app.post(&format!("{}/decrypt", stack.path), &body).token(token).send()
@@ -314,6 +314,6 @@ async fn i8_walled_transfers_stay_within_the_callers_organizations() {
     open(&stack, &stranger).await.refused(404);
     moved.get("").send().await.refused(404);
     stack.get("").token(&both).send().await.refused(404);
-    // And a repeat by whoever lost sight of it finds nothing.
+    // A repeat by a user who lost access finds nothing.
     to("beta").send().await.refused(404);
 }

@@ -1,4 +1,4 @@
-//! What others of this kind got wrong over plain HTTP, with the outcome that is right.
+//! Mistakes of similar servers over plain HTTP, with the correct outcome.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn entries_of_unknown_kinds_and_versions_are_refused() {
     for unknown in
         [entry(1, 99, &json!({})), entry(1, 11, &json!({})), entry(1, -1, &json!({})), of_version_7]
     {
-        // Nothing of the batch is taken, the good entry neither.
+        // The whole batch is refused, including the valid entry.
         let words = run.append(&[stack.made(2, "good"), unknown.clone()]).await.refused(400);
         assert!(words.contains("entry 1 of the batch"), "{words}");
     }
@@ -150,7 +150,7 @@ async fn a_request_with_the_token_from_before_a_renewal_still_passes() {
     app.advance(Duration::from_secs(150));
     let renewed = run.renew(300).await.expect(200)["token"].as_str().unwrap().to_owned();
     run.append(&[stack.made(1, "a")]).await.expect(204);
-    // Past the old token's own end too, as long as the lease on record goes on.
+    // Also after the old token's own expiry, while the recorded lease lasts.
     app.advance(Duration::from_secs(200));
     run.append(&[stack.made(2, "b")]).await.expect(204);
     run.with_token(&renewed).complete("succeeded").await.expect(204);
@@ -177,7 +177,7 @@ async fn an_update_token_cancels_neither_its_own_nor_another_update() {
     ] {
         app.request(Method::POST, &path).update_token(&run.token).send().await.refused(401);
     }
-    // By a person too an update is cancelled under its own stack only.
+    // A person too can cancel an update only under its own stack.
     other.post(&format!("/update/{}/cancel", run.id), &json!({})).send().await.refused(404);
     assert_eq!([run.status().await, theirs.status().await], ["running", "running"]);
 }
@@ -185,7 +185,7 @@ async fn an_update_token_cancels_neither_its_own_nor_another_update() {
 #[tokio::test]
 async fn secrets_of_24_first_callers_at_once_all_open() {
     let app = TestApp::memory().await;
-    // Two processes, each with a memory of its own, so that they race for the stack's first key.
+    // Two processes with separate caches, so that they race for the stack's first key.
     let other = app.another_process("other").await;
     for _ in 0..10 {
         let stack = Stack::new(&app).await;
@@ -208,7 +208,7 @@ async fn of_two_servers_on_one_store_one_starts_an_update() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;
-    // Both know the stack from before.
+    // Both have the stack in their caches.
     stack.at(&other).get("").send().await.expect(200);
     let (here, there) = (stack.begin_call("update", false), stack.at(&other).begin_call("update", false));
     let (here, there) = futures::join!(here.send(), there.send());

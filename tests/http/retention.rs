@@ -1,6 +1,6 @@
-//! What is kept and for how long: logs, events, versions, removed stacks, and the blobs of all of them.
+//! Retention: logs, events, versions, deleted stacks, and the blobs of all of them.
 //!
-//! Values over a few bytes go into blobs here, so that whatever goes has to take its blobs along.
+//! Values over a few bytes go into blobs here, so that every deletion has blobs to delete.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LEASE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_nanos(1);
 
-/// A server in memory, with a look behind it.
+/// A server in memory whose store can be inspected.
 struct Kept {
     app: TestApp,
     ledger: MemoryLedger,
@@ -49,12 +49,12 @@ impl Kept {
         Self { app, ledger, blobs }
     }
 
-    /// Sweeps until there is nothing to do, and returns what was done in all.
+    /// Sweeps until nothing is due, and returns the totals.
     async fn sweep(&self) -> Swept {
         sweep_all(&self.app.context).await
     }
 
-    /// The sort keys of items whose partition begins so.
+    /// The sort keys of items whose partition begins with this.
     fn items(&self, partition: &str) -> Vec<String> {
         let items = self.ledger.items().into_iter().filter(|item| item.key.partition.starts_with(partition));
         items.map(|item| item.key.sort).collect()
@@ -65,7 +65,7 @@ impl Kept {
         keys.filter(|key| key.starts_with(class)).collect()
     }
 
-    /// Everything that names this, but for what is due.
+    /// Everything that names this, except due items.
     fn traces(&self, id: &str) -> Vec<String> {
         let items = self.ledger.items().into_iter().filter(|item| !item.key.partition.starts_with("DUE#"));
         let named = items.filter(|item| {
@@ -145,7 +145,7 @@ async fn a_log_goes_when_its_time_is_over_and_events_when_theirs_is() {
     let left = kept.items(&format!("UPDATE#{}", run.id));
     assert!(left.iter().all(|sort| !sort.starts_with("L#")) && left.contains(&"META".to_owned()), "{left:?}");
     assert_eq!(events_of(&run, app).await, 200);
-    // Nothing of the log is found any more, and a table of before would find its blobs.
+    // The log is gone, and an older table would still find its blobs.
     assert_eq!(kept.blobs("log/"), logs);
     app.advance(36 * DAY + GRACE + TICK);
     assert_eq!(kept.sweep().await.blobs, logs.len());
@@ -158,7 +158,7 @@ async fn a_log_goes_when_its_time_is_over_and_events_when_theirs_is() {
     app.advance(37 * DAY);
     kept.sweep().await;
     assert_eq!(kept.blobs("events/"), [""; 0]);
-    // The version is as it was.
+    // The version is unchanged.
     assert_eq!(stack.resources().await, ["a"]);
     let named: Vec<String> = kept.traces(&run.id).into_iter().filter(|trace| !trace.contains("V#")).collect();
     let stack_id = stack_id(&stack).await.to_string();
@@ -197,7 +197,7 @@ async fn events_may_go_before_the_log() {
     assert_eq!(kept.items(&format!("UPDATE#{}", run.id)), [""; 0]);
 }
 
-/// However little is kept: what is sent late has to find that the update is over.
+/// However short the retention: a late request must find that the update is over.
 #[tokio::test]
 async fn a_log_is_never_gone_before_what_was_sent_for_it_is_refused() {
     let moment = Duration::from_secs(60);
@@ -231,7 +231,7 @@ async fn a_log_with_skipped_entries_is_kept_as_long_as_its_version() {
     let app = &kept.app;
     let stack = Stack::new(app).await;
     let run = stack.begin().await;
-    // There is nothing that it could remove.
+    // It has nothing to delete.
     let impossible = entry(2, 1, &json!({ "removeOld": 77, "state": stack.resource("b") }));
     run.append(&[stack.made(1, "a"), impossible]).await.expect(204);
     run.complete("succeeded").await.expect(204);
@@ -310,7 +310,7 @@ async fn a_blob_stays_as_long_as_any_version_names_it() {
     // A version without a change names the blob of the one before.
     stack.begin().await.complete("succeeded").await.expect(204);
     stack.publish(&["second"]).await;
-    // One that restores an old version names the old blob.
+    // A version that restores an old one names the old blob.
     let read = async |number| {
         let item = ctx.ledger.get(&StackVersion::key(id, number)).await.unwrap().unwrap();
         StackVersion::decode(&item.value).unwrap()
@@ -336,7 +336,7 @@ async fn a_blob_stays_as_long_as_any_version_names_it() {
     kept.sweep().await;
     assert_eq!(stack.resources().await, ["first"]);
 
-    // The last one that names it goes, and the blob after its time.
+    // The last version that names it is deleted, and the blob after its time.
     for name in ["third", "fourth"] {
         stack.publish(&[name]).await;
     }
@@ -417,7 +417,7 @@ async fn a_log_of_thousands_of_slots_goes_in_bounded_pages() {
     assert_eq!(slots(), 0);
 }
 
-/// A stack with everything that can be of one.
+/// A stack with everything that a stack can have.
 async fn full<'a>(kept: &'a Kept) -> (Stack<'a>, String) {
     let stack = Stack::new(&kept.app).await;
     kept.app.patch(&format!("{}/tags", stack.path), &json!({ "team": "storage" })).send().await.expect(204);
@@ -433,7 +433,7 @@ async fn full<'a>(kept: &'a Kept) -> (Stack<'a>, String) {
     outputs["urn"] = json!(format!("urn:pulumi:dev::{}::pulumi:pulumi:Stack::root", stack.project));
     outputs["outputs"] = json!({ "long": "x".repeat(200) });
     stack.import(&deployment(&[outputs, stack.resource("b")])).await;
-    // Away and back, so that it has a former name.
+    // Renamed and back, so that it has a former name.
     let away = json!({ "newName": "away" });
     stack.post("/rename", &away).send().await.expect(200);
     let path = stack.path.replace("/dev", "/away");
@@ -475,7 +475,7 @@ async fn a_removed_stack_comes_back_as_it_was() {
     updated(&stack, "after").await;
     let again = stacks::deleted::undelete(ctx, &address(&stack), None).await;
     assert!(matches!(&again, Err(Error::Invalid(words)) if words.contains("no removed stack")), "{again:?}");
-    // What was due for its removal finds it alive.
+    // The due item of its deletion finds it undeleted.
     kept.app.advance(60 * DAY);
     assert_eq!(kept.sweep().await.failed, 0);
     assert!(stack.resources().await.contains(&"after".to_owned()) && opens(&stack, &sealed).await);
@@ -532,21 +532,21 @@ async fn of_a_removed_stack_nothing_is_left_when_its_time_is_over() {
     for update in &updates {
         assert_eq!(items_left(update), [""; 0]);
     }
-    // Its blobs outlive its removal by as long as any.
+    // Its blobs outlive its deletion by the usual time.
     assert!(!kept.blobs(&format!("snap/{id}/")).is_empty());
     kept.app.advance(6 * DAY + GRACE);
     kept.sweep().await;
     for owner in updates.iter().chain([&id.to_string()]) {
         assert_eq!(kept.traces(owner), [""; 0]);
     }
-    // What was due for its updates finds nothing and goes.
+    // The due items of its updates find nothing and are removed.
     kept.app.advance(365 * DAY);
     assert_eq!(kept.sweep().await.failed, 0);
-    assert!(opens(&other, &other_sealed).await, "another stack of the organization is as it was");
+    assert!(opens(&other, &other_sealed).await, "another stack of the organization is unchanged");
     assert!(other.resources().await.contains(&"b".to_owned()));
 }
 
-/// A folder of before there was a list of a stack's updates, and due items for what they leave.
+/// A folder from before stacks had a list of updates, and updates had due items.
 #[tokio::test]
 async fn erasing_a_stack_with_unlisted_updates_leaves_only_previews() {
     let kept = Kept::new().await;
@@ -573,7 +573,7 @@ async fn a_name_that_another_stack_left_later_stays_its_alias() {
     let kept = Kept::new().await;
     let (stack, _) = full(&kept).await;
     remove(&stack).await;
-    // Another stack has the former name, and leaves it.
+    // Another stack has the former name, which stays.
     let path = format!("/api/stacks/{ORG}/{}", stack.project);
     kept.app.post(&path, &json!({ "stackName": "away" })).send().await.expect(200);
     let away = Stack { path: format!("{path}/away"), app: &kept.app, project: stack.project.clone() };

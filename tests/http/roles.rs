@@ -1,4 +1,4 @@
-//! What a member may do, and what a token may do: the column of the route table, and what depends on more than a row.
+//! The permissions of members and tokens: the column of the route table, and what depends on more than a row.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::routes::{STATE, path};
 use crate::states::text;
 use crate::world::{Stack, program};
 
-/// What all refusals for a role say.
+/// A part of every refusal for a role.
 const NEEDS: &str = "needs the role ";
 
 fn login(text: &str) -> Login {
@@ -47,8 +47,8 @@ async fn state(app: &TestApp) {
     app.post(&format!("/tfstate/{STATE}"), &text(1, &["a"])).send().await.expect(200);
 }
 
-/// One token for each role: of a user who has it, and of an admin with a token that may do no more. The users are admins
-/// elsewhere, so that nobody can be refused before it is known which organization a row is about, unless its path says so.
+/// One token for each role: of a user with that role, and of an admin with a token of that role. The users are
+/// admins of another organization, so that a refusal needs the row's organization, unless its path names it.
 async fn tokens(app: &TestApp) -> Vec<(Role, &'static str, String)> {
     orgs::create(&app.context, &org("beta"), &[]).await.unwrap();
     let mut tokens = Vec::new();
@@ -76,7 +76,7 @@ fn is_about_an_organization(route: &Route) -> bool {
 fn exactly_the_rows_about_organizations_name_a_role() {
     for route in ROUTES {
         assert_eq!(route.needs.is_some(), is_about_an_organization(route), "{route:?}");
-        // Whatever may change something needs more than to look at it.
+        // Every change needs a higher role than a read.
         let reads = matches!(route.method, Method::GET | Method::HEAD);
         match route.needs {
             Some(Role::Outputs) => {
@@ -84,13 +84,13 @@ fn exactly_the_rows_about_organizations_name_a_role() {
                 assert!(reads && !is_kept, "{route:?}");
             }
             Some(Role::Member) => assert!(!reads && route.action.is_some(), "{route:?}"),
-            Some(Role::Admin) => panic!("{route:?} is for admins, who have nothing of their own here yet"),
+            Some(Role::Admin) => panic!("{route:?} is for admins, who have no route of their own yet"),
             Some(Role::Plan | Role::Apply) | None => {}
         }
     }
 }
 
-/// What a row can read: where its organization is not in its path, the body may be judged before it is known.
+/// A body that the row accepts: if the path does not name the organization, the body may be checked first.
 fn body(route: &Route) -> Value {
     match (route.path.starts_with("/tfstate/"), route.path.ends_with("/lock")) {
         (true, true) => info("row", "OperationTypePlan"),
@@ -123,14 +123,14 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
             let calls = counter.take();
             assert!(answer.status.as_u16() < 500, "{what}: {} {}", answer.status, answer.text());
             if *role >= needs {
-                // Its body, or what it is about, may need more, which is said in other words.
+                // Its body or its object may need a higher role, and then the text differs.
                 assert!(!answer.text().contains(&format!("this {NEEDS}")), "{what}: {}", answer.text());
                 passed += 1;
                 continue;
             }
             assert_eq!(commits(calls), 0, "{what}: {calls:?}");
             if route.path.contains("{org}") || *how == "scope" {
-                assert_eq!(calls, Calls::default(), "{what}: it is known from the head alone");
+                assert_eq!(calls, Calls::default(), "{what}: the head alone decides");
             }
             assert_eq!(answer.status, 403, "{what}: {}", answer.text());
             if route.method != Method::HEAD {
@@ -148,7 +148,7 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
     assert!(refused > 200 && passed > 200, "{refused} {passed}");
 }
 
-/// A refusal tells members what they lack, and strangers nothing.
+/// A refusal tells members what they lack, and outsiders nothing.
 #[tokio::test]
 async fn outsiders_get_404_or_403_whatever_their_tokens_role() {
     let app = TestApp::memory().await;
@@ -180,7 +180,7 @@ async fn a_forbidden_write_is_refused_unread_and_not_kept() {
         );
         socket.write_all(head.as_bytes()).await.unwrap();
         let mut status = [0; 12];
-        // No byte of the body was sent, and none is waited for.
+        // No byte of the body was sent, and the server waits for none.
         socket.read_exact(&mut status).await.unwrap();
         assert_eq!(&status[9..], b"403");
     }
@@ -205,10 +205,10 @@ async fn plan_previews_apply_writes_and_member_ends_others_updates() {
         stack.post(&format!("/{kind}"), &program(false)).token(&plan).send().await.refused(403);
         stack.begin_call(kind, false).token(&plan).send().await.refused(403);
     }
-    // One that somebody else created is not started either.
+    // An update that another user created is not started either.
     let created = stack.created().await;
     app.post(&created.path, &json!({})).token(&plan).send().await.refused(403);
-    // A preview is, in both ways, to its end; and it is its own.
+    // A preview is, in both ways, to its end; and it belongs to its user.
     let preview = stack.begun(stack.begin_call("update", true).token(&plan)).await;
     preview.event(1).await.expect(204);
     preview.complete("succeeded").await.expect(204);
@@ -217,7 +217,7 @@ async fn plan_previews_apply_writes_and_member_ends_others_updates() {
     app.post(&started, &json!({})).token(&plan).send().await.expect(200);
     app.post(&format!("{started}/cancel"), &json!({})).token(&plan).send().await.expect(204);
 
-    // An update of somebody else is ended by a member.
+    // A member ends another user's update.
     let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
     run.append(&[stack.made(1, "a")]).await.expect(204);
     let cancel = format!("{}/cancel", run.path);
@@ -228,7 +228,7 @@ async fn plan_previews_apply_writes_and_member_ends_others_updates() {
     }
     assert_eq!(run.status().await, "running");
     app.post(&cancel, &json!({})).token(&member).send().await.expect(204);
-    // Its own by whoever began it.
+    // Its creator ends it too.
     let run = stack.begun(stack.begin_call("update", false).token(&apply)).await;
     let cancel = format!("{}/cancel", run.path);
     app.post(&cancel, &json!({})).token(&apply).send().await.expect(204);
@@ -270,12 +270,12 @@ async fn a_lock_is_given_back_by_who_took_it_and_broken_by_members() {
                 refused.contains("breaking the lock of somebody else needs the role member"),
                 "{refused}"
             );
-            // And in the other way to ask for it.
+            // And with the other request for it.
             let lock = format!("/api/tfstates/{STATE}/lock");
             app.request(Method::DELETE, &lock).token(token).send().await.refused(403);
         }
         assert!(held().await);
-        // The ID of another lock is told apart from that, as to everybody.
+        // The ID of another lock gets another answer, as for everyone.
         unlock(&app, &plan, Some(&info("other", ""))).await.refused(409);
         unlock(&app, &owner, body).await.expect(200);
         assert!(!held().await);
@@ -290,7 +290,7 @@ async fn a_lock_is_given_back_by_who_took_it_and_broken_by_members() {
         assert!(record["detail"].as_str().unwrap().contains("of ann"), "{record}");
         assert!(!held().await);
     }
-    // One that was taken by hand is a member's.
+    // A lock that was taken by hand belongs to a member.
     let lock = format!("/api/tfstates/{STATE}/lock");
     app.post(&lock, &json!({ "reason": "maintenance" })).token(&apply).send().await.refused(403);
     app.post(&lock, &json!({ "reason": "maintenance" })).token(&member).send().await.expect(200);
@@ -298,7 +298,7 @@ async fn a_lock_is_given_back_by_who_took_it_and_broken_by_members() {
     app.request(Method::DELETE, &lock).send().await.expect(204);
 }
 
-/// A token that leaks from where plans are made must not break what another one of the same user applies.
+/// A token that leaks from where plans are made must not break what the same user applies with another one.
 #[tokio::test]
 async fn a_token_that_may_plan_breaks_no_apply_of_its_own_user() {
     let app = TestApp::memory().await;
@@ -315,7 +315,7 @@ async fn a_token_that_may_plan_breaks_no_apply_of_its_own_user() {
     unlock(&app, &app.token, Some(&info("run", ""))).await.expect(200);
     take(&app.token, "OperationTypePlan").await.expect(200);
     unlock(&app, &plan, Some(&info("run", ""))).await.expect(200);
-    // A downgraded user gives back what they took with the very token.
+    // A user with a lowered role releases what they took with the same token.
     let ann = app.member_with_role(Role::Apply, "ann", "ci").await;
     take(&ann, "OperationTypeApply").await.expect(200);
     orgs::set_role(&app.context, &org(ORG), &login("ann"), Role::Plan).await.unwrap();
@@ -356,7 +356,7 @@ async fn a_lock_for_a_write_is_refused_at_once_to_plan() {
                 let answer = take(operation).await;
                 let words = answer.refused(423);
                 assert!(words.contains("a lock for what may write needs the role apply"), "{words}");
-                // The words are where clients show their users who holds it, and nobody does.
+                // Clients show this text where they show the holder of a lock, and there is no holder.
                 let id = answer.value()["ID"].as_str().unwrap().to_owned();
                 assert!(id.starts_with("none, but ") && id.contains("statewright "), "{id}");
                 assert_eq!(answer.value()["principal"], "");
@@ -430,10 +430,10 @@ async fn outputs_are_seen_without_the_state_secret_ones_too() {
     assert_eq!(listed["sources"].as_array().unwrap().len(), 1);
     get(&format!("{}/outputs", stack.path)).await.expect(200);
     get(&stack.path).await.expect(200);
-    // A secret of a stack is its ciphertext there, and opening it is more.
+    // A secret of a stack is shown there as ciphertext, and opening it needs a higher role.
     let secret = json!({ "ciphertext": "AAAA" });
     stack.post("/decrypt", &secret).token(&outputs).send().await.refused(403);
-    // Who holds a lock is none of an output.
+    // The holder of a lock is not an output.
     get(&format!("/api/tfstates/{STATE}/lock")).await.refused(403);
     app.request(verb("LOCK"), &format!("/tfstate/{STATE}"))
         .token(&outputs)
@@ -443,7 +443,7 @@ async fn outputs_are_seen_without_the_state_secret_ones_too() {
         .refused(403);
 }
 
-/// A stack goes where its mover may take it.
+/// A stack moves only where its mover has the role.
 #[tokio::test]
 async fn a_transfer_needs_the_role_in_both_organizations() {
     let app = TestApp::memory().await;
@@ -460,7 +460,7 @@ async fn a_transfer_needs_the_role_in_both_organizations() {
     transfer().await.expect(200);
     let moved = format!("/api/stacks/beta/{}/dev", stack.project);
     app.get(&moved).token(&mia).send().await.expect(200);
-    // The former name opens the secrets of old versions for who may under both.
+    // The former name opens the secrets of old versions for users with access under both names.
     orgs::set_role(&app.context, &org("beta"), &login("mia"), Role::Outputs).await.unwrap();
     app.advance(REMEMBERED_FOR + Duration::from_secs(1));
     let plain = json!({ "plaintext": "AAAA" });
@@ -485,14 +485,14 @@ async fn a_role_is_kept_in_both_places_and_known_within_a_minute() {
         assert!(!set().await.changed, "{role}");
         assert_eq!(both().await, (Some(role), Some(role)));
     }
-    // Adding one who is there changes nothing.
+    // Adding an existing member changes nothing.
     let added = orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Admin).await.unwrap();
     assert_eq!(added, orgs::Membership { role: Role::Apply, changed: false });
     orgs::remove_member(&app.context, &org(ORG), &login("bob")).await.unwrap();
     assert_eq!(both().await, (None, None));
     let refused = orgs::set_role(&app.context, &org(ORG), &login("bob"), Role::Plan).await.unwrap_err();
     assert!(refused.to_string().contains("org member add acme bob --role plan"), "{refused}");
-    // What was forgotten with the membership does not come back with it.
+    // What was deleted with the membership does not return with it.
     orgs::add_member(&app.context, &org(ORG), &login("bob"), Role::Member).await.unwrap();
     assert_eq!(both().await, (Some(Role::Member), Some(Role::Member)));
     orgs::set_role(&app.context, &org(ORG), &login("bob"), Role::Outputs).await.unwrap();
@@ -500,7 +500,7 @@ async fn a_role_is_kept_in_both_places_and_known_within_a_minute() {
     stack.get("/export").token(&bob).send().await.refused(403);
 }
 
-/// In a store from before there were roles whoever made it is an admin in one place, and a plain member in the other.
+/// In a store from before there were roles, its creator is an admin in one place and a plain member in the other.
 #[tokio::test]
 async fn members_of_an_older_store_stay_what_they_were() {
     let app = TestApp::memory().await;
@@ -515,7 +515,7 @@ async fn members_of_an_older_store_stay_what_they_were() {
     app.advance(REMEMBERED_FOR + Duration::from_secs(1));
     stack.publish(&["a"]).await;
     app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
-    // And can be made less in both.
+    // And can be lowered in both.
     let item = ctx.ledger.get(&Member::key(&org(ORG), &login(USER))).await.unwrap().unwrap();
     assert_eq!(Member::decode(&item.value).unwrap().role, Role::Admin);
     assert!(orgs::set_role(ctx, &org(ORG), &login(USER), Role::Member).await.unwrap().changed);

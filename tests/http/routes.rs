@@ -1,4 +1,4 @@
-//! The route table, each row with wrong credentials and wrong bodies.
+//! The route table: each row with wrong credentials and wrong bodies.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -32,13 +32,13 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{tag}", "stable")
 }
 
-/// The edge that rows name, which nobody adds.
+/// The edge that rows name, which no test adds.
 pub(crate) const EDGE: &str = "019b7c3a-0000-8000-8000-000000000002";
 
-/// The state of rows that name one by its id. Whoever wants it to be there makes it.
+/// The state of rows that name one by its id. Tests that need it create it.
 pub(crate) const STATE: &str = "019b7c3a-0000-7000-8000-000000000001";
 
-/// Whatever the answer is, it is no failure of ours, and a refusal has the code that the CLI tests.
+/// No answer is a server error, and a refusal has the code that the CLI checks.
 #[track_caller]
 fn check_answer(what: &str, method: &str, status: u16, body: &[u8]) {
     assert!(status < 500, "{what}: {status} {}", String::from_utf8_lossy(body));
@@ -47,7 +47,7 @@ fn check_answer(what: &str, method: &str, status: u16, body: &[u8]) {
     }
 }
 
-/// Answers and refusals alike: no cache keeps what a row answers to who showed credentials.
+/// Answers and refusals alike: no cache stores a row's answer to a request with credentials.
 #[tokio::test]
 async fn no_answer_of_a_row_with_credentials_may_be_stored() {
     let app = TestApp::memory().await;
@@ -97,7 +97,7 @@ async fn each_route_refuses_missing_and_wrong_credentials() {
             let (status, body) = raw(&app, method, &path, &headers, b"").await;
             let expected = match (route.auth, authorization) {
                 (Auth::Nobody, _) => 200,
-                // Only this ends the update of a client that shows a token which is no longer good.
+                // This alone ends the update of a client whose token is no longer valid.
                 (Auth::UpdateToken, Some("update-token none")) => 403,
                 (Auth::Token | Auth::UpdateToken | Auth::State | Auth::Run, _) => 401,
             };
@@ -185,7 +185,7 @@ async fn no_body_makes_any_route_fail() {
     let text = json!({ "version": 4, "serial": 1, "lineage": "a", "outputs": {}, "resources": [] });
     app.post(&format!("/tfstate/{STATE}"), &text).send().await.expect(200);
     for route in ROUTES {
-        // What is taken, such as a dry run or tags, may change the stack, so each row gets its own.
+        // An accepted request, such as a dry run or tags, may change the stack, so each row gets its own.
         let stack = Stack::new(&app).await;
         let run = stack.begin().await;
         let authorization = match route.auth {
@@ -223,13 +223,13 @@ async fn what_is_not_in_the_table_is_a_404_with_a_code() {
         ("BREW", "/api/user".to_owned()),
         ("PROPFIND", format!("/api/stacks/{ORG}/shop/dev")),
     ];
-    // Of states a method that is none says which ones are.
+    // For states, an unknown method gets the list of methods.
     for route in ROUTES.iter().filter(|route| !route.path.starts_with("/tfstate/")) {
         let path = path(route, "shop", "update");
         for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
         {
             let served = |row: &Route| self::path(row, "shop", "update") == path && row.method == method;
-            // A path such as `…/dev/update` may also be read as that of another row.
+            // A path such as `…/dev/update` may also match another row.
             let other = ROUTES.iter().any(|row| row.method == method && fits(row.path, &path));
             if !ROUTES.iter().any(served) && !other {
                 calls.push((leak(&method), path.clone()));
@@ -255,8 +255,8 @@ fn fits(pattern: &str, path: &str) -> bool {
         && pattern.iter().zip(&path).all(|(part, given)| part.starts_with('{') || part == given)
 }
 
-/// For whoever is not a member, an organization that exists looks as one that does not: the same status, the same
-/// words but for the name, whatever is asked, and without a look into the store that could take its time.
+/// For a user who is not a member, an organization that exists looks like a missing one: the same status, the
+/// same text except for the name, whatever the request, and no read of the store that could take time.
 #[tokio::test]
 async fn i8_walled_another_organization_looks_like_a_missing_one() {
     let (app, counter) = counted().await;
@@ -337,7 +337,7 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
     }
 }
 
-/// The update that a token is for, as it is on record.
+/// The update of a token, as it is stored.
 async fn record(app: &TestApp, run: &Run<'_>) -> Update {
     let id = statewright_shared::domain::ids::UpdateId::parse(&run.id).unwrap();
     let item = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
@@ -378,7 +378,7 @@ async fn an_update_token_opens_its_own_update_only_if_unaltered() {
             call.update_token(&token).json(&Value::Null).send().await.refused(403);
         }
     }
-    // Under another stack's path, and under another kind of path, a good token is none.
+    // Under another stack's path, and under another kind of path, a valid token is refused.
     let elsewhere = format!("{}/update/{}/renew_lease", other.path, run.id);
     app.post(&elsewhere, &json!({ "duration": 1 })).update_token(&run.token).send().await.refused(403);
     let elsewhere = format!("{}/watch/{}/renew_lease", stack.path, run.id);
@@ -389,7 +389,7 @@ async fn an_update_token_opens_its_own_update_only_if_unaltered() {
     run.append(&[stack.made(1, "a")]).await.expect(204);
 }
 
-/// What an update sends on this route when all is well.
+/// A valid request of an update on this route.
 fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
     let tail = route.path.rsplit_once("{update}/").map_or("", |(_, tail)| tail);
     match tail {
@@ -404,7 +404,7 @@ fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
         "checkpointdelta" => crate::world::delta_body(1, "", "x"),
         "events" => json!({ "sequence": 1, "timestamp": 1, "cancelEvent": {} }),
         "events/batch" => json!({ "events": [{ "sequence": 1, "timestamp": 1, "cancelEvent": {} }] }),
-        _ => panic!("{route:?} is of an update: this test needs what an update sends there"),
+        _ => panic!("{route:?} is about an update: this test needs a valid request"),
     }
 }
 
@@ -438,7 +438,7 @@ async fn i4_fenced_update_routes_refuse_foreign_and_ended_tokens() {
             ask(&run, &wrong.token).await.refused(403);
             ask(wrong, &run.token).await.refused(403);
         }
-        // Of an update that is over nothing is taken, but that it is told once more how it ended.
+        // For an ended update everything is refused, except a repeat of its end.
         for over in [&ended, &cancelled] {
             let answer = ask(over, &over.token).await;
             match route.path.ends_with("/complete") && over.id == ended.id {
@@ -448,7 +448,7 @@ async fn i4_fenced_update_routes_refuse_foreign_and_ended_tokens() {
         }
         let before = record(&app, &run).await;
         let version = stack.version().await;
-        // Past the lease, whether somebody else met the update or nobody did.
+        // After the lease, whether another request found the update or not.
         app.advance(std::time::Duration::from_secs(3_600));
         ask(&run, &run.token).await.refused(403);
         assert_eq!(record(&app, &run).await.started(), before.started(), "{route:?}");
@@ -479,7 +479,7 @@ async fn each_route_of_people_refuses_a_token_that_has_ended() {
     app.get("/api/user").token(&gone).send().await.expect(200);
     app.advance(std::time::Duration::from_secs(3_600));
     tokens::revoke_token(&app.context, &login, &name("gone")).await.unwrap();
-    // Of states too: whoever holds no lock has no grace.
+    // For states too: without a lock there is no grace.
     let of_people = |route: &&Route| matches!(route.auth, Auth::Token | Auth::State | Auth::Run);
     for route in ROUTES.iter().filter(of_people) {
         for token in [&short, &gone] {

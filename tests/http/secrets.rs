@@ -1,4 +1,4 @@
-//! Secrets: what goes in comes out, for its own stack only, and is nowhere in between.
+//! Secrets: decrypting gives what was encrypted, for its own stack only, and no plaintext is stored in between.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ async fn values_of_every_kind_round_trip() {
     let values = [Vec::new(), vec![0], b"\"hunter2\"".to_vec(), every_byte, vec![0xa5; 1 << 20]];
     for value in values {
         let (one, two) = (seal(&stack, &value).await, seal(&stack, &value).await);
-        assert_ne!(one, two, "the same value twice does not look the same");
+        assert_ne!(one, two, "encrypting a value twice gives two ciphertexts");
         assert_eq!(open(&stack, &one).await, value);
         assert_eq!(open(&stack, &two).await, value);
     }
@@ -70,7 +70,7 @@ async fn a_batch_is_answered_under_the_keys_that_were_sent() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let (a, b) = (seal(&stack, b"a").await, seal(&stack, b"b").await);
-    // The CLI sends duplicates, and panics where a key is missing.
+    // The CLI sends duplicates, and panics if a key is missing.
     let opened = batch(&stack, "batch-decrypt", &json!({ "ciphertexts": [a, b, a] })).await;
     assert_eq!(opened["plaintexts"], json!({ a: STANDARD.encode("a"), b: STANDARD.encode("b") }));
 
@@ -99,7 +99,7 @@ async fn i7_secret_foreign_and_altered_ciphertexts_are_refused() {
         altered[at] ^= 1;
         let altered = STANDARD.encode(altered);
         stack.post("/decrypt", &json!({ "ciphertext": altered })).send().await.refused(400);
-        // One bad one spoils the batch; nothing of it is told.
+        // One invalid value refuses the batch without revealing the others.
         let both = json!({ "ciphertexts": [ciphertext, altered] });
         let words = stack.post("/batch-decrypt", &both).send().await.refused(400);
         assert!(!words.contains(&STANDARD.encode("hunter2")), "{words}");
@@ -108,7 +108,7 @@ async fn i7_secret_foreign_and_altered_ciphertexts_are_refused() {
         let cut = STANDARD.encode(&bytes[..end]);
         stack.post("/decrypt", &json!({ "ciphertext": cut })).send().await.refused(400);
     }
-    // A stack that is made anew under the same name does not open what the old one sealed.
+    // A stack that is created again under the same name does not open what the old one sealed.
     app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
     let again = Stack::in_project(&app, &stack.project).await;
     again.post("/decrypt", &json!({ "ciphertext": ciphertext })).send().await.refused(400);
@@ -150,7 +150,7 @@ async fn i10_cheap_a_batch_of_1000_costs_at_most_one_call_for_its_key() {
     counter.take();
     let sealed = batch(&stack, "batch-encrypt", &plaintexts).await;
     let calls = counter.take();
-    assert_eq!((calls.keys_generated, calls.keys_unwrapped), (1, 0), "the first makes the key");
+    assert_eq!((calls.keys_generated, calls.keys_unwrapped), (1, 0), "the first creates the key");
     batch(&stack, "batch-decrypt", &sealed).await;
     batch(&stack, "batch-encrypt", &plaintexts).await;
     let calls = counter.take();
@@ -161,7 +161,7 @@ async fn i10_cheap_a_batch_of_1000_costs_at_most_one_call_for_its_key() {
     assert_eq!((calls.keys_generated, calls.keys_unwrapped), (0, 1), "a cold one opens it once");
 }
 
-/// Every way that a secret takes through the server, and then a look at all that is stored.
+/// Every path of a secret through the server, and then a search of the whole store.
 #[tokio::test]
 async fn i7_secret_no_plaintext_is_stored_anywhere() {
     let (ledger, blobs) = (MemoryLedger::with_inline_bytes_max(64), MemoryBlobs::new());
@@ -200,7 +200,7 @@ async fn i7_secret_no_plaintext_is_stored_anywhere() {
             .unwrap_or_else(|_| bytes.to_vec());
         assert!(!holds(&text), "{key}");
     }
-    assert!(classes.len() >= 2, "states and logs are among them: {classes:?}");
+    assert!(classes.len() >= 2, "the store has states and logs: {classes:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Stacks: listing, tags, a first state, a name that is given again.
+//! Stacks: lists, tags, a first state, a reused name.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use statewright_tests::app::{ORG, TestApp};
 
 use crate::world::{Stack, deployment, new_project};
 
-/// All pages of a list, as the CLI reads them: it asks on for as long as there is a token, an empty one too.
+/// All pages of a list, as the CLI reads them: it continues while there is a token, even an empty one.
 async fn list(app: &TestApp, query: &str) -> (Vec<String>, usize) {
     list_as(app, &app.token, query).await
 }
@@ -47,7 +47,7 @@ async fn a_list_of_many_stacks_is_whole_and_in_order_over_its_pages() {
         let body = json!({ "stackName": format!("s{number:04}"), "tags": tags });
         app.post(&format!("/api/stacks/{ORG}/{project}"), &body).send().await.expect(200);
     }
-    // A project whose name starts alike is another one.
+    // A project whose name has the same prefix is another one.
     Stack::in_project(&app, &format!("{project}x")).await;
     let expected: Vec<_> = (0..1_201).map(|number| format!("s{number:04}")).collect();
     let (found, pages) = list(&app, &format!("project={project}")).await;
@@ -91,7 +91,7 @@ async fn a_list_continues_over_organizations_and_empty_pages() {
         [""; 0]
     );
     assert_eq!(list_as(&app, &token, "project=sho").await.0, [""; 0]);
-    // Whoever is a member of one sees the stacks of that one, with the token of another's page too.
+    // A member of one organization sees only its stacks, even with the token of another's page.
     assert_eq!(list(&app, "").await.0.len(), LIST_PAGE);
     let page = app.get("/api/user/stacks").token(&token).send().await.expect(200);
     let next = format!("/api/user/stacks?continuationToken={}", page["continuationToken"].as_str().unwrap());
@@ -199,7 +199,7 @@ async fn a_reused_name_is_another_stack_for_every_process() {
     }
 }
 
-/// The client shows "in progress" where the time is 0.
+/// The client shows "in progress" if the time is 0.
 #[tokio::test]
 async fn a_list_says_which_stacks_an_update_holds() {
     let app = TestApp::memory().await;
@@ -210,7 +210,7 @@ async fn a_list_says_which_stacks_an_update_holds() {
     };
     assert_eq!(listed().await, Value::Null);
     let first = stack.begin().await;
-    assert_eq!(listed().await, 0, "the first update of a stack too");
+    assert_eq!(listed().await, 0, "also for the first update of a stack");
     first.complete("succeeded").await.expect(204);
     let at_rest = listed().await;
     assert!(at_rest.as_i64().is_some_and(|at| at > 0), "{at_rest}");
@@ -219,7 +219,7 @@ async fn a_list_says_which_stacks_an_update_holds() {
     assert_eq!(listed().await, at_rest, "a preview holds nothing");
     preview.cancel().await.expect(204);
     let created = stack.created().await;
-    assert_eq!(listed().await, at_rest, "what is not started holds nothing");
+    assert_eq!(listed().await, at_rest, "a created update holds nothing");
     created.start(Some(2)).await.expect(200);
     assert_eq!(listed().await, 0);
     // Tags are in the same item.
@@ -228,7 +228,7 @@ async fn a_list_says_which_stacks_an_update_holds() {
     created.cancel().await.expect(204);
     assert_ne!(listed().await, 0);
 
-    // A client that went: its lease ends, and the sweep ends the update.
+    // The client disconnected: its lease ends, and the sweep ends the update.
     stack.begin().await;
     app.advance(Duration::from_secs(331));
     assert_eq!(listed().await, 0);
@@ -236,7 +236,7 @@ async fn a_list_says_which_stacks_an_update_holds() {
     assert_ne!(listed().await, 0);
 }
 
-/// So Pulumi Cloud sees it: the root stands for the stack itself.
+/// As in Pulumi Cloud, the root stands for the stack itself.
 #[tokio::test]
 async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
     let app = TestApp::memory().await;
@@ -256,13 +256,13 @@ async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
     remove(&stack, "?force=false").await.refused(400);
     stack.import(&deployment(&[stack.resource("a")])).await;
     remove(&stack, "").await.refused(400);
-    // Something may be there that was begun and never ended.
+    // A pending operation may have created something.
     let mut pending = deployment(&[root(&stack)]);
     let operation = json!({ "type": "creating", "resource": stack.resource("a") });
     pending["deployment"]["pending_operations"] = json!([operation]);
     stack.import(&pending).await;
     remove(&stack, "").await.refused(400);
-    // As the service's provider says it.
+    // As the service's provider sends it.
     remove(&stack, "?forceDestroy=true").await.expect(204);
 }
 

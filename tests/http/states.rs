@@ -1,4 +1,4 @@
-//! Terraform states: what the clients' protocol demands, request by request, and what people ask beside it.
+//! Terraform states: the clients' protocol request by request, and the requests of people.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::world::{new_project, raw, refusal};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A state of this serial with these resources, whose secret is in the open as in all of them.
+/// A state with this serial and these resources, and a secret in plain text, like every state.
 pub(crate) fn text(serial: u64, resources: &[&str]) -> Value {
     let resource = |name: &&str| {
         json!({
@@ -50,7 +50,7 @@ fn info(id: &str) -> Value {
     })
 }
 
-/// A state by its name, not made yet.
+/// A state by its name, not created yet.
 struct Net<'a> {
     app: &'a TestApp,
     path: String,
@@ -85,7 +85,7 @@ impl<'a> Net<'a> {
         self.app.get(&path).send().await.expect(200)
     }
 
-    /// The API's path of it.
+    /// Its path in the API.
     async fn api(&self) -> String {
         format!("/api/tfstates/{}", self.shown().await["id"].as_str().unwrap())
     }
@@ -116,7 +116,7 @@ pub(crate) async fn with_settings(settings: Settings) -> TestApp {
     TestApp::memory_with_settings(ledger, Arc::new(MemoryBlobs::new()), Arc::new(keys), ids, settings).await
 }
 
-/// A client tells its user nothing but the status, and tries nothing of this again.
+/// A client shows its user only the status, and does not retry.
 #[tokio::test]
 async fn an_invalid_lock_or_state_gets_a_400_and_changes_nothing() {
     let app = TestApp::memory().await;
@@ -161,7 +161,7 @@ async fn a_server_warns_from_10_mib_and_takes_what_is_longer() {
     assert_eq!(net.versions().await[0]["bytes"], 10 << 20);
 }
 
-/// A client whose upload is broken off sends it twice more, and then says no word of why.
+/// A client whose upload breaks off retries twice, and then does not report why.
 #[tokio::test]
 async fn a_state_over_the_limit_is_read_to_its_end_before_the_refusal() {
     let states = StateLimits { bytes_max: 10_000, ..StateLimits::SERVER };
@@ -177,12 +177,12 @@ async fn a_state_over_the_limit_is_read_to_its_end_before_the_refusal() {
         body.len()
     );
     socket.write_all(request.as_bytes()).await.unwrap();
-    // Nothing is read meanwhile, as by a client that is busy sending.
+    // The client reads nothing meanwhile, as if it were busy sending.
     socket.write_all(&body).await.expect("all of it is taken");
     let mut answer = vec![0; 12];
     socket.read_exact(&mut answer).await.unwrap();
     assert_eq!(String::from_utf8(answer).unwrap(), "HTTP/1.1 413");
-    // The connection is good for the next request.
+    // The connection still works for the next request.
     let head = format!("HEAD {} HTTP/1.1\r\nHost: statewright\r\nConnection: close\r\n\r\n", net.path);
     socket.write_all(head.as_bytes()).await.unwrap();
     let mut rest = Vec::new();
@@ -190,7 +190,7 @@ async fn a_state_over_the_limit_is_read_to_its_end_before_the_refusal() {
     assert!(String::from_utf8_lossy(&rest).contains("HTTP/1.1 401"));
 }
 
-/// What a state may lie in: memory, a folder, and AWS behind two processes.
+/// The stores of a state: memory, a folder, and AWS behind two processes.
 async fn every_store() -> [TestApp; 3] {
     [TestApp::memory().await, TestApp::embedded().await, TestApp::on(Backend::Aws).await]
 }
@@ -232,7 +232,7 @@ async fn a_lock_is_taken_once_however_often_it_is_asked_for() {
         net.unlock("b").await.refused(409);
         net.unlock("a").await.expect(200);
         net.unlock("a").await.expect(200);
-        // A repeated unlock whose first answer was lost, while somebody else has the lock.
+        // A repeated unlock whose first answer was lost, while another user has the lock.
         net.lock("b").await.expect(200);
         net.unlock("a").await.expect(200);
         net.unlock("never").await.refused(409);
@@ -242,7 +242,7 @@ async fn a_lock_is_taken_once_however_often_it_is_asked_for() {
     }
 }
 
-/// Bytes as Terraform's `force-unlock` sends them.
+/// The bytes that Terraform's `force-unlock` sends.
 #[tokio::test]
 async fn an_empty_chunked_unlock_breaks_whatever_lock_there_is() {
     for app in every_store().await {
@@ -282,7 +282,7 @@ async fn a_write_that_is_sent_again_is_one_version() {
             answer.expect(200);
             assert_eq!(answer.headers["x-statewright-version"], expected);
         }
-        // Delayed on its way, it does not bring back what its own run has replaced.
+        // A delayed write does not replace what its own run has written since.
         net.write(&first, Some("run")).await.expect(200);
         assert_eq!(net.read().await.expect(200), second);
         net.unlock("run").await.expect(200);
@@ -359,7 +359,7 @@ async fn what_cannot_be_a_version_is_kept_and_can_be_made_one() {
 }
 
 trait WithOutput {
-    /// The text with the output that it had under another serial.
+    /// The text with its output, under another serial.
     fn with_output_of(self, serial: u64) -> Self;
 }
 
@@ -383,10 +383,10 @@ async fn a_restored_version_is_new_and_has_a_higher_serial() {
     app.post(&format!("{api}/versions/9/restore"), &Value::Null).send().await.refused(404);
     let restored = app.post(&format!("{api}/versions/1/restore"), &Value::Null).send().await.expect(200);
     assert_eq!(restored, json!({ "version": 3 }));
-    // The current one is what it is.
+    // The current one is unchanged.
     let restored = app.post(&format!("{api}/versions/3/restore"), &Value::Null).send().await.expect(200);
     assert_eq!((restored, net.versions().await.len()), (json!({ "version": 3 }), 3));
-    // Nothing but the serial changes, and the next apply goes on from there.
+    // Only the serial changes, and the next apply continues from there.
     assert_eq!(net.read().await.text(), text(6, &["a"]).with_output_of(1).to_string());
     net.write(&text(7, &["a"]), None).await.expect(200);
     let versions = net.versions().await;
@@ -429,11 +429,11 @@ async fn an_encrypted_state_is_restored_as_it_is() {
     assert_eq!(net.read().await.text(), encrypted(1, "AAAA").to_string());
     let newest = net.versions().await[0].clone();
     assert_eq!((&newest["serialFell"], &newest["lineageChanged"]), (&json!(true), &json!(false)));
-    // A run goes on from it.
+    // A run continues from it.
     net.lock("run").await.expect(200);
     net.write(&encrypted(2, "CCCC"), Some("run")).await.expect(200);
     net.unlock("run").await.expect(200);
-    // What was refused is as good.
+    // A refused write can be restored too.
     net.lock("other").await.expect(200);
     net.write(&encrypted(9, "DDDD"), Some("gone")).await.refused(423);
     net.unlock("other").await.expect(200);
@@ -443,7 +443,7 @@ async fn an_encrypted_state_is_restored_as_it_is() {
     assert_eq!((&newest["serial"], &newest["serialFell"]), (&json!(9), &json!(false)));
 }
 
-/// No client writes such a name, but anybody with `apply` can send one. The state has to stay writable.
+/// No client writes such a name, but any user with `apply` can send one. The state must stay writable.
 #[tokio::test]
 async fn a_line_break_in_a_name_breaks_no_later_write() {
     let app = TestApp::memory().await;
@@ -487,7 +487,7 @@ async fn of_200_locks_at_once_one_is_taken() {
         let answers = futures::future::join_all(ids.iter().map(|id| net.lock(id))).await;
         let winners: Vec<&String> =
             ids.iter().zip(&answers).filter(|(_, answer)| answer.status == 200).map(|(id, _)| id).collect();
-        let [winner] = winners[..] else { panic!("{winners:?} have it") };
+        let [winner] = winners[..] else { panic!("the lock has several holders: {winners:?}") };
         for answer in answers.iter().filter(|answer| answer.status != 200) {
             answer.refused(423);
             assert_eq!(answer.value()["ID"], winner.as_str());
@@ -507,7 +507,7 @@ async fn a_first_lock_at_once_by_many_makes_one_state() {
     assert_eq!(listed["states"].as_array().unwrap().len(), 1);
 }
 
-/// 404 is what a client takes for an empty state.
+/// Clients treat 404 as an empty state.
 #[tokio::test]
 async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
     let (app, counter) = counted().await;
@@ -549,7 +549,7 @@ async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
             answers[3].0.replace("/default", ""),
             "{method} {tail}"
         );
-        assert_eq!(answers[2].1, Default::default(), "{method} {tail} reads");
+        assert_eq!(answers[2].1, Default::default(), "{method} {tail} makes calls");
     }
     for (method, tail) in [
         ("GET", ""),
@@ -577,7 +577,7 @@ async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
         }
         assert_eq!(answers[0], answers[1], "{method} {tail}");
     }
-    // An id that is taken is taken for everybody, and nobody learns by whom.
+    // A taken id is taken for everyone, and the answer does not say by whom.
     let theirs = app.post("/api/orgs/evil/tfstates", &new).token(&stranger).send().await.refused(409);
     assert!(!theirs.contains("acme"), "{theirs}");
     assert_eq!(app.get(&format!("/tfstate/{STATE}")).send().await.expect(200), text(1, &["a"]));
@@ -614,7 +614,7 @@ async fn a_client_deletes_a_state_only_if_allowed_and_undeletably() {
         refused(delete(&net.path).await).await;
         app.request(Method::DELETE, &net.path).anonymous().send().await.refused(401);
         net.policy(&json!({ "deleteAllowed": true })).await;
-        // What would be forgotten by that, or is at work, stays.
+        // A state with resources or a lock is kept.
         let words = delete(&net.path).await.refused(409);
         assert!(words.contains("resource"), "{words}");
         net.write(&text(2, &[]), None).await.expect(200);
@@ -631,7 +631,7 @@ async fn a_client_deletes_a_state_only_if_allowed_and_undeletably() {
     }
 }
 
-/// I8: a mistyped address is no state that is empty.
+/// I8: a mistyped address is not an empty state.
 #[tokio::test]
 async fn where_no_state_can_be_is_never_404() {
     let app = TestApp::memory().await;
@@ -674,7 +674,7 @@ async fn a_token_is_taken_in_each_way_that_clients_can_send_it() {
     assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"statewright\", charset=\"UTF-8\"");
 }
 
-/// The lock is the proof that the run began in time.
+/// The lock proves that the run began in time.
 #[tokio::test]
 async fn an_expired_token_of_a_lock_holder_saves_only_its_state() {
     let app = TestApp::memory().await;
@@ -691,7 +691,7 @@ async fn an_expired_token_of_a_lock_holder_saves_only_its_state() {
         app.request(verb(method), path).token(&short).json(body).send().await
     };
     let with_lock = |id: &str| format!("{}?ID={id}", net.path);
-    // What is no end of its own run.
+    // Requests outside of its own run.
     ask("GET", &free.path, &Value::Null).await.refused(401);
     ask("LOCK", &net.path, &info("run")).await.refused(401);
     ask("POST", &net.path, &text(1, &[])).await.refused(401);
@@ -699,7 +699,7 @@ async fn an_expired_token_of_a_lock_holder_saves_only_its_state() {
     ask("UNLOCK", &net.path, &info("other")).await.refused(401);
     ask("POST", &free.path, &text(2, &[])).await.refused(401);
     ask("GET", &net.api().await, &Value::Null).await.refused(401);
-    // What is. A run reads once more before it writes a state for the first time.
+    // Requests of its own run. A run reads once more before it writes a state for the first time.
     assert_eq!(ask("GET", &net.path, &Value::Null).await.status, 204);
     ask("POST", &with_lock("run"), &text(1, &["a"])).await.expect(200);
     app.advance(DAY - Duration::from_secs(10));
@@ -708,14 +708,14 @@ async fn an_expired_token_of_a_lock_holder_saves_only_its_state() {
     ask("POST", &with_lock("run"), &text(3, &["a"])).await.refused(401);
     ask("GET", &net.path, &Value::Null).await.refused(401);
     assert_eq!(net.read().await.expect(200), text(2, &["a"]));
-    // A lock that was taken after the end proves nothing, and neither does one of somebody else.
+    // A lock that was taken after the expiry proves nothing, nor does another user's lock.
     app.request(verb("LOCK"), &net.path).token(&others).json(&info("theirs")).send().await.expect(200);
     ask("POST", &with_lock("theirs"), &text(9, &[])).await.refused(401);
     app.request(verb("UNLOCK"), &net.path).token(&others).json(&info("theirs")).send().await.expect(200);
     net.lock("late").await.expect(200);
     ask("POST", &with_lock("late"), &text(9, &[])).await.refused(401);
     net.unlock("late").await.expect(200);
-    // And for ever it is not.
+    // The grace ends.
     app.advance(Duration::from_secs(20));
     ask("POST", &with_lock("run"), &text(3, &["a"])).await.refused(401);
 }
@@ -729,7 +729,7 @@ async fn a_lock_expires_only_by_policy_and_its_run_loses_nothing() {
     net.lock("next").await.refused(423);
     net.policy(&json!({ "lockExpiresAfterSeconds": 3600 })).await;
     assert_eq!(net.shown().await["lock"]["expired"], true);
-    // It is still its holder's, until somebody else takes it.
+    // It still belongs to its holder, until another user takes it.
     net.write(&text(1, &["a"]), Some("lost")).await.expect(200);
     net.lock("next").await.refused(423);
     app.advance(Duration::from_secs(3_600));
@@ -739,7 +739,7 @@ async fn a_lock_expires_only_by_policy_and_its_run_loses_nothing() {
     net.unlock("lost").await.expect(200);
     assert_eq!(net.shown().await["lock"]["ID"], "next");
     net.unlock("next").await.expect(200);
-    // One that was taken by hand stays.
+    // A lock that was taken by hand stays.
     let api = net.api().await;
     app.post(&format!("{api}/lock"), &json!({ "reason": "maintenance" })).send().await.expect(200);
     app.advance(DAY);
@@ -824,7 +824,7 @@ async fn a_state_has_an_id_for_ever_and_names_that_change() {
         listed["states"].as_array().unwrap().iter().map(|it| (&it["state"], &it["serial"])).collect();
     assert_eq!(names, [(&json!("default"), &Value::Null), (&json!("live"), &json!(1))]);
 
-    // Removed and brought back.
+    // Deleted and undeleted.
     let api = format!("/api/tfstates/{STATE}");
     app.request(Method::DELETE, &api).send().await.refused(409);
     app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
@@ -862,7 +862,7 @@ async fn lists_come_in_pages_and_so_do_the_locks_of_an_organization() {
     }
 }
 
-/// A backend names its state by the name that it had when somebody wrote that down.
+/// A backend names its state by the name that the state had when the file was written.
 #[tokio::test]
 async fn an_old_name_leads_to_its_state_until_it_is_taken() {
     for app in every_store().await {
@@ -875,7 +875,7 @@ async fn an_old_name_leads_to_its_state_until_it_is_taken() {
         let rename =
             async |api: &str, project: &str| app.patch(api, &json!({ "project": project })).send().await;
         rename(&api, &other).await.expect(200);
-        // All that a client does, by the old name.
+        // Every request of a client, under the old name.
         assert_eq!(net.read().await.expect(200), text(1, &["a"]));
         net.lock("run-2").await.expect(200);
         net.lock("run-3").await.refused(423);
@@ -889,17 +889,17 @@ async fn an_old_name_leads_to_its_state_until_it_is_taken() {
         assert_eq!((&shown["id"], &shown["project"]), (&id, &json!(other)));
         let listed =
             app.get(&format!("/api/orgs/{ORG}/tfstates?project={}", net.project)).send().await.expect(200);
-        assert_eq!(listed["states"], json!([]), "a list has the new name alone");
+        assert_eq!(listed["states"], json!([]), "a list has only the new name");
         // Back and forth.
         rename(&api, &net.project).await.expect(200);
         rename(&api, &other).await.expect(200);
         assert_eq!(net.read().await.expect(200), text(2, &["a", "b"]));
-        // Somebody makes a state of that name.
+        // A user creates a state of that name.
         let new = app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": net.project }));
         let new = new.send().await.expect(200)["id"].as_str().unwrap().to_owned();
         assert_eq!(net.read().await.status, 204);
         rename(&api, &net.project).await.refused(409);
-        // A rename takes an old name as well.
+        // A rename takes an old name too.
         let api_of_new = format!("/api/tfstates/{new}");
         rename(&api_of_new, &new_project()).await.expect(200);
         assert_eq!(net.shown().await["id"], json!(new));
@@ -944,14 +944,14 @@ async fn a_former_name_is_not_taken_from_under_a_run() {
         app.patch(&another.api().await, &named).send().await.refused(423);
         app.post(&format!("{old}?ID=run"), &text(2, &["a", "b"])).send().await.expect(200);
         app.request(verb("UNLOCK"), &old).json(&info("run")).send().await.expect(200);
-        // At rest it is for who may rename.
+        // Without a run, users who may rename can take it.
         let applies = app.member_with_role(Role::Apply, "ann", "ci").await;
         app.post(&states, &named).token(&applies).send().await.refused(403);
         app.post(&states, &named).send().await.expect(200);
     }
 }
 
-/// A client that read nothing would make all of it a second time.
+/// A client that read nothing would create everything a second time.
 #[tokio::test]
 async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
     for app in every_store().await {
@@ -978,7 +978,7 @@ async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
             let answer = app.request(verb("LOCK"), path).json(&info("run")).send().await;
             let words = answer.refused(423);
             assert!(words.contains(&format!("was removed by {USER} at ")), "{words}");
-            // All that Terraform shows of a refused lock is its ID.
+            // Terraform shows only the ID of a refused lock.
             let shown = answer.expect(423)["ID"].as_str().unwrap().to_owned();
             assert!(shown.contains(&format!("state undelete {ORG}/{renamed}/default")), "{shown}");
         }
@@ -992,14 +992,14 @@ async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
         for path in [&path, &old] {
             assert_eq!(app.get(path).send().await.expect(200), text(1, &["a"]));
         }
-        // Each once, however often it was sent.
+        // Each is kept once, however often it was sent.
         let rejected = app.get(&format!("{api}/rejected")).send().await.expect(200);
         let of = |it: &Value| (it["why"].clone(), it["serial"].clone(), it["lock"].clone());
         let mut kept: Vec<_> = rejected["rejected"].as_array().unwrap().iter().map(of).collect();
         kept.sort_by_key(|(_, serial, _)| serial.as_u64());
         let removed = || json!("removed");
         assert_eq!(kept, [(removed(), json!(2), Value::Null), (removed(), json!(3), json!("run"))]);
-        // Made by somebody, the name is that of the new one; and while that is empty, the old one may have its place.
+        // A new state has the name; while it is empty, the old one may replace it.
         remove().await;
         let new = create().await;
         assert_eq!(app.get(&path).send().await.status, 204);
@@ -1113,7 +1113,7 @@ async fn i10_cheap_lock_and_unlock_are_one_conditional_write_each() {
     );
 }
 
-/// I7 secret: a state holds secrets in the open, and lies sealed.
+/// I7 secret: a state contains secrets in plain text, and is stored sealed.
 #[tokio::test]
 async fn i7_secret_no_part_of_a_state_is_stored_in_plain_text() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
@@ -1169,7 +1169,7 @@ async fn retention_deletes_old_versions_refused_writes_and_states() {
     assert_eq!(net.rejected().await, [Value::Null; 0]);
     app.advance(37 * DAY);
     sweep_all().await;
-    assert_eq!(blobs.keys().len(), 2, "those of the versions that are kept");
+    assert_eq!(blobs.keys().len(), 2, "those of the kept versions");
     assert_eq!(net.read().await.expect(200), text(5, &["a"]));
 
     app.request(Method::DELETE, &format!("{api}?force=true")).send().await.expect(204);
@@ -1190,7 +1190,7 @@ async fn retention_deletes_old_versions_refused_writes_and_states() {
     assert_eq!(blobs.keys(), []);
 }
 
-/// A client waits for so long, and tries again.
+/// The client's timeout, after which it retries.
 #[tokio::test]
 async fn a_store_that_is_away_is_a_503_that_says_when_to_come_back() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
@@ -1236,7 +1236,7 @@ async fn check_finds_every_fault_of_a_state_and_none_in_a_sound_one() {
     let id = ids.into_iter().next().unwrap();
     let report = check_states::state(ctx, id).await.unwrap();
     assert_eq!((report.versions, report.problems), (2, Vec::new()));
-    // Texts and indices, each named by what is there.
+    // Texts and indices, each named by an existing item.
     assert_eq!(blobs.keys().len(), 5);
     assert_eq!(check::orphans(ctx, &inventory).await.unwrap(), check::Orphans::default());
     for key in blobs.keys() {

@@ -1,4 +1,4 @@
-//! Updates that nobody meets any more.
+//! Abandoned updates.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::world::Stack;
 const LEASE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_nanos(1);
 
-/// The due items that are left.
+/// The remaining due items.
 async fn due_count(app: &TestApp) -> usize {
     let mut count = 0;
     for shard in 0..4 {
@@ -43,18 +43,18 @@ async fn the_sweep_ends_an_abandoned_update_with_what_it_saved() {
     run.append(&[stack.made(1, "a"), stack.making(2, "b")]).await.expect(204);
 
     app.advance(LEASE + GRACE);
-    assert_eq!(sweep(&app.context).await.unwrap(), Swept::default(), "a late renewal still gets its moment");
+    assert_eq!(sweep(&app.context).await.unwrap(), Swept::default(), "a late renewal is still possible");
     app.advance(TICK);
     assert_eq!(sweep(&app.context).await.unwrap(), Swept { ended: 1, ..Swept::default() });
 
-    // Straight from the list, which brings no stack up to date by itself.
+    // Read from the list, which does not update stacks by itself.
     let listed = app.get("/api/user/stacks").send().await.expect(200);
     assert_eq!(listed["stacks"][0]["resourceCount"], json!(1));
     let history = stack.history().await;
     assert_eq!((history.len(), &history[0]["result"]), (1, &json!("failed")));
     assert_eq!((stack.resources().await, stack.pending().await.len()), (vec!["a".to_owned()], 1));
     assert!(run.append(&[stack.made(3, "c")]).await.refused(403).contains("lease ran out"));
-    // What is left is due when the log has been kept for long enough.
+    // Its log is due when it has been kept for its retention.
     assert_eq!((due_count(&app).await, sweep(&app.context).await.unwrap()), (1, Swept::default()));
 }
 
@@ -88,7 +88,7 @@ async fn an_ended_update_is_swept_again_for_what_it_left() {
     assert_eq!(stack.version().await, 1);
 }
 
-/// Two servers sweep at once, and again: every stack gets one version.
+/// Two servers sweep concurrently, twice: every stack gets one version.
 #[tokio::test]
 async fn sweeps_of_several_processes_do_their_work_once() {
     let app = TestApp::memory().await;
@@ -102,13 +102,13 @@ async fn sweeps_of_several_processes_do_their_work_once() {
     app.advance(LEASE + GRACE + TICK);
     let (one, two) = futures::join!(sweep(&app.context), sweep(&other.context));
     assert!(one.unwrap().ended + two.unwrap().ended >= stacks.len());
-    // What one saw while the other was publishing it is looked at again a moment later.
+    // An update that one server saw while the other was publishing it is swept again a moment later.
     app.advance(GRACE + TICK);
     sweep(&app.context).await.unwrap();
     for stack in stacks {
         assert_eq!((stack.version().await, stack.resources().await), (1, vec!["a".to_owned()]));
     }
-    // One each, for when their logs have been kept for long enough.
+    // One each, for the end of their logs' retention.
     assert_eq!(due_count(&app).await, 12);
 }
 
@@ -127,7 +127,7 @@ async fn a_sweep_takes_a_bounded_page_and_says_that_there_is_more() {
     assert_eq!(due_count(&app).await, 450);
 }
 
-/// What cannot be done stays due, and stands before everything that is due later.
+/// A failed item stays due, before everything that is due later.
 #[tokio::test]
 async fn what_cannot_be_done_does_not_keep_a_sweep_from_the_rest() {
     let app = TestApp::memory().await;

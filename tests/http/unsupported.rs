@@ -1,4 +1,4 @@
-//! What is asked of the hosted service and not of this one: what is true all the same, and what is refused by name.
+//! Requests for features of the hosted service: some have a true answer here, the others are refused by name.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ async fn what_is_not_supported_is_refused_by_its_name() {
             "/api/registry/packages/private/acme/p/versions/1".to_owned(),
             "publishing to a registry",
         ),
-        // Names that people gave say nothing.
+        // Names that people chose are not in the answer.
         (
             Method::PUT,
             format!("/api/stacks/{ORG}/hooks/deployments"),

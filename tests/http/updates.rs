@@ -1,4 +1,4 @@
-//! The life of updates: who may write when, what is refused in which words, and what a repeat does.
+//! The life of updates: who may write when, the texts of refusals, and what a repeat does.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::world::{Run, Stack, begin_body, deployment};
 const LEASE: Duration = Duration::from_secs(300);
 const TICK: Duration = Duration::from_nanos(1);
 
-/// Where an update can stand, as a client can bring it there.
+/// The states of an update, as clients can bring them about.
 const STANDS: [&str; 10] = [
     "not started",
     "running",
@@ -30,7 +30,7 @@ const STANDS: [&str; 10] = [
     "preview lease over",
 ];
 
-/// An update in this stand that saves entries, or else whole deployments.
+/// An update in this state that saves entries, or else whole deployments.
 async fn brought_to<'a>(stack: &Stack<'a>, stand: &str, journals: bool) -> Run<'a> {
     let app = stack.app;
     if stand == "not started" {
@@ -58,12 +58,12 @@ async fn brought_to<'a>(stack: &Stack<'a>, stand: &str, journals: bool) -> Run<'
             app.advance(LEASE + TICK);
             stack.get("").send().await.expect(200);
         }
-        other => panic!("no way to {other}"),
+        other => panic!("unknown state {other}"),
     }
     run
 }
 
-/// Every stand of an update × every call: a new stand or another answer is a decision that shows here.
+/// Every state of an update and every call: a new state or another answer is a decision that shows here.
 #[tokio::test]
 async fn i4_fenced_i5_repeatable_each_call_in_each_state_of_an_update() {
     let app = TestApp::memory().await;
@@ -91,7 +91,7 @@ async fn i4_fenced_i5_repeatable_each_call_in_each_state_of_an_update() {
             }
             let width = if call == "cancel" { 3 } else { call.len() + 1 };
             write!(line, "{status:<width$}").unwrap();
-            // Whatever was refused left nothing behind.
+            // A refused call changed nothing.
             if !answer.status.is_success() && stand != "not started" && !stand.starts_with("preview") {
                 assert_eq!(stack.resources().await, ["a"], "{call} when {stand}");
             }
@@ -123,7 +123,8 @@ async fn i1_one_writer_the_second_gets_the_holder_and_what_to_do() {
     let created = stack.created().await;
     let refusals = async || {
         let words = stack.begin_call("update", false).send().await.refused(409);
-        // Starting says the same as beginning, and so does whatever else needs the stack for itself.
+        // Starting gets the same answer as beginning, and so do all other calls that need the stack for
+        // themselves.
         assert_eq!(created.start(Some(2)).await.refused(409), words);
         let import = stack.post("/import", &deployment(&[])).send().await.refused(409);
         assert_eq!(import, words);
@@ -150,7 +151,7 @@ async fn i1_one_writer_the_second_gets_the_holder_and_what_to_do() {
     let after = refusals().await;
     assert!(after.contains("it last saved something 10 s ago"), "{after}");
 
-    // The one that writes goes on.
+    // The one that writes continues.
     app.patch(&path, &json!({ "entries": [stack.made(2, "b")] }))
         .update_token(token)
         .send()
@@ -196,7 +197,7 @@ async fn i5_repeatable_a_repeat_of_anything_has_the_effect_of_one() {
         run.append(&[stack.made(1, "a")]).await.expect(204);
         run.event(1).await.expect(204);
     }
-    // Two renewals at once with the same token, as when the first answer was lost.
+    // Two concurrent renewals with the same token, as when the first answer was lost.
     let (one, two) = futures::join!(run.renew(300), run.renew(300));
     assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 200));
     let (one, two) = futures::join!(run.complete("succeeded"), run.complete("succeeded"));
@@ -283,7 +284,7 @@ async fn a_preview_runs_during_an_update_and_leaves_nothing() {
         .send()
         .await
         .expect(204);
-    // One that never ends goes by itself.
+    // An abandoned one expires by itself.
     stack.preview().await;
 
     assert_eq!(stack.get("").send().await.expect(200), before);
@@ -303,7 +304,7 @@ async fn an_abandoned_preview_expires_by_itself() {
     app.advance(LEASE + TICK);
     preview.renew(300).await.refused(403);
     preview.event(2).await.refused(403);
-    // Nobody waits for more of its events.
+    // Clients do not wait for more of its events.
     let events = app.get(&format!("{}/events", preview.path)).send().await.expect(200);
     assert_eq!(events["events"].as_array().unwrap().len(), 1);
     assert_eq!(events.get("continuationToken"), Some(&Value::Null));
@@ -424,7 +425,8 @@ async fn i2_versions_an_expired_update_is_published_once_by_many() {
         let run = stack.begin().await;
         run.append(&[stack.made(1, "a")]).await.expect(204);
         app.advance(LEASE + TICK);
-        // Whoever loses the race to seal leaves the winner a moment to publish, and looks again as time passes.
+        // A process that loses the race to seal gives the winner a moment to publish, and checks again as time
+        // passes.
         let reads = futures::future::join_all((0..8).map(|number| {
             let stack = stack.at(if number % 2 == 0 { &app } else { &other });
             async move { stack.resources().await }
@@ -467,13 +469,13 @@ async fn an_export_while_an_update_runs_shows_what_it_has_saved() {
         .await
         .expect(204);
     assert_eq!((stack.resources().await, stack.pending().await), (vec!["b".into(), "a".into()], Vec::new()));
-    // The published version stays what it was.
+    // The published version is unchanged.
     let published = stack.get("/export/1").send().await.expect(200);
     assert_eq!(published["deployment"]["resources"].as_array().unwrap().len(), 1);
     assert_eq!(stack.version().await, 1);
 }
 
-/// Seals a running update as a process of this name would, which dies before it publishes.
+/// Seals a running update like a process of this name that dies before it publishes.
 async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) {
     let ctx = &app.context;
     let id = UpdateId::parse(&run.id).unwrap();
@@ -500,7 +502,7 @@ async fn the_next_request_publishes_what_a_dead_process_sealed() {
         let run = stack.begin().await;
         run.append(&[stack.made(1, "a")]).await.expect(204);
         seal_and_die(&run, &app, "another", 2).await;
-        // The process that sealed is given a moment, and then taken for dead.
+        // The sealing process gets a moment, and then counts as dead.
         app.advance(Duration::from_secs(20) + TICK);
         match comer {
             "get" => assert_eq!(stack.version().await, 1),
@@ -534,7 +536,7 @@ async fn a_reader_waits_for_the_publisher_and_then_takes_over() {
     run.append(&[stack.made(1, "a")]).await.expect(204);
     seal_and_die(&run, &app, "another", 2).await;
     let mut reads = std::pin::pin!(stack.resources());
-    // Time passes beside the reader, in the steps in which it looks again.
+    // Time passes during the read, in the steps of its retries.
     let resources = loop {
         tokio::select! {
             biased;
@@ -555,7 +557,7 @@ async fn a_process_that_sealed_and_came_back_publishes_at_once() {
     seal_and_die(&run, &app, "server", 2).await;
     let restarted = app.another_process("server").await;
     assert_eq!(stack.at(&restarted).resources().await, ["a"]);
-    // What repeats its complete there finds it done.
+    // Its repeated complete finds it done.
     run.at(&restarted).complete("succeeded").await.expect(204);
     assert_eq!(app.context.now(), START);
 }
@@ -571,7 +573,7 @@ async fn entries_that_one_process_took_are_in_what_another_publishes() {
         run.append(&[stack.made(sequence, &format!("r{sequence}"))]).await.expect(204);
     }
     run.at(&other).cancel().await.expect(204);
-    // The first process remembers a tail from before the seal.
+    // The first process has a tail from before the seal in its cache.
     run.append(&[stack.made(10, "late")]).await.refused(403);
     assert_eq!(stack.resources().await.len(), 9);
 }

@@ -1,4 +1,4 @@
-//! Users, organizations and who is a member of which, as whoever works at the store itself arranges them.
+//! Users, organizations and memberships, as the operator manages them.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn past_memory(app: &TestApp) {
     app.advance(REMEMBERED_FOR + Duration::from_secs(1));
 }
 
-/// What the directory holds, as it lies there.
+/// The stored contents of the directory.
 async fn entries(app: &TestApp) -> Vec<Item> {
     let query = Query {
         partition: "DIRECTORY".to_owned(),
@@ -81,7 +81,7 @@ async fn a_deleted_users_tokens_end_and_do_not_serve_a_namesake() {
     app.get("/api/user").token(&laptop).send().await.expect(200);
 }
 
-/// A removal that ended after its first step leaves tokens without an owner.
+/// A deletion that ended after its first step leaves tokens without an owner.
 #[tokio::test]
 async fn leftover_tokens_do_not_serve_a_new_user_of_the_name() {
     let app = TestApp::memory().await;
@@ -134,7 +134,7 @@ async fn what_is_there_already_or_missing_is_refused_by_name() {
     assert_eq!(refused, "organization gamma not found");
     let refused = words(users::create(ctx, &login("operator"), &[], Role::Member).await.unwrap_err());
     assert!(refused.contains("choose another name"), "{refused}");
-    // What was refused left nothing behind.
+    // A refused command changed nothing.
     assert_eq!(listed(&app).await, (vec![USER.to_owned()], vec![ORG.to_owned(), "beta".to_owned()]));
 }
 
@@ -155,7 +155,7 @@ async fn a_store_from_before_there_was_a_directory_lists_whom_it_has() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     assert_eq!(listed(&app).await, (names(&["alice", "bob", "carol"]), names(&["acme", "beta", "gamma"])));
 
-    // One that shares nothing with them is listed once it is named.
+    // An unrelated organization is listed once it is named.
     let operator = directory::operator(&app.context, Some(&org("delta"))).await.unwrap();
     assert_eq!(operator.user.orgs.len(), 4);
     let same =

@@ -1,4 +1,4 @@
-//! A stack and its updates, in the words of the tests.
+//! A stack and its updates, in the vocabulary of the tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +35,7 @@ impl<'a> Stack<'a> {
         Self { app, project: project.to_owned(), path: format!("/api/stacks/{ORG}/{project}/dev") }
     }
 
-    /// The same stack as another process serves it.
+    /// The same stack through another process.
     pub(crate) fn at<'b>(&self, app: &'b TestApp) -> Stack<'b> {
         Stack { app, project: self.project.clone(), path: self.path.clone() }
     }
@@ -76,7 +76,7 @@ impl<'a> Stack<'a> {
         Run::new(self, begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap())
     }
 
-    /// Creates an update that is not started.
+    /// Creates an update without starting it.
     pub(crate) async fn created(&self) -> Run<'a> {
         self.created_by(self.post("/update", &program(false))).await
     }
@@ -90,12 +90,12 @@ impl<'a> Stack<'a> {
         self.get("/export").send().await.expect(200)
     }
 
-    /// The names of the resources that the stack has.
+    /// The names of the stack's resources.
     pub(crate) async fn resources(&self) -> Vec<String> {
         names(&self.export().await["deployment"]["resources"])
     }
 
-    /// The names of the resources with an operation that was begun and not ended.
+    /// The names of the resources with a pending operation.
     pub(crate) async fn pending(&self) -> Vec<String> {
         let export = self.export().await;
         let pending = export["deployment"]["pending_operations"].as_array().cloned().unwrap_or_default();
@@ -129,18 +129,18 @@ impl<'a> Stack<'a> {
         json!({ "urn": self.urn(name), "custom": true, "id": format!("id-{name}"), "type": "pkg:m:T" })
     }
 
-    /// The journal entry of a resource that was made.
+    /// The journal entry of a created resource.
     pub(crate) fn made(&self, sequence: i64, name: &str) -> Value {
         entry(sequence, 1, &json!({ "state": self.resource(name) }))
     }
 
-    /// The journal entry of a resource that is being made.
+    /// The journal entry of a resource that is being created.
     pub(crate) fn making(&self, sequence: i64, name: &str) -> Value {
         entry(sequence, 0, &json!({ "operation": { "type": "creating", "resource": self.resource(name) } }))
     }
 }
 
-/// A journal entry with the members that every entry has, its operation numbered as its sequence.
+/// A journal entry with the members that every entry has. Its operation has the number of its sequence.
 pub(crate) fn entry(sequence: i64, kind: i64, more: &Value) -> Value {
     let mut entry = json!({
         "version": 1, "kind": kind, "sequenceID": sequence, "operationID": sequence, "removeOld": null, "removeNew": null,
@@ -168,7 +168,7 @@ pub(crate) fn begin_body(kind: &str, dry_run: bool) -> Value {
     json!({ "updateKind": kind, "program": program(dry_run), "journalVersion": 2 })
 }
 
-/// One edit from one text to another: what lies between what they have in common at both ends.
+/// One edit from one text to another: the part between their common prefix and suffix.
 pub(crate) fn delta_body(sequence: u64, before: &str, after: &str) -> Value {
     let common = |pairs: &mut dyn Iterator<Item = (char, char)>| {
         pairs.take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum::<usize>()
@@ -187,12 +187,10 @@ pub(crate) fn edit(start: usize, end: usize, new_text: &str) -> Value {
     json!({ "Span": { "uri": "", "start": point(start), "end": point(end) }, "NewText": new_text })
 }
 
-/// The hex SHA-256 of a text.
 pub(crate) fn hex(text: &str) -> String {
     hex_bytes(text.as_bytes())
 }
 
-/// The hex SHA-256 of bytes.
 pub(crate) fn hex_bytes(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -207,7 +205,6 @@ fn names(resources: &Value) -> Vec<String> {
     resources.as_array().map(|resources| resources.iter().map(name).collect()).unwrap_or_default()
 }
 
-/// An update.
 #[derive(Clone)]
 pub(crate) struct Run<'a> {
     app: &'a TestApp,
@@ -227,7 +224,7 @@ impl<'a> Run<'a> {
         Self { app, id: id.to_owned(), token: token.to_owned(), path: path.to_owned() }
     }
 
-    /// The same update as another process serves it.
+    /// The same update through another process.
     pub(crate) fn at<'b>(&self, app: &'b TestApp) -> Run<'b> {
         Run { app, id: self.id.clone(), token: self.token.clone(), path: self.path.clone() }
     }
@@ -264,7 +261,7 @@ impl<'a> Run<'a> {
         self.patch_gzip("checkpointverbatim", body.as_bytes()).await
     }
 
-    /// Saves what differs between two texts under a number.
+    /// Saves the difference between two texts under a number.
     pub(crate) async fn delta(&self, sequence: u64, before: &str, after: &str) -> Answer {
         self.delta_text(&delta_body(sequence, before, after).to_string()).await
     }
@@ -304,7 +301,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A request whose path and headers arrive exactly as written; clients of URLs tidy both up.
+/// A request whose path and headers arrive exactly as written; HTTP clients normalize both.
 pub(crate) async fn raw(
     app: &TestApp,
     method: &str,
@@ -319,7 +316,7 @@ pub(crate) async fn raw(
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     socket.write_all(head.as_bytes()).await.unwrap();
-    // A server that refuses by the head alone closes before it has the body.
+    // A server that refuses after the head closes the connection before it has the body.
     let _ = socket.write_all(body).await;
     let mut answer = Vec::new();
     let _ = socket.read_to_end(&mut answer).await;
@@ -328,7 +325,7 @@ pub(crate) async fn raw(
     (status, answer.split_off(end + 4))
 }
 
-/// What a refusal says; its body has the integer code that the CLI tests.
+/// The message of a refusal; its body has the integer code that the CLI checks.
 #[track_caller]
 pub(crate) fn refusal(status: u16, body: &[u8]) -> String {
     let body: Value = serde_json::from_slice(body)

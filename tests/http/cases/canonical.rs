@@ -1,4 +1,4 @@
-//! Deployments without what may differ between two that mean the same.
+//! Deployments without what may differ between equal ones.
 
 use serde_json::{Map, Value};
 

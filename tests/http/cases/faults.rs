@@ -1,4 +1,4 @@
-//! Cases whose fault is one of the store, so that a test has to make it.
+//! Cases with a fault of the store, which a test has to cause.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::world::Stack;
 
 pub(super) const PERFORMED: &[&str] = &["conflict_in_the_table_is_503"];
 
-/// Waits for an answer while the clock goes on, since the server tries again before it gives up.
+/// Waits for an answer while the clock moves, since the server retries before it gives up.
 async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
     let mut asking = std::pin::pin!(asking);
     loop {
@@ -23,7 +23,8 @@ async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
     }
 }
 
-/// That a conflict of transactions and a throttled table are failures of this kind is shown where the adapter is (`tests/contract/aws`).
+/// The adapter's tests (`tests/contract/aws`) show that a conflict of transactions and a throttled table are
+/// such failures.
 #[tokio::test]
 async fn conflict_in_the_table_is_503() {
     let faults = Faults::none();

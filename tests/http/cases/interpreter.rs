@@ -19,7 +19,7 @@ pub(super) async fn run(id: &str) {
     perform(id, &TestApp::memory().await, false).await;
 }
 
-/// Performs the case with this name on what a user has. A gateway passes no methods but those of HTTP.
+/// Performs the case with this name on each backend of users. A gateway passes only methods of HTTP.
 pub(super) async fn run_on(backend: Backend, name: &str) {
     let app = TestApp::on(backend).await;
     perform(&name.replace('_', "-"), &app, backend == Backend::Functions).await;
@@ -42,7 +42,7 @@ async fn perform(id: &str, app: &TestApp, is_through_gateway: bool) {
 struct Run<'a> {
     app: &'a TestApp,
     is_through_gateway: bool,
-    /// What `${…}` stands for.
+    /// The values of `${…}`.
     named: HashMap<String, Value>,
 }
 
@@ -53,7 +53,7 @@ impl Run<'_> {
 
     #[track_caller]
     fn text(&self, name: &str) -> &str {
-        self.named.get(name).and_then(Value::as_str).unwrap_or_else(|| panic!("no text is named {name}"))
+        self.named.get(name).and_then(Value::as_str).unwrap_or_else(|| panic!("no text has the name {name}"))
     }
 
     fn fill(&self, value: &Value) -> Value {
@@ -78,8 +78,8 @@ impl Run<'_> {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, after) = after.split_once('}').unwrap();
-            // Steps name things as they go, so a step is filled only when its turn comes.
-            let value = self.named.get(name).unwrap_or_else(|| panic!("nothing is named {name}"));
+            // Steps name their results, so a step is filled only when its turn comes.
+            let value = self.named.get(name).unwrap_or_else(|| panic!("no value has the name {name}"));
             if before.is_empty() && after.is_empty() && filled.is_empty() {
                 return value.clone();
             }
@@ -100,7 +100,7 @@ impl Run<'_> {
                 "journal" => self.make_journal(step).await,
                 "checkpoint" => self.make_checkpoint(step).await,
                 "complete" => self.make_complete(step).await,
-                other => panic!("{what}: nothing can make a {other}"),
+                other => panic!("{what}: unknown generator {other}"),
             }
         } else if let Some(seconds) = step["wait"].as_u64() {
             self.app.advance(Duration::from_secs(seconds));
@@ -284,7 +284,7 @@ impl Run<'_> {
     }
 }
 
-/// A request as a gateway passes it.
+/// A request as a gateway passes it on.
 fn passing<'m>(method: &'m str, path: &str) -> (&'m str, String) {
     let below = if path.ends_with("/lock") || path.ends_with("/unlock") { "" } else { "/lock" };
     match method {
@@ -294,7 +294,7 @@ fn passing<'m>(method: &'m str, path: &str) -> (&'m str, String) {
     }
 }
 
-/// The value at a path such as `updates[0].kind`; null where there is none.
+/// The value at a path such as `updates[0].kind`; null if there is none.
 fn at<'v>(value: &'v Value, path: &str) -> &'v Value {
     let parts = path.split(['.', '[', ']']).filter(|part| !part.is_empty());
     parts.fold(value, |value, part| match part.parse::<usize>() {
@@ -330,7 +330,7 @@ fn check(expect: &Value, status: u16, body: &[u8], what: &str) {
             "lacks" => places().for_each(|place| {
                 let found = at(&answer, place);
                 let nothing = [json!(null), json!(""), json!([]), json!({}), json!(0), json!(false)];
-                assert!(nothing.contains(found), "{what}: {place} is there");
+                assert!(nothing.contains(found), "{what}: {place} exists");
             }),
             "count" => pairs().for_each(|(place, count)| {
                 let found = at(&answer, place).as_array().map_or(0, Vec::len);
@@ -339,7 +339,7 @@ fn check(expect: &Value, status: u16, body: &[u8], what: &str) {
             "text_has" => places().for_each(|part| assert!(text.contains(part), "{what}: no {part:?}")),
             "text" => assert_eq!(text, wanted.as_str().unwrap(), "{what}"),
             "length_at_least" => assert!(body.len() as u64 >= wanted.as_u64().unwrap(), "{what}"),
-            other => panic!("{what}: nothing can be expected of {other}"),
+            other => panic!("{what}: unknown expectation {other}"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Checks made from public bug reports, as data: each file of `data/cases` is one, its steps are performed in order.
+//! Checks made from public bug reports, as data: each file of `data/cases` is one, and its steps are performed
+//! in order.
 
 mod canonical;
 mod faults;
@@ -60,7 +61,7 @@ cases! {
     tf_unlock_by_id_only
 }
 
-/// What is asked of states, on what a user has: each case on a folder, on AWS, and through functions.
+/// The cases about states, on each backend of users: a folder, AWS, and functions.
 macro_rules! on_stores {
     ($($name:ident)*) => {
         mod embedded {
