@@ -1,6 +1,6 @@
-//! The store on AWS, before a stand-in that the tests start; see `tests/tools/README.md`.
+//! The store on AWS, on a stand-in that the tests start; see `tests/tools/README.md`.
 //!
-//! Each test has a table, a bucket and a key of its own, made as an operator makes them.
+//! Each test has a table, a bucket and a key of its own, created like an operator's.
 
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ mod inventory {
     statewright_shared::inventory_contract!(fresh());
 }
 
-/// KMS authenticates what it decrypts and compares the master keys, and the stand-in does neither: before it stands what
-/// answers as KMS does. The context is the stand-in's own to check.
+/// KMS authenticates what it decrypts and compares the master keys. The stand-in does neither, so a proxy
+/// before it answers as KMS does. The stand-in itself checks the context.
 mod keys {
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The contract suites, run against every adapter with the same names.
 
-#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+#![expect(clippy::unwrap_used, reason = "a test without its preconditions stops there")]
 
 mod aws;
 mod embedded;

@@ -1,4 +1,4 @@
-//! Ledgers beside the one in memory, which is simple enough to be believed: the same calls get the same answers.
+//! Compares ledgers with the one in memory, which is simple enough to trust: the same calls get the same answers.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -16,7 +16,7 @@ pub(crate) enum Call {
     Commit(Vec<Write>),
 }
 
-/// Few texts, so that calls meet: one is another's prefix, some hold what is special elsewhere.
+/// A few texts, so that calls collide: one is another's prefix, some have characters that are special elsewhere.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => prop::sample::select(vec!["a", "a\0", "a%", "aa", "ab", "b", "\u{e9}", "\u{10ffff}"]),
@@ -64,7 +64,7 @@ pub(crate) fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
         1 => key().prop_map(Call::Get),
         2 => query().prop_map(Call::Query),
-        // A commit that names a key twice is out of bounds; now and then one is made.
+        // A commit that names a key twice is invalid; a few are made.
         3 => vec(write(), 1..5).prop_map(Call::Commit),
     ]
 }
@@ -73,7 +73,7 @@ pub(crate) fn call() -> impl Strategy<Value = Call> {
 async fn answer(ledger: &dyn Ledger, call: Call) -> String {
     match call {
         Call::Get(key) => format!("{:?}", ledger.get(&key).await.unwrap()),
-        // Whether a page says that there may be more where there is nothing is the ledger's choice.
+        // A ledger may report that there is more where there is nothing.
         Call::Query(query) => format!("{:?}", ledger.query(&query).await.unwrap().items),
         Call::Commit(writes) => match ledger.commit(writes).await {
             Err(CommitError::Port(error)) => error.to_string(),
@@ -82,16 +82,13 @@ async fn answer(ledger: &dyn Ledger, call: Call) -> String {
     }
 }
 
-/// Makes these calls of an empty ledger and of the one in memory.
+/// Makes these calls on an empty ledger and on the one in memory.
 pub(crate) async fn compare(ledger: &dyn Ledger, calls: Vec<Call>) -> Result<(), TestCaseError> {
     let model = MemoryLedger::new();
     for call in calls {
         if let Call::Query(query) = &call {
             let more = model.query(query).await.unwrap().more;
-            prop_assert!(
-                !more || ledger.query(query).await.unwrap().more,
-                "{query:?} says too early that it ends"
-            );
+            prop_assert!(!more || ledger.query(query).await.unwrap().more, "{query:?} ends too early");
         }
         let expected = answer(&model, call.clone()).await;
         prop_assert_eq!(answer(ledger, call).await, expected);

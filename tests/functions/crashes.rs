@@ -1,4 +1,4 @@
-//! Functions that are killed in the middle of publishing, and functions that are frozen.
+//! Functions that are killed while they publish, and functions that are frozen.
 
 use statewright_gateway::Between;
 use statewright_tests::app::{ORG, TestApp};
@@ -8,7 +8,8 @@ use statewright_tests::functions::{Functions, Setting};
 
 use crate::support::{UP, bench, export, resources};
 
-/// I3: the snapshot is being stored when the function dies. The client asks again, and another process goes on at the seal.
+/// I3: the function dies while it stores the snapshot. The client retries, and another process continues from
+/// the seal.
 #[tokio::test]
 async fn a_clients_retry_finishes_the_publish_of_a_killed_function() {
     let functions = Functions::start().await;
@@ -26,13 +27,14 @@ async fn a_clients_retry_finishes_the_publish_of_a_killed_function() {
     assert_eq!(history.as_array().map(Vec::len), Some(1), "one version: {history}");
 }
 
-/// I3: a server that shares the store dies while it publishes, and so does its client. The schedule's event finishes it.
+/// I3: a server that shares the store dies while it publishes, and so does its client. The schedule's event
+/// finishes the update.
 #[tokio::test]
 async fn the_sweep_finishes_an_update_whose_publisher_and_client_died() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
     let aws = Gateway::before(stand_in).await;
-    // Its clock stands months before that of the functions, so that nobody has to wait for the end of a lease.
+    // Its clock is months behind that of the functions, so that no test has to wait for the end of a lease.
     let app = TestApp::aws_long_ago(&aws.url, &names).await;
     let cli = PulumiCli::new().backend(&app.url).token(&app.token);
     cli.bench_project("left", &[("count", "5")]);
@@ -60,7 +62,7 @@ async fn a_function_asks_for_nothing_after_its_answer() {
     let functions = Functions::start_as(setting).await;
     let cli = bench(&functions, "frozen", &[("count", "3")]).await;
     cli.run(UP).await.assert_success();
-    // Whatever a process had left to do when it was stopped would be done when it goes on, before the calls of the next event.
+    // Work left over in a stopped process would be done when it continues, before the calls of the next event.
     let asked = || ["read", "admin"].map(|name| functions.aws(name).seen().len());
     let before = asked();
     let http = reqwest::Client::new();

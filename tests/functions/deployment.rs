@@ -10,23 +10,23 @@ use statewright_tests::tools;
 
 use crate::templates::file;
 
-/// Where the translated template says that packages are.
+/// The packages' address in the translated template.
 const PACKAGES: &str = "packages";
 
-/// A zip file with nothing in it: what is deployed is not run there.
+/// An empty zip file: the deployed code is not run there.
 const PACKAGE: [u8; 22] = *b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// A stack of the template, or of a part of the Pulumi program.
 pub(crate) struct Deployment {
     name: String,
-    /// What it has on AWS, by logical name.
+    /// Its resources on AWS, by logical name.
     pub(crate) resources: BTreeMap<String, String>,
-    /// What it tells.
+    /// Its outputs.
     pub(crate) outputs: BTreeMap<String, String>,
 }
 
 impl Deployment {
-    /// A new stack with these parameters, or why it is refused.
+    /// A new stack with these parameters, or the reason of its refusal.
     pub(crate) async fn create(name: &str, parameters: &[(&str, &str)]) -> Result<Self, String> {
         apply("CreateStack", name, &template(), parameters).await
     }
@@ -40,7 +40,7 @@ impl Deployment {
         apply("CreateStack", name, template, parameters).await
     }
 
-    /// The same stack with these parameters, and all others as they are by default.
+    /// The same stack with these parameters, and the defaults for all others.
     pub(crate) async fn update(self, parameters: &[(&str, &str)]) -> Self {
         apply("UpdateStack", &self.name, &template(), parameters).await.unwrap()
     }
@@ -66,7 +66,7 @@ impl Deployment {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The policies of a function that say who may call it.
+    /// The policies of a function about its callers.
     pub(crate) async fn policies(&self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
         for qualifier in ["", "?Qualifier=live"] {
@@ -80,7 +80,7 @@ impl Deployment {
         all
     }
 
-    /// The store that its functions work on.
+    /// The store of its functions.
     pub(crate) async fn names(&self) -> Names {
         let environments = self.environments().await;
         let read = &environments["read"];
@@ -91,7 +91,7 @@ impl Deployment {
         }
     }
 
-    /// How its functions run behind our own gateway.
+    /// The settings to run its functions behind our own gateway.
     pub(crate) async fn setting(&self) -> Setting {
         Setting { names: Some(self.names().await), deployed: self.environments().await, ..Setting::default() }
     }
@@ -103,10 +103,10 @@ fn logical(name: &str) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// The template, with what the API calls among its outputs.
+/// The template, with the targets of the API among its outputs.
 fn template() -> Value {
     let mut template = tools::template("sam", &file("sam/template.yaml"));
-    // The one kind of resource that the stand-in does not know.
+    // The only kind of resource that the stand-in lacks.
     let is_known = |resource: &Value| resource["Type"] != "AWS::Logs::QueryDefinition";
     template["Resources"].as_object_mut().unwrap().retain(|_, resource| is_known(resource));
     let components = &template["Resources"]["Api"]["Properties"]["Body"]["components"];
@@ -199,7 +199,7 @@ fn authorization(service: &str) -> String {
     format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0")
 }
 
-/// What is between each pair of tags of this name.
+/// The texts between all pairs of tags of this name.
 fn parts(xml: &str, tag: &str) -> Vec<String> {
     let between = |rest: &str| Some(rest.split_once("</")?.0.to_owned());
     let begin = format!("<{tag}>");

@@ -1,4 +1,5 @@
-//! Stacks of the SAM template, deployed once, once more, and beside each other; and what a deployment may be refused for.
+//! Stacks of the SAM template, deployed once, again, and next to each other; and the reasons for which a
+//! deployment is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +20,7 @@ use crate::deployment::{Deployment, alarms};
 use crate::journeys;
 use crate::templates::file;
 
-/// What a request to functions is answered, with the status.
+/// A function's answer to a request, with the status.
 async fn ask(functions: &Functions, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let answer = reqwest::Client::new()
         .request(method, format!("{}{path}", functions.url))
@@ -32,7 +33,7 @@ async fn ask(functions: &Functions, method: Method, path: &str, body: &Value) ->
     (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
 }
 
-/// A state without resources, which is another with each number.
+/// A state without resources, different for each number.
 fn state(number: u32) -> Value {
     let manifest = json!({ "time": format!("2026-01-01T00:00:{number:02}Z"), "magic": "", "version": "" });
     json!({ "version": 3, "deployment": { "manifest": manifest, "resources": [] } })
@@ -50,7 +51,7 @@ async fn stack(functions: &Functions, project: &str, versions: u32) {
     }
 }
 
-/// Whether a version of the stack `dev` is there.
+/// Whether a version of the stack `dev` exists.
 async fn has_version(functions: &Functions, project: &str, version: u32) -> bool {
     let path = format!("/api/stacks/{ORG}/{project}/dev/export/{version}");
     ask(functions, Method::GET, &path, &Value::Null).await.0 == 200
@@ -61,18 +62,18 @@ async fn what_the_sam_template_makes_is_a_store_as_it_should_be() {
     let deployment = Deployment::create("whole", &[]).await.unwrap();
     let (stand_in, names) = (StandIn::of_this_process(), deployment.names().await);
     let clients = clients(&stand_in.url).await;
-    // `aws setup` finds nothing that it would have made otherwise, and `doctor` nothing that is not good.
+    // `aws setup` finds nothing to change, and `doctor` nothing that is not good.
     let done = set_up(&clients, &names, &SystemClock).await.unwrap();
     let made: Vec<&str> =
         done.iter().filter(|step| step.outcome != Outcome::Found).map(|step| step.what).collect();
-    // The three that the stand-in's CloudFormation passes over.
+    // The three that the stand-in's CloudFormation ignores.
     assert_eq!(made, [FEATURES[0], FEATURES[1], "lifecycle of objects"]);
     let found = examine(&clients, &names, &SystemClock).await;
     assert!(found.iter().all(|finding| finding.state == State::Good), "{found:?}");
     journeys::life(&Functions::start_as(deployment.setting().await).await).await;
 }
 
-/// One list: what `aws setup` does, what `doctor` looks at, and what the templates have.
+/// One list: what `aws setup` sets, what `doctor` checks, and what the templates have.
 #[tokio::test]
 async fn setup_doctor_and_templates_agree_on_what_a_store_has() {
     let sam = tools::template("sam", &file("sam/template.yaml"));
@@ -120,10 +121,10 @@ async fn setup_doctor_and_templates_agree_on_what_a_store_has() {
     let found = examine(&clients, &names, &SystemClock).await;
     let looked_at: BTreeSet<&str> = found.iter().map(|finding| finding.what).collect();
     let missing: Vec<&&str> = FEATURES.iter().filter(|what| !looked_at.contains(**what)).collect();
-    assert_eq!(missing, [&""; 0], "doctor does not look at it");
+    assert_eq!(missing, [&""; 0], "doctor does not check it");
 }
 
-/// A version of a function is made of its code alone unless something says more, and the API may call a version.
+/// A version of a function depends on its code alone unless something adds to it, and the API may call a version.
 #[tokio::test]
 async fn changed_parameters_reach_what_the_api_calls() {
     for (name, warm) in [("cold", "0"), ("warm", "1")] {
@@ -158,7 +159,7 @@ async fn changed_parameters_reach_what_the_api_calls() {
             assert_eq!(deployment.function(function).await["MemorySize"], memory, "{name}: {function}");
         }
 
-        // And through the gateway: the function that makes the next version notes that the oldest are to go.
+        // And through the gateway: the function that makes the next version adds a due item for the oldest.
         let functions = Functions::start_as(deployment.setting().await).await;
         let path = format!("/api/stacks/{ORG}/kept/dev/import");
         assert_eq!(ask(&functions, Method::POST, &path, &state(4)).await.0, 200);
@@ -168,7 +169,7 @@ async fn changed_parameters_reach_what_the_api_calls() {
     }
 }
 
-/// A change of what a version does not hold makes none: CloudFormation would fail on one that is as the last.
+/// A change outside of a version makes none: CloudFormation would fail on one that equals the last.
 #[test]
 fn a_version_follows_exactly_the_parameters_of_its_function() {
     let sam = tools::template("sam", &file("sam/template.yaml"));
@@ -176,7 +177,7 @@ fn a_version_follows_exactly_the_parameters_of_its_function() {
     for (function, version) in [("Head", "HeadVersion"), ("Log", "LogVersion")] {
         let named = |value: &Value| parameters(value, &sam["Parameters"]);
         let mut of_function = named(&resources[function]["Properties"]);
-        // Other code is built for it, which makes a version by itself.
+        // New code makes a version by itself.
         assert!(of_function.remove("Architecture"));
         let version = resources.iter().find(|(name, _)| name.starts_with(version)).unwrap().1;
         assert_eq!(named(&version["Properties"]["Description"]), of_function, "{function}");
@@ -214,7 +215,7 @@ async fn dev_and_prod_in_one_account_do_not_meet() {
     let (ours, theirs) = (dev.names().await, prod.names().await);
     assert!(ours.table != theirs.table && ours.bucket != theirs.bucket && ours.key != theirs.key);
 
-    // Alarms look at their own deployment, and each sweep tells of its own.
+    // Alarms watch their own deployment, and each sweep reports its own metrics.
     let alarms = alarms().await;
     for (deployment, name) in [(&dev, "team-dev"), (&prod, "team-prod")] {
         for alarm in ["SweepMissing", "PublishFailures", "OldestUnpublished"] {
@@ -240,17 +241,17 @@ async fn dev_and_prod_in_one_account_do_not_meet() {
         running.push(functions);
     }
 
-    let [dev, prod] = running.as_slice() else { panic!("two of them") };
+    let [dev, prod] = running.as_slice() else { panic!("two deployments") };
     stack(dev, "shop", 1).await;
     let path = format!("/api/stacks/{ORG}/shop/dev");
     assert_eq!(ask(dev, Method::GET, &path, &Value::Null).await.0, 200);
     assert_eq!(ask(prod, Method::GET, &path, &Value::Null).await.0, 404);
     let foreign = reqwest::Client::new().get(format!("{}{path}", prod.url));
     let foreign = foreign.header("Authorization", format!("token {}", dev.token)).send().await.unwrap();
-    assert_eq!(foreign.status(), 401, "a token of one is none of the other");
+    assert_eq!(foreign.status(), 401, "a token of one is not valid for the other");
 }
 
-/// Metrics are made by the lines of a sweep, and cost more than all else that is there when nobody asks.
+/// The lines of a sweep make metrics, and those cost more than everything else in an idle deployment.
 #[tokio::test]
 async fn without_alarms_there_are_no_metrics_either() {
     let bare = Deployment::create("team-bare", &[("Alarms", "DISABLED")]).await.unwrap();
@@ -265,13 +266,13 @@ async fn without_alarms_there_are_no_metrics_either() {
         "{lines:?}"
     );
 
-    // With the alarms again, it tells them.
+    // With the alarms again, it writes them.
     let watched = bare.update(&[]).await;
     assert!(alarms.iter().all(|name| watched.resources.contains_key(*name)), "{:?}", watched.resources);
     assert_eq!(watched.environments().await["sweep"]["STATEWRIGHT_METRICS"], "ENABLED");
 }
 
-/// The recipe of README: restore, `aws setup`, deploy with what there is.
+/// The recipe of the page: restore, `aws setup`, deploy with the existing resources.
 #[tokio::test]
 async fn a_restored_table_is_served_by_functions() {
     let (stand_in, restored) = (StandIn::of_this_process(), "shop-as-it-was");
@@ -280,7 +281,7 @@ async fn a_restored_table_is_served_by_functions() {
     let functions = Functions::start_as(deployment.setting().await).await;
     stack(&functions, "shop", 2).await;
     let clients = clients(&stand_in.url).await;
-    // What the stand-in's CloudFormation passes over.
+    // What the stand-in's CloudFormation ignores.
     set_up(&clients, &before, &SystemClock).await.unwrap();
     let path = format!("/api/stacks/{ORG}/shop/dev");
     let sealed = json!({ "plaintext": "aHVudGVyMg==" });
@@ -290,7 +291,7 @@ async fn a_restored_table_is_served_by_functions() {
         "SourceTableName": before.table, "TargetTableName": restored, "UseLatestRestorableTime": true,
     });
     stand_in.call("DynamoDB_20120810.RestoreTableToPointInTime", &restore).await;
-    // The mistake: from here on the table that was is worth nothing.
+    // The mistake: from here on the old table is worthless.
     let removed = ask(&functions, Method::DELETE, &format!("{path}?force=true"), &Value::Null).await;
     assert!(removed.0 < 300, "{removed:?}");
     assert_eq!(ask(&functions, Method::GET, &path, &Value::Null).await.0, 404);
@@ -300,7 +301,7 @@ async fn a_restored_table_is_served_by_functions() {
         let made = done.iter().filter(|step| step.outcome == Outcome::Made);
         made.map(|step| step.what).collect::<Vec<_>>()
     };
-    // What a restored table comes without.
+    // What a restored table lacks.
     assert_eq!(made(&set_up(&clients, &names, &SystemClock).await.unwrap()), FEATURES[..3]);
     assert_eq!(made(&set_up(&clients, &names, &SystemClock).await.unwrap()), [""; 0]);
 
@@ -312,7 +313,7 @@ async fn a_restored_table_is_served_by_functions() {
     let deployment = deployment.update(&given).await;
     assert_eq!(deployment.names().await, names);
     for kept in ["Table", "Bucket", "BucketPolicy", "Key"] {
-        assert_eq!(deployment.resources.get(kept), None, "{kept} is the stack's no more");
+        assert_eq!(deployment.resources.get(kept), None, "{kept} does not belong to the stack any more");
     }
     assert_eq!(made(&set_up(&clients, &names, &SystemClock).await.unwrap()), [""; 0], "all of it stays");
     let scan = json!({ "TableName": before.table, "Limit": 1 });
@@ -320,7 +321,7 @@ async fn a_restored_table_is_served_by_functions() {
 
     let functions = Functions::start_as(deployment.setting().await).await;
     assert_eq!(ask(&functions, Method::GET, &path, &Value::Null).await.0, 200);
-    assert!(has_version(&functions, "shop", 2).await, "the bucket has what the table names");
+    assert!(has_version(&functions, "shop", 2).await, "the bucket has the blobs that the table names");
     let opened = ask(&functions, Method::POST, &format!("{path}/decrypt"), &sealed).await;
     assert_eq!(opened, (200, json!({ "plaintext": "aHVudGVyMg==" })));
     // A second deployment may take it over as well.
@@ -351,7 +352,7 @@ async fn parameters_that_do_not_go_together_are_refused_at_once() {
     assert!(refused.as_ref().is_some_and(|refused| refused.contains("OtlpEndpoint")), "{refused:?}");
 }
 
-/// What the Pulumi program takes from its store, whether that is made or given.
+/// The inputs of the Pulumi program from its store, whether created or existing.
 #[tokio::test]
 async fn the_store_of_the_pulumi_program_is_made_or_given() {
     let store = tools::template("cfn", &file("pulumi/store.yaml"));
@@ -367,23 +368,19 @@ async fn the_store_of_the_pulumi_program_is_made_or_given() {
     assert_eq!(given.resources.keys().collect::<Vec<_>>(), ["Nothing"]);
 }
 
-/// Bytes that a function's policy about who may call it may have.
-/// Source: AWS Lambda quotas.
+/// Bytes of a function's resource policy. Source: AWS Lambda quotas.
 const POLICY_BYTES_MAX: usize = 20 * 1024;
 
-/// Routes of an API, and integrations of one.
-/// Source: Amazon API Gateway quotas for HTTP APIs.
+/// Routes of an API, and integrations of one. Source: Amazon API Gateway quotas for HTTP APIs.
 const ROUTES_MAX: usize = 300;
 
-/// Resources of a stack.
-/// Source: AWS CloudFormation quotas.
+/// Resources of a stack. Source: AWS CloudFormation quotas.
 const RESOURCES_MAX: usize = 500;
 
-/// Bytes of a template in a bucket.
-/// Source: AWS CloudFormation quotas.
+/// Bytes of a template in a bucket. Source: AWS CloudFormation quotas.
 const TEMPLATE_BYTES_MAX: usize = 1_000_000;
 
-/// What is left of a limit; it fails before a deployment does.
+/// Fails when little of a limit is left, before a deployment does.
 #[track_caller]
 fn assert_room(what: &str, used: usize, max: usize) {
     let room = max.saturating_sub(used);
@@ -395,7 +392,7 @@ async fn templates_have_room_below_the_limits_of_aws() {
     let deployment = Deployment::create("limits", &[("ProvisionedConcurrency", "1")]).await.unwrap();
     for name in tools::function_names() {
         let policies = deployment.policies(name).await;
-        assert!(!policies.is_empty(), "nobody may call {name}");
+        assert!(!policies.is_empty(), "no policy allows calls of {name}");
         for policy in policies {
             assert_room(&format!("bytes of the policy of {name}"), policy.len(), POLICY_BYTES_MAX);
         }
@@ -443,7 +440,7 @@ fn sam_build_takes_the_functions_as_they_are_built() {
         .unwrap();
     let said = String::from_utf8_lossy(&[built.stdout, built.stderr].concat()).into_owned();
     assert!(built.status.success(), "{said}");
-    // What is deployed then leads to the same packages.
+    // The result must lead to the same packages.
     let template = tools::template("cfn", &at(".aws-sam/build/template.yaml"));
     for name in tools::function_names() {
         let (first, rest) = name.split_at(1);
@@ -453,7 +450,7 @@ fn sam_build_takes_the_functions_as_they_are_built() {
     }
 }
 
-/// What gives credentials to people is as large as all else that functions have of AWS.
+/// The sources of credentials for people are as large as everything else of AWS in a function.
 #[test]
 fn functions_are_built_without_what_logs_people_in() {
     let alias = fs::read_to_string(file("../.cargo/config.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Journeys of the real client through the functions.
+//! The real client through the functions.
 
 use std::process::Stdio;
 
@@ -13,7 +13,8 @@ use statewright_tests::tools;
 
 use crate::support::{DESTROY, UP, bench, export, resources};
 
-/// A stack's life: its start, secrets in its configuration, two updates, a preview, a refresh, its history, a rename and its end.
+/// A stack's life: its start, secrets in its configuration, two updates, a preview, a refresh, its history, a
+/// rename and its end.
 pub(crate) async fn life(functions: &Functions) {
     let cli = bench(functions, "life", &[("count", "10"), ("secretEvery", "3")]).await;
     cli.run(["config", "set", "--secret", "password", "in-the-dark"]).await.assert_success();
@@ -58,10 +59,10 @@ async fn a_stack_works_when_every_function_is_cold() {
     assert!(functions.gateway().processes_started("log") > 10, "each event has a process of its own");
 }
 
-/// Seconds that a first `up` of 10 may take longer when no function has a process.
+/// The extra seconds of a first `up` of 10 on cold functions.
 const COLD_SECONDS_MAX: f64 = 0.5;
 
-/// A busy machine may have it wait for something else, so there are so many tries.
+/// The attempts: a busy machine may delay one.
 const TRIES: usize = 5;
 
 #[tokio::test]

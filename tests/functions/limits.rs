@@ -1,4 +1,4 @@
-//! States that do not fit through the door of a function.
+//! States that are too large for a function.
 
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::StandIn;
@@ -6,11 +6,11 @@ use statewright_tests::functions::Functions;
 
 use crate::support::{UP, bench, export, resources};
 
-/// The state is longer than what a function may answer, and so is a batch of its journal.
+/// The state is longer than a function's largest answer, and so is a batch of its journal.
 #[tokio::test]
 async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
     let mut functions = Functions::start().await;
-    // The client takes its credentials to no other host, and the stand-in for the bucket is on this address too.
+    // The client sends its credentials to no other host, and the stand-in for the bucket has this address too.
     functions.url = functions.url.replace("127.0.0.1", "localhost");
     let cli = bench(&functions, "large", &[("count", "60"), ("payloadBytes", "120000")]).await;
     cli.run(UP).await.assert_success();
@@ -32,13 +32,13 @@ async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
     let signature = location.split("X-Amz-Signature=").nth(1).unwrap().split('&').next().unwrap();
     let said =
         functions.lines().into_iter().find(|(_, line)| line.contains(signature) || line.contains("X-Amz-"));
-    assert_eq!(said, None, "the URL is as good as the state, and stands in no log");
+    assert_eq!(said, None, "the URL gives access to the state, and must not be in a log");
 
     let second = cli.run(UP).await.assert_success();
     assert!(second.stderr.contains("lets through") || second.stdout.contains("lets through"), "{second}");
 }
 
-/// What the gateway refuses before anything of ours is asked goes through a server over the same store.
+/// A request that is too large for the gateway goes through a server on the same store.
 #[tokio::test]
 async fn an_import_that_is_too_long_for_functions_goes_by_a_server() {
     let functions = Functions::start().await;

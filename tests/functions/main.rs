@@ -1,6 +1,6 @@
-//! The functions behind a local gateway, over the stand-in for AWS: what is theirs beside what a server does.
+//! The functions behind a local gateway, on the stand-in for AWS: what differs from a server.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod crashes;
 mod deployment;

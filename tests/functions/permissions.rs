@@ -1,8 +1,8 @@
-//! Each function's policy in the template beside the calls that the function makes.
+//! Compares each function's policy in the template with the calls that the function makes.
 //!
-//! Goal: no function needs what its policy lacks, and no policy allows what no journey needs. Each function finds AWS at an
-//! address of its own, where its calls are noted as the rights that they take. That none lacks one is looked at after every
-//! journey through functions; that none is spare, here.
+//! Goal: no function needs what its policy lacks, and no policy allows what no test needs. Each function has
+//! its own address for AWS, where its calls are recorded as permissions. Every test through functions checks
+//! that none is missing; this one checks that none is superfluous.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -31,16 +31,16 @@ use crate::journeys;
 use crate::states::{lock, text};
 use crate::support::{UP, bench, export};
 
-/// What a policy allows though no journey here needs it, with the reason.
+/// Permissions that no test here needs, with the reason.
 const UNUSED: &[(&str, &str, &str, &str)] = &[(
     "head",
     "dynamodb:Query",
     "STACK#",
-    "a version that is not kept any more is told from one that never was by the oldest that is",
+    "the oldest version distinguishes a deleted one from one that never existed",
 )];
 
-/// A stack and an environment that were removed, an update that nobody ended, and states with a write that was refused, one of them removed: all
-/// before the clock of the functions came to be. The other state's id.
+/// A deleted stack and a deleted environment, an abandoned update, and states with a refused write, one of them
+/// deleted: all before the time of the functions. Returns the other state's id.
 async fn past(app: TestApp) -> StateId {
     let cli = PulumiCli::new().backend(&app.url).token(&app.token);
     cli.bench_project("old", &[("count", "3"), ("secretEvery", "2"), ("inputBytes", "20000")]);
@@ -86,7 +86,7 @@ async fn past(app: TestApp) -> StateId {
         &[("count", "3"), ("payloadBytes", "40000"), ("chain", "true"), ("delayMs", "2000")],
     );
     let up = cli.spawn(UP);
-    // The one before it is in the journal then.
+    // By then the previous update is in the journal.
     up.says("item-00001 updating").await;
     drop(app);
     up.kill().await;
@@ -107,7 +107,7 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     with_password(&functions, &path).await;
     said_nothing_secret(&functions);
 
-    // Where nothing is remembered, most is read.
+    // With cold caches, most is read.
     let cold = Functions::start_as(Setting {
         between: Between::Killed,
         settings: Settings { delta_cutoff_bytes: Some(1_000), ..Settings::DEFAULT },
@@ -129,7 +129,7 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
                 function == name && *action == right.action && *on == right.on
             });
             if !is_known {
-                wrong.push(format!("{name} need not have {} on {}", right.action, right.on));
+                wrong.push(format!("{name} does not need {} on {}", right.action, right.on));
             }
         }
     }
@@ -137,7 +137,7 @@ async fn policies_allow_what_functions_do_and_nothing_else() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The sweep ends what was left, erases what was removed, and deletes a blob of each class that has been due for long.
+/// The sweep ends the abandoned update, erases what was deleted, and deletes a blob of each class that is overdue.
 async fn swept(functions: &Functions, state: StateId) {
     let (stack, update) = (StackId::new(SystemIds.uuid()), UpdateId::new(SystemIds.uuid()));
     let of_stacks =
@@ -154,7 +154,8 @@ async fn swept(functions: &Functions, state: StateId) {
     functions.sweep().await.unwrap();
 }
 
-/// What a stack's life does not show: states saved whole and in deltas, an import, a cancelled update and its events, and lists.
+/// What a stack's life does not cover: states saved whole and in deltas, an import, a canceled update and its
+/// events, and lists.
 async fn everything_else(functions: &Functions) {
     let cli =
         bench(functions, "whole", &[("count", "3"), ("payloadBytes", "40000"), ("secretEvery", "2")]).await;
@@ -182,7 +183,7 @@ async fn everything_else(functions: &Functions) {
     let project = [("count", "8"), ("payloadBytes", "40000"), ("chain", "true"), ("delayMs", "3000")];
     cli.bench_project("whole", &project);
     let up = cli.spawn(UP);
-    // The one before it is in the journal then.
+    // By then the previous update is in the journal.
     up.says("item-00001 updating").await;
     export(&cli).await;
     cli.run(["cancel", "--yes"]).await.assert_success();
@@ -193,7 +194,7 @@ async fn everything_else(functions: &Functions) {
     inspect_update().await;
 }
 
-/// What is done to states, by clients and by people.
+/// The requests about states, of clients and of people.
 async fn states(functions: &Functions) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value, status: u16| {
@@ -269,14 +270,14 @@ async fn states(functions: &Functions) {
     get(&format!("/api/orgs/{ORG}/tfstate-removed")).await;
     get(&format!("/api/orgs/{ORG}/tfstate-removed?project=network&state=default")).await;
     post(&format!("{api}/undelete"), &Value::Null).await;
-    // As a client does where it may.
+    // As a client does with permission.
     ask(Method::PATCH, &api, &json!({ "policy": { "deleteAllowed": true } }), 200).await;
     let path = format!("/tfstate/{ORG}/network");
     post(&path, &text(99, [])).await;
     ask(Method::DELETE, &path, &Value::Null, 200).await;
 }
 
-/// What is done to environments, with the outputs of stacks that hold secrets or are too long for an item.
+/// The requests about environments, with the outputs of stacks that contain secrets or are too long for an item.
 async fn environments(functions: &Functions) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value| {
@@ -326,7 +327,7 @@ async fn environments(functions: &Functions) {
     ask(Method::GET, &config, &Value::Null).await;
 }
 
-/// The password of a user, as clients of states may show it.
+/// The password of a user, as clients of states send it.
 const PASSWORD: &str = "plain-in-the-dark";
 
 async fn with_password(functions: &Functions, path: &str) {
@@ -337,7 +338,7 @@ async fn with_password(functions: &Functions, path: &str) {
     assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
 }
 
-/// I7: what functions write is lines of JSON, and none holds a credential, a secret or a state.
+/// I7: functions write lines of JSON, and none contains a credential, a secret or a state.
 fn said_nothing_secret(functions: &Functions) {
     let lines = functions.lines();
     let mut metrics = BTreeSet::new();
@@ -365,18 +366,18 @@ fn said_nothing_secret(functions: &Functions) {
             }
         }
         for directive in value["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
-            assert_eq!(directive["Dimensions"], serde_json::json!([[]]), "no deployment has a name here");
+            assert_eq!(directive["Dimensions"], serde_json::json!([[]]), "deployments have no names here");
             let names = directive["Metrics"].as_array().into_iter().flatten();
             metrics.extend(names.map(|metric| metric["Name"].as_str().unwrap().to_owned()));
         }
     }
-    assert!(requests > 20, "requests are told: {requests}");
+    assert!(requests > 20, "requests are logged: {requests}");
     let (records, others): (Vec<&str>, Vec<&str>) =
         lines.iter().map(|(_, line)| line.as_str()).partition(|line| is_of_audit(line));
     let of_each = log_bytes(&others) / requests;
     assert!(of_each <= LOG_BYTES_OF_A_REQUEST, "a request has {of_each} bytes in the log");
     let of_each = log_bytes(&records) / records.len();
     assert!(of_each <= LOG_BYTES_OF_A_RECORD, "an audit record has {of_each} bytes in the log");
-    assert!(records.iter().any(|record| record.contains("\"update.begin\"")), "audit records are told");
+    assert!(records.iter().any(|record| record.contains("\"update.begin\"")), "audit records are logged");
     assert!(metrics.contains("Sweeps") && metrics.len() <= 10, "{metrics:?}");
 }

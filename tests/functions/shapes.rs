@@ -1,10 +1,11 @@
-//! The server beside the official client package of Pulumi Cloud, as far as both go: the paths and bodies of the OpenAPI document, and the
-//! JSON of real answers.
+//! Compares the server with the official client package of Pulumi Cloud, where both have the same routes: the
+//! paths and bodies of the OpenAPI document, and the JSON of real answers.
 //!
-//! Goal: a program that was written with that package works here. Method: the package is asked for its paths and types
-//! (`tests/tools/cloud-shapes`). Each member that it sends is in the document, and what the document has is read: one of another kind is
-//! refused. The real client and a few requests of our own meet a server whose answers are looked at, and each member of each answer has to
-//! be there, of the kind that the package takes, and known to it.
+//! Goal: a program that was written with that package works here. Method: a tool extracts the package's paths
+//! and types (`tests/tools/cloud-shapes`). Each member that it sends must be in the document, and the server
+//! must read what the document has: a value of another type is refused. The real client and a few requests of
+//! our own go to a server whose answers are recorded. Each member of each answer must exist, with the type that
+//! the package expects, and be known to the package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -27,7 +28,7 @@ use tokio::net::TcpListener;
 
 use crate::support::{DESTROY, UP};
 
-/// What the official package can ask for, and the shapes of what goes either way.
+/// The requests of the official package, and the shapes of their bodies.
 #[derive(Debug, Deserialize)]
 struct Official {
     operations: Vec<Operation>,
@@ -78,7 +79,7 @@ impl Official {
         serde_json::from_slice(&told.stdout).unwrap()
     }
 
-    /// What the package has for a route, of each kind of update; nothing for a route that is ours alone.
+    /// The package's entries for a route, of each kind of update; empty for a route that is ours alone.
     fn operations(&self, route: &Route) -> Vec<&Operation> {
         let paths = ["update", "preview", "refresh", "destroy"].map(|kind| {
             let parts = route.path.split('/').map(|part| match part {
@@ -93,14 +94,14 @@ impl Official {
         self.operations.iter().filter(is_it).collect()
     }
 
-    /// The shape of the body with which a route answers, where the client makes something of one.
+    /// The shape of a route's answer, if the client reads one.
     fn answer(&self, route: &Route) -> Option<&Shape> {
         let mut answers =
             self.operations(route).into_iter().filter_map(|operation| operation.answer.as_ref());
         answers.rfind(|shape| route.method != Method::HEAD && shape.kind != Kind::Any)
     }
 
-    /// Says what of a JSON text is not as its shape.
+    /// Reports the deviations of a JSON text from its shape.
     fn compare(&self, shape: &Shape, value: &Value, place: &str, say: &mut impl FnMut(String)) {
         let named = shape.name.as_ref().map(|name| &self.shapes[name]);
         let kind = named.map_or(shape.kind, |named| named.kind);
@@ -116,7 +117,7 @@ impl Official {
             (Kind::Map | Kind::Object, value) => value.is_object(),
         };
         if !is_of_kind {
-            return say(format!("{place} is no {kind:?}"));
+            return say(format!("{place} is not {kind:?}"));
         }
         match value {
             Value::Array(items) => {
@@ -149,12 +150,12 @@ impl Official {
     }
 }
 
-/// Routes that are none of Pulumi Cloud's.
+/// Routes that Pulumi Cloud lacks.
 fn is_ours_alone(route: &Route) -> bool {
     route.group == Group::Tfstate || ["/", "/healthz", "/readyz", "/api/openapi"].contains(&route.path)
 }
 
-/// Bodies that the document has and the package has not, with the reason.
+/// Bodies that the document has and the package lacks, with the reason.
 const MORE_BODIES: &[(&str, &str)] = &[
     ("/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel", "clients send one without anything in it"),
     ("/api/esc/environments/{org}/yaml/check", YAML),
@@ -162,7 +163,7 @@ const MORE_BODIES: &[(&str, &str)] = &[
     ("/api/esc/environments/{org}/{project}/{environment}", YAML),
 ];
 
-const YAML: &str = "it is YAML, which the package has no shape of";
+const YAML: &str = "it is YAML, for which the package has no shape";
 
 #[tokio::test]
 async fn the_openapi_document_matches_the_official_client() {
@@ -182,13 +183,13 @@ async fn the_openapi_document_matches_the_official_client() {
 }
 
 impl Official {
-    /// Says where a JSON schema of the document is not as a shape of what the package sends.
+    /// Reports the deviations of a JSON schema of the document from the shape of what the package sends.
     fn compare_request(&self, shape: &Shape, schema: &Value, place: &str, say: &mut impl FnMut(String)) {
         let named = shape.name.as_ref().map(|name| &self.shapes[name]);
         let kind = named.map_or(shape.kind, |named| named.kind);
         let described = schema["type"].as_str();
         let is_of_kind = match (kind, described) {
-            // What is kept as it comes, and what the package knows no more of.
+            // What the server stores as it comes, and the package does not describe further.
             (_, None) | (Kind::Any | Kind::Named, _) => return,
             (Kind::Boolean, Some(described)) => described == "boolean",
             (Kind::Integer, Some(described)) => described == "integer",
@@ -198,7 +199,7 @@ impl Official {
             (Kind::Map | Kind::Object, Some(described)) => described == "object",
         };
         if !is_of_kind {
-            return say(format!("{place} is no {kind:?}"));
+            return say(format!("{place} is not {kind:?}"));
         }
         if let Some(of) = shape.of.as_deref() {
             let inside = if kind == Kind::Array { &schema["items"] } else { &schema["additionalProperties"] };
@@ -218,7 +219,8 @@ impl Official {
     }
 }
 
-/// What the package sends and the server does not read, or the other way round, with the reason. A place stands for all that it begins.
+/// What the package sends and the server does not read, or the other way round, with the reason. A place
+/// includes everything that begins with it.
 const UNREAD: &[(&str, &str)] = &[
     ("PATCH /api/esc/environments/{org}/{project}/{environment}/tags/{tag}: .currentTag.name", "it is a tag"),
     ("POST {stack}/transfer: .fromOrg", "the path has it"),
@@ -235,18 +237,18 @@ const UNREAD: &[(&str, &str)] = &[
     ("POST {update}/events/batch: .events[]", EVENTS_ARE_KEPT),
     ("program: .coherenceWindow", CLIENTS),
     ("program: .description", PROJECTS),
-    ("program: .environment", "it is of environments that belong to a stack, which there are none of here"),
+    ("program: .environment", "it is for environments that belong to a stack, which do not exist here"),
     ("program: .main", PROJECTS),
     ("program: .name", PROJECTS),
     ("program: .options.", CLIENTS),
     ("program: .runtime", PROJECTS),
 ];
 
-const PROJECTS: &str = "it is the project's, and nothing is made of it: updates run with the client";
+const PROJECTS: &str = "it describes the project and is ignored: updates run with the client";
 const CLIENTS: &str = "it is for the client, which runs the update";
-const EVENTS_ARE_KEPT: &str = "events are kept as they come, and the server looks for totals alone";
+const EVENTS_ARE_KEPT: &str = "events are stored as they come, and the server reads only totals";
 
-/// A route in short, for places: what creates an update has the same body everywhere.
+/// A short name of a route for places: every route that creates an update has the same body.
 fn in_short(route: &Route) -> String {
     let stack = "/api/stacks/{org}/{project}/{stack}";
     let path =
@@ -283,13 +285,13 @@ async fn what_the_official_client_sends_is_read_as_the_document_says() {
     assert!(compared > 40, "{compared}");
     let begins = |words: &str| UNREAD.iter().any(|(place, _)| words.starts_with(place));
     let new: Vec<_> = found.iter().filter(|words| !begins(words)).collect();
-    assert!(new.is_empty(), "requests of the official client are not read whole: {new:#?}");
+    assert!(new.is_empty(), "requests of the official client are not fully read: {new:#?}");
     let is_gone = |place: &&str| !found.iter().any(|words| words.starts_with(*place));
     let gone: Vec<_> = UNREAD.iter().map(|(place, _)| *place).filter(is_gone).collect();
-    assert!(gone.is_empty(), "these differences are no more: {gone:#?}");
+    assert!(gone.is_empty(), "these differences are gone: {gone:#?}");
 }
 
-/// All members of a schema, each as a body that has another kind there and nothing beside it, and as one without it.
+/// For each member of a schema: a body with another type there and nothing else, and one without the member.
 fn wrong_bodies(schema: &Value) -> Vec<(Value, Value)> {
     let wrong = match schema["type"].as_str() {
         None => return Vec::new(),
@@ -315,7 +317,8 @@ fn wrong_bodies(schema: &Value) -> Vec<(Value, Value)> {
     bodies
 }
 
-/// The document says nothing that is not so: what it calls a text is refused where it is none, in other words than where it is missing.
+/// The document is true: what it calls a text is refused if it is not one, with another message than if it is
+/// missing.
 #[tokio::test]
 async fn each_member_that_the_document_has_is_read() {
     let app = TestApp::memory().await;
@@ -346,21 +349,21 @@ async fn each_member_that_the_document_has_is_read() {
             let refused = ask(&wrong).await;
             assert_eq!(refused.status, 400, "{route:?} takes {wrong}: {}", refused.text());
             let otherwise = ask(if right.is_null() { &empty } else { &right }).await;
-            assert_ne!(refused.text(), otherwise.text(), "{route:?} does not look at {wrong}");
+            assert_ne!(refused.text(), otherwise.text(), "{route:?} does not check {wrong}");
             members += 1;
         }
     }
     assert!(members > 100, "{members}");
 }
 
-/// What a server answered with 200.
+/// The answers of a server with status 200.
 struct Answer {
     method: Method,
     path: String,
     body: Bytes,
 }
 
-/// A server of its own, all answers of which are kept.
+/// A server of its own that records all answers.
 struct Watched {
     app: TestApp,
     url: String,
@@ -409,7 +412,8 @@ impl Watched {
         self.ask(Method::GET, path, &Value::Null).await
     }
 
-    /// What has an answer, asked for at least once: by the real client, in new ways and in old ones, and by us.
+    /// Requests every route with an answer at least once: by the real client, in new ways and in old ones, and
+    /// by us.
     async fn live(&self) {
         let cli = PulumiCli::new().backend(&self.url).token(&self.app.token);
         cli.bench_project("shapes", &[("count", "4"), ("secretEvery", "2")]);
@@ -533,7 +537,7 @@ impl Watched {
     }
 }
 
-/// The route of a path: that with the most words of its own, as a router takes it.
+/// The route of a path: that with the most literal parts, as a router chooses.
 fn route(method: &Method, path: &str) -> Option<&'static Route> {
     let fits = |route: &&Route| {
         let (asked, known) = (path.split('/'), route.path.split('/'));
@@ -554,11 +558,11 @@ fn json_of(body: &[u8]) -> Value {
         true => drop(MultiGzDecoder::new(body).read_to_end(&mut text).unwrap()),
         false => text.extend_from_slice(body),
     }
-    // What is no JSON is YAML.
+    // Other texts are YAML.
     serde_json::from_slice(&text).unwrap_or_else(|_| String::from_utf8(text).unwrap().into())
 }
 
-/// Where our answers differ from the shapes, with the reason.
+/// The deviations of our answers from the shapes, with the reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("GET /api/esc/environments/{org}/restore: .environments[].links is missing", NO_CONSOLE),
     ("GET /api/esc/environments/{org}/restore: .environments[].referrerMetadata is missing", REFERRERS),
@@ -566,20 +570,20 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("GET /api/esc/environments/{org}: .environments[].referrerMetadata is missing", REFERRERS),
     ("GET /api/esc/environments: .environments[].links is missing", NO_CONSOLE),
     ("GET /api/esc/environments: .environments[].referrerMetadata is missing", REFERRERS),
-    ("GET /api/esc/environments/{org}/{project}/{environment}/decrypt:  is no Object", YAML),
+    ("GET /api/esc/environments/{org}/{project}/{environment}/decrypt:  is not Object", YAML),
     (
-        "GET /api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt:  is no Object",
+        "GET /api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt:  is not Object",
         YAML,
     ),
-    ("GET /api/esc/environments/{org}/{project}/{environment}/versions/{version}:  is no Object", YAML),
-    ("GET /api/esc/environments/{org}/{project}/{environment}:  is no Object", YAML),
+    ("GET /api/esc/environments/{org}/{project}/{environment}/versions/{version}:  is not Object", YAML),
+    ("GET /api/esc/environments/{org}/{project}/{environment}:  is not Object", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Headers is missing", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Response is missing", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .diagnostics is not known", YAML),
     ("POST /api/esc/environments/{org}/yaml/check: .environmentFunctionSummary is missing", EDITORS),
     ("POST /api/esc/environments/{org}/yaml/check: .exprs{}.interpolate[].value[].value is missing", EDITORS),
     ("POST /api/esc/environments/{org}/yaml/check: .exprs{}.object{}.builtin.argSchema is missing", EDITORS),
-    ("GET /api/orgs/{org}/members: .members[].created is missing", "it is not kept"),
+    ("GET /api/orgs/{org}/members: .members[].created is missing", "it is not stored"),
     ("GET /api/orgs/{org}/members: .members[].fgaRole.modifiedAt is missing", "roles do not change"),
     ("GET /api/orgs/{org}/members: .members[].links is missing", NO_CONSOLE),
     ("GET /api/stacks/{org}/{project}/{stack}/updates/{version}/summary: .kind is not known", MORE),
@@ -598,11 +602,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("GET /api/user: .organizations[].role is missing", "it would take a read of each organization"),
 ];
 
-const REFERRERS: &str = "the package says that it is zero by now";
+const REFERRERS: &str = "the package says that it is always zero";
 const EDITORS: &str = "it is for editors, and values have no schemas here";
-const NO_CONSOLE: &str = "there is no console to lead to";
-const MORE: &str = "a client passes over what it does not know";
-const EVENTS: &str = "events are given back as the CLI sent them, which has no type in them and a sequence";
+const NO_CONSOLE: &str = "there is no console to link to";
+const MORE: &str = "clients ignore unknown members";
+const EVENTS: &str = "events are returned as the CLI sent them, without a type and with a sequence";
 
 #[tokio::test]
 async fn answers_are_of_the_shapes_that_the_official_client_takes() {
@@ -623,10 +627,10 @@ async fn answers_are_of_the_shapes_that_the_official_client_takes() {
     }
     let has_answer = |route: &&Route| official.answer(route).is_some();
     let expected: BTreeSet<String> = ROUTES.iter().filter(has_answer).map(Route::id).collect();
-    assert_eq!(asked, expected, "each answer is looked at");
+    assert_eq!(asked, expected, "each answer is checked");
     let known: BTreeSet<String> = DIFFERENCES.iter().map(|(words, _)| (*words).to_owned()).collect();
     let new: Vec<_> = found.difference(&known).collect();
-    assert!(new.is_empty(), "answers are not of the official client's shapes: {new:#?}");
+    assert!(new.is_empty(), "answers deviate from the official client's shapes: {new:#?}");
     let gone: Vec<_> = known.difference(&found).collect();
-    assert!(gone.is_empty(), "these differences are no more: {gone:#?}");
+    assert!(gone.is_empty(), "these differences are gone: {gone:#?}");
 }

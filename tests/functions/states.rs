@@ -1,4 +1,4 @@
-//! Terraform states through an HTTP API, which passes the methods of HTTP and no others.
+//! Terraform states through an HTTP API, which passes only the methods of HTTP.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use statewright_shared::settings::StateLimits;
 use statewright_tests::app::{Backend, ORG, TestApp};
 use statewright_tests::functions::Setting;
 
-/// A state of this serial with these resources.
+/// A state with this serial and these resources.
 pub(crate) fn text(serial: u64, resources: impl IntoIterator<Item = String>) -> Value {
     let resource = |name: String| {
         json!({
@@ -24,7 +24,7 @@ pub(crate) fn text(serial: u64, resources: impl IntoIterator<Item = String>) -> 
     })
 }
 
-/// A lock of this ID, as clients describe theirs.
+/// A lock with this ID, in the format of clients.
 pub(crate) fn lock(id: &str) -> Value {
     json!({
         "ID": id, "Operation": "OperationTypeApply", "Info": "", "Who": "alice@ci", "Version": "1.12.6",
@@ -98,7 +98,7 @@ async fn functions_answer_repeats_and_odd_requests_as_a_server_does() {
     assert_eq!((&state["version"], &state["lock"]), (&json!(2), &Value::Null));
     let rejected = format!("/api/tfstates/{}/rejected", state["id"].as_str().unwrap());
     let rejected = app.get(&rejected).send().await.expect(200);
-    // What was sent twice is kept once.
+    // A repeated write is kept once.
     assert_eq!(rejected["rejected"].as_array().unwrap().len(), 1, "{rejected}");
 }
 
@@ -112,14 +112,14 @@ async fn of_200_locks_at_once_through_functions_one_is_taken() {
     let answers = futures::future::join_all(ids.iter().map(|id| app.post(&locks, &lock(id)).send())).await;
     let taken: Vec<&String> =
         ids.iter().zip(&answers).filter(|(_, answer)| answer.status == 200).map(|(id, _)| id).collect();
-    let [winner] = taken[..] else { panic!("{taken:?} have it") };
+    let [winner] = taken[..] else { panic!("the lock has several holders: {taken:?}") };
     for answer in answers.iter().filter(|answer| answer.status != 200) {
         answer.refused(423);
         assert_eq!(answer.value()["ID"], winner.as_str());
     }
 }
 
-/// I8: a client takes "not found" for an empty state, whichever function says it.
+/// I8: clients treat "not found" as an empty state, whichever function answers it.
 #[tokio::test]
 async fn no_function_says_that_a_state_is_not_found() {
     let app = TestApp::on(Backend::Functions).await;
@@ -141,7 +141,8 @@ async fn a_state_near_a_balancers_limit_warns_and_above_cannot_lock() {
     fits(GatewayKind::Balancer, BALANCER_BYTES_MAX).await;
 }
 
-/// Nobody finds out after an apply: at half of what a door lets through there is a warning, and near all of it no lock.
+/// Users learn the limit before an apply: at half of the gateway's limit there is a warning, and near the limit
+/// no lock.
 async fn fits(kind: GatewayKind, bytes_max: usize) {
     let limits = StateLimits::of_gateway(bytes_max);
     let app = TestApp::on_functions(Setting { kind, ..Setting::default() }).await;
@@ -167,7 +168,7 @@ async fn fits(kind: GatewayKind, bytes_max: usize) {
     let words = app.post(&format!("{path}/lock"), &lock("next")).send().await.refused(413);
     assert!(words.contains("container"), "{words}");
     write(5, limits.bytes_max + 1).await.refused(413);
-    // As every client asks.
+    // With the headers of every client.
     let read = app.get(&path).header("Accept-Encoding", "gzip").send().await;
-    assert_eq!(read.status, 200, "what is there is still read");
+    assert_eq!(read.status, 200, "an existing state can still be read");
 }

@@ -1,13 +1,13 @@
-//! What these tests share: clients of the functions.
+//! Shared helpers: clients of the functions.
 
 use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::Functions;
 
-/// An `up` without the preview before it and without a question.
+/// An `up` without a preview and without a question.
 pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
 
-/// A `destroy` without the preview before it and without a question.
+/// A `destroy` without a preview and without a question.
 pub(crate) const DESTROY: [&str; 3] = ["destroy", "--yes", "--skip-preview"];
 
 /// The real client in a fresh home, with a bench program of this name and a stack `dev`.
@@ -18,7 +18,7 @@ pub(crate) async fn bench(functions: &Functions, project: &str, settings: &[(&st
     cli
 }
 
-/// What `stack export` gives.
+/// The output of `stack export`.
 pub(crate) async fn export(cli: &PulumiCli) -> Value {
     cli.run(["stack", "export"]).await.assert_success().json()
 }

@@ -1,4 +1,4 @@
-//! What is deployed, beside the one route table, and on the stand-in for AWS.
+//! Compares the templates with the route table, and deploys them on the stand-in for AWS.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra").join(name)
 }
 
-/// A text with what is between the marks of this name replaced.
+/// The text with the part between the marks of this name replaced.
 fn between_marks(text: &str, name: &str, content: &str) -> String {
     let (begin, end) = (format!("# begin: {name}\n"), format!("# end: {name}\n"));
     let from = text.find(&begin).unwrap_or_else(|| panic!("no mark {begin:?}")) + begin.len();
@@ -34,7 +34,7 @@ fn between_marks(text: &str, name: &str, content: &str) -> String {
     format!("{}{content}{}", &text[..from], &text[until..])
 }
 
-/// What a gateway passes to a group's function: the name, the method and the path of each route.
+/// The routes that a gateway passes to a group's function: the name, the method and the path of each.
 fn gateway_routes(group: Group) -> Vec<(String, String, String)> {
     let root = group.root();
     let is_below = |path: &str| root.is_some_and(|root| path.starts_with(root));
@@ -101,7 +101,7 @@ fn pulumi_routes(group: Group) -> String {
     text
 }
 
-/// Fails when the file differs from the table; with `STATEWRIGHT_WRITE_TEMPLATES=1` it is written instead.
+/// Fails when the file differs from the table; with `STATEWRIGHT_WRITE_TEMPLATES=1` writes it instead.
 #[track_caller]
 fn compare(name: &str, render: impl Fn(&str) -> String) {
     let path = file(name);
@@ -112,7 +112,7 @@ fn compare(name: &str, render: impl Fn(&str) -> String) {
     } else {
         assert!(
             text == wanted,
-            "infra/{name} is not what the route table says: run this test with STATEWRIGHT_WRITE_TEMPLATES=1"
+            "infra/{name} differs from the route table: run this test with STATEWRIGHT_WRITE_TEMPLATES=1"
         );
     }
 }
@@ -165,8 +165,9 @@ fn linters_find_nothing_in_the_templates() {
     lint("sam", &["validate", "--lint", "-t"], "sam/template.yaml");
 }
 
-/// A preview of the program in a fresh home by the real client, with some of its text replaced, before a provider that has the types of
-/// AWS's and no cloud behind it. The program is typed, so that a property that is not there, or missing, or of another kind, fails it.
+/// A preview of the program in a fresh home by the real client, with some of its text replaced, with a provider
+/// that has AWS's types and no cloud behind it. The program is typed, so an unknown or missing property, or one
+/// of another type, makes it fail.
 async fn preview(app: &TestApp, stack: &str, (from, to): (&str, &str), config: &[&str]) -> Output {
     let previews = tools::aws_previews();
     let cli = PulumiCli::new()
@@ -176,7 +177,7 @@ async fn preview(app: &TestApp, stack: &str, (from, to): (&str, &str), config: &
     let plugin = cli.home_dir().join("pulumi/plugins/resource-aws-v1.0.0");
     fs::create_dir_all(&plugin).unwrap();
     std::os::unix::fs::symlink(&previews.provider, plugin.join("pulumi-resource-aws")).unwrap();
-    // The packages are not built, and what is in them does not matter here.
+    // The packages are not built, and their contents do not matter here.
     for name in tools::function_names() {
         let package = cli.project_dir().join(format!("target/lambda/statewright-{name}"));
         fs::create_dir_all(&package).unwrap();
@@ -219,7 +220,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         let steps = previewed["steps"].as_array().unwrap();
         let routes = |step: &&Value| step["newState"]["type"] == "aws:apigatewayv2/route:Route";
         let gateway_routes: usize = Group::ALL.into_iter().map(|group| gateway_routes(group).len()).sum();
-        assert_eq!(steps.iter().filter(routes).count(), gateway_routes + 1, "and what is in no route");
+        assert_eq!(steps.iter().filter(routes).count(), gateway_routes + 1, "and the default route");
         let inputs = |name: &str| {
             let is_it =
                 |step: &&Value| step["urn"].as_str().is_some_and(|urn| urn.ends_with(&format!("::{name}")));
@@ -252,7 +253,7 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
     }
 }
 
-/// As LocalStack starts it, but that its `awslocal` is the AWS CLI for the stand-in.
+/// As LocalStack starts it, except that its `awslocal` is the AWS CLI for the stand-in.
 #[tokio::test]
 async fn the_init_script_makes_the_store_and_may_run_again() {
     let stand_in = StandIn::of_this_process();
@@ -285,7 +286,7 @@ async fn the_init_script_makes_the_store_and_may_run_again() {
     assert_eq!(made, [""; 0]);
 }
 
-/// Hashes of passwords lie in a partition of their own, so that one role reads them.
+/// Hashes of passwords are in a partition of their own, so that one role reads them.
 #[test]
 fn one_function_reads_the_hashes_of_passwords() {
     let on = Password::key(&Login::parse("bob").unwrap()).partition.clone();
@@ -296,7 +297,7 @@ fn one_function_reads_the_hashes_of_passwords() {
     assert_eq!(who, ["tfstate"]);
 }
 
-/// What is in both is the same in both.
+/// What both templates have is the same in both.
 #[test]
 fn the_pulumi_program_is_as_the_sam_template() {
     let sam = tools::template("sam", &file("sam/template.yaml"));
@@ -315,7 +316,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
             .partition(|statement| statement["Action"].to_string().contains("logs:"));
         let here: BTreeSet<Right> = store.into_iter().flat_map(allowed).collect();
         assert_eq!(&here, policy, "{name}");
-        // Each writes to its own log, and to no other.
+        // Each writes to its own log alone.
         let to_log = json!(["logs:CreateLogStream", "logs:PutLogEvents"]);
         let resource_here = format!("${{{name}Log.arn}}:*");
         assert_eq!(json!(logs), json!([{ "Effect": "Allow", "Action": to_log, "Resource": resource_here }]));
@@ -344,7 +345,8 @@ fn the_pulumi_program_is_as_the_sam_template() {
         let (first, rest) = name.split_at(1);
         format!("{}{rest}", first.to_lowercase())
     };
-    // The program has no conditions: of topics it takes a list, and it is told what follows from a domain.
+    // The program has no conditions: it takes a list of topics, and further inputs instead of deriving them
+    // from a domain.
     let mut known = BTreeSet::from(["alarmTopicArns".to_owned(), "disableGeneratedAddress".to_owned()]);
     let parameters = sam["Parameters"].as_object().unwrap();
     for (parameter, there) in parameters.iter().filter(|(name, _)| *name != "AlarmTopicArn") {
@@ -390,7 +392,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
             }
         }
     }
-    // But for what each calls the deployment, and that one takes a topic and the other a list of them.
+    // Except for the name of the deployment, and that one takes one topic and the other a list of them.
     let alarms = |template: &Value| -> BTreeMap<String, Value> {
         let resources = template["Resources"].as_object().unwrap().iter();
         let alarms = resources.filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm");
@@ -426,7 +428,7 @@ fn the_pulumi_program_is_as_the_sam_template() {
     }
     let format = stage["accessLogSettings"]["format"].as_str().unwrap();
     assert_eq!(api["AccessLogSettings"]["Format"], format);
-    // No path, which holds names, and no header, which holds credentials.
+    // No path, which contains names, and no header, which contains credentials.
     assert!(
         format.contains("$context.routeKey") && !format.contains("path") && !format.contains("header"),
         "{format}"

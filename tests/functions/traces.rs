@@ -9,7 +9,7 @@ use statewright_tests::app::ORG;
 use statewright_tests::functions::{Functions, Setting};
 use tokio::net::TcpListener;
 
-/// A collector that keeps what it is sent, at an address.
+/// A collector that records what it receives, and its address.
 async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
     let got = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&got);
@@ -21,7 +21,7 @@ async fn collector() -> (String, Arc<Mutex<Vec<Bytes>>>) {
     (address, got)
 }
 
-/// Nothing runs after an answer, so what is traced was sent before.
+/// No code runs after an answer, so traces are sent before.
 #[tokio::test]
 async fn spans_reach_the_collector_before_the_answer() {
     let (address, got) = collector().await;
@@ -41,7 +41,7 @@ async fn spans_reach_the_collector_before_the_answer() {
     let sent = got.lock().unwrap().concat();
     let has = |part: &[u8]| sent.windows(part.len()).any(|window| window == part);
     assert!(has(b"GET /api/orgs/{org}/members"), "the request");
-    assert!(has(b"ledger"), "what it asked of the store");
+    assert!(has(b"ledger"), "its calls of the store");
     assert!(has(&trace), "they are a part of the client's own trace");
     assert!(!has(functions.token.as_bytes()));
     functions.sweep().await.unwrap();
@@ -49,7 +49,7 @@ async fn spans_reach_the_collector_before_the_answer() {
     assert!(sent.windows(5).any(|window| window == b"sweep"));
 }
 
-/// A collector that is gone keeps nobody from an answer.
+/// A missing collector does not prevent an answer.
 #[tokio::test]
 async fn a_request_is_answered_without_its_collector() {
     let environment = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1".to_owned())];

@@ -1,4 +1,5 @@
-//! A bounded run of the fuzzer, the same every time. `cargo run -p statewright-tests --bin fuzz` goes on from there.
+//! A bounded run of the fuzzer, the same every time. `cargo run -p statewright-tests --bin fuzz` continues from
+//! there.
 
 use statewright_tests::fuzz::{Bound, Target, run};
 

@@ -1,5 +1,5 @@
-//! A request reserves at least what it allocates. Here all allocations of the process are counted, and those of bodies that have memory
-//! of their own are added.
+//! A request reserves at least what it allocates. This test counts all allocations of the process, and adds
+//! those of bodies with memory of their own.
 
 #![expect(clippy::print_stdout, reason = "figures are shown with --nocapture")]
 
@@ -19,7 +19,7 @@ const MIB: usize = 1 << 20;
 /// Bytes of a text that is sent or stored.
 const TEXT: usize = 24 * MIB;
 
-/// What every request takes beside its texts, and the server without any.
+/// The allocations of a request without its texts, and of an idle server.
 const SLACK: usize = 3 * MIB;
 
 struct Measured<'a> {
@@ -28,8 +28,8 @@ struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Sends a request to the handlers in this process, reads its answer frame by frame, and compares. The text that was sent lies in
-    /// memory of its own.
+    /// Sends a request to the handlers in this process, reads its answer frame by frame, and compares. The text
+    /// that was sent has memory of its own.
     async fn send(
         &mut self,
         what: &str,
@@ -85,7 +85,8 @@ fn deployment(bytes: usize, seed: &str) -> String {
     )
 }
 
-/// The same of what does not compress well: with a part of it as an output, or all of it as one, in a deployment that breaks a rule.
+/// The same for text that compresses badly: with a part of it as an output, or all of it as one, in a
+/// deployment that breaks a rule.
 fn noisy_deployment(bytes: usize, kind: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     let noise: String = std::iter::repeat_with(|| random.alphanumeric()).take(bytes).collect();

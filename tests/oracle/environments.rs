@@ -1,6 +1,6 @@
-//! Our evaluator of environments answers what the real one answers.
+//! Our evaluator of environments gives the results of the real one.
 //!
-//! `cargo run -p statewright-tests --bin environments-soak` does the same with as many random definitions as one likes.
+//! `cargo run -p statewright-tests --bin environments-soak` does the same with any number of random definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use statewright_tests::tools;
 
 use crate::odd_texts::ODD_TEXTS;
 
-/// Seeds of definitions that once came to something else.
+/// Seeds of definitions that once gave another result.
 const ONCE_DIFFERENT: [u64; 6] = [20_018_340, 20_038_406, 20_056_936, 20_072_421, 20_073_147, 30_052_121];
 
 #[test]
@@ -45,10 +45,10 @@ fn odd_texts_come_to_what_the_reference_says() {
     assert!(tally.equal > 20 && tally.refused > 20, "{tally}");
 }
 
-/// Cases that open what this server does not have: rotators, and a provider with a schema.
+/// Cases that open what this server lacks: rotators, and a provider with a schema.
 const NOT_OURS: [&str; 3] = ["inline-reference-rotateOnly", "rotate-paths", "schema"];
 
-/// The cases that are published with the evaluator, read where they are published; each with its name and what is expected.
+/// The cases that are published with the evaluator, read from its module; each with its name and its expectation.
 fn published() -> Vec<(String, Case, Value)> {
     let folder = tools::esc_module().join("go/common/esc/eval/testdata/eval");
     let mut cases = Vec::new();
@@ -107,11 +107,12 @@ fn published_cases_come_to_what_is_published() {
     assert_eq!(performed, 55);
 }
 
-/// What an expression is made of and where it begins: what clients read, which find a part of a definition by it. Left out is what decision 26
-/// leaves to editors: schemas, where a reference leads, and what a base is made of. The text of a secret is not told here.
+/// The parts and the beginning of an expression, which clients read to find a part of a definition. Left out is
+/// what decision 26 leaves to editors: schemas, where a reference leads, and what a base is made of. Ours
+/// leaves out the text of a secret.
 fn outline(expr: &Value, is_base: bool) -> Value {
     let begin = |range: &Value| range["begin"]["line"].as_u64().zip(range["begin"]["column"].as_u64());
-    // In a quoted text the reference does not know where a step stands.
+    // In a quoted text the reference does not know the place of a step.
     let accessors = |list: &Value| -> Value {
         let accessor = |it: &Value| json!([it["key"], it["index"]]);
         list.as_array().map_or(Value::Null, |list| list.iter().map(accessor).collect())
@@ -143,7 +144,7 @@ fn outline(expr: &Value, is_base: bool) -> Value {
                 if call["name"] == "fn::secret" {
                     argument.as_object_mut().map(|argument| argument.remove("literal"));
                 }
-                // The reference does not say where an argument of several members begins.
+                // The reference leaves out where an argument of several members begins.
                 if !argument["object"].is_null() {
                     argument["at"] = Value::Null;
                 }
@@ -161,8 +162,8 @@ fn outline(expr: &Value, is_base: bool) -> Value {
     told
 }
 
-/// Cases in which expressions are told in another way: an index below zero is the name of nothing here, what overrides something that is
-/// not known has another place there, and the missing state of a rotator has none.
+/// Cases in which expressions are described differently: an index below zero is not a name here, a value that
+/// overrides an unknown one has another place there, and the missing state of a rotator has none.
 const TOLD_APART: [&str; 3] = ["invalid-access", "merge-unknown", "rotate-state"];
 
 #[test]
@@ -174,7 +175,7 @@ fn expressions_are_described_as_in_the_reference() {
         let exprs = |value: &Value| outline(&json!({ "object": value["exprs"] }), false);
         let (ours, theirs) =
             (exprs(&serde_json::from_str(&evaluated.environment).expect("JSON")), exprs(&expected["check"]));
-        // What cannot be read has no expressions there.
+        // A text that cannot be parsed has no expressions there.
         if expected["loadDiags"].is_array() || theirs["object"].is_null() {
             continue;
         }

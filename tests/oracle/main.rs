@@ -1,6 +1,7 @@
-//! Our replayer answers what the real one answers.
+//! Our replayer gives the results of the real one.
 //!
-//! Each test puts journals to both and compares the deployments after every prefix. `cargo run -p statewright-tests
+//! Each test gives journals to both and compares the deployments after every prefix. `cargo run -p
+//! statewright-tests --bin oracle-soak` does the same with any number of random ones.
 //! --bin oracle-soak` does the same with as many random ones as one likes.
 
 mod environments;
@@ -10,8 +11,8 @@ mod scripts;
 use statewright_shared::domain::saves::{Delta, Outcome, Saved, Whole};
 use statewright_tests::oracle::{Oracle, Source, Tally, check_renames, generate, save_requests, texts};
 
-/// 40 journals of the real engine on random programs: `base`, `entries` and, as `expect`, what the reference made of
-/// them when they were recorded.
+/// 40 journals of the real engine on random programs: `base`, `entries` and, as `expect`, the reference's
+/// result when they were recorded.
 const RECORDED: &str = include_str!("../data/recorded-journals.jsonl");
 
 fn check_all<'c>(cases: impl IntoIterator<Item = &'c str>, source: Source) -> Tally {
@@ -65,14 +66,14 @@ fn stacks_are_renamed_as_the_reference_does() {
     assert!(compared > 400, "{compared}");
 }
 
-/// The client's own differences are cut at odd places here: after every comma and bracket.
+/// The client's own deltas, cut at unusual places here: after every comma and bracket.
 #[test]
 fn deltas_make_the_text_that_the_client_has() {
     let mut series: Vec<Vec<String>> =
         RECORDED.lines().map(|case| texts(case).expect("a recorded case replays")).collect();
     for texts in &mut series {
         for (index, text) in texts.iter_mut().enumerate() {
-            // Characters of every length, which come and go.
+            // Characters of every length, which appear and disappear.
             *text = text.replace("res-", ["ré-", "資-", "🦀-", "r-"][index % 4]);
         }
     }

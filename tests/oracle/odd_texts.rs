@@ -1,6 +1,6 @@
-//! Definitions that readers of YAML take for different things.
+//! Definitions that YAML parsers read differently.
 
-/// Texts in which yaml.v3 takes tabs, comments and colons for something else than YAML 1.2 does.
+/// Texts in which yaml.v3 reads tabs, comments and colons differently from YAML 1.2.
 pub(crate) const ODD_TEXTS: &[&str] = &[
     "values: {a: {fn:,b: 1}}\n",
     "values: {a: {fn:}}\n",

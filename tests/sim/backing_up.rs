@@ -1,4 +1,4 @@
-//! Backups of a store on AWS: whatever breaks them off, the one before is good, and the next one is whole.
+//! Backups of a store on AWS: whatever interrupts one, the previous backup is intact, and the next one is whole.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn moment(scene: &Scene) -> MemoryLedger {
     ledger
 }
 
-/// The scene's store over another ledger.
+/// The scene's store on another ledger.
 fn over(scene: &Scene, ledger: &MemoryLedger) -> Context {
     let mut ctx = scene.world.process("moment");
     ctx.ledger = Arc::new(ledger.clone());
@@ -56,7 +56,7 @@ async fn back_up_to(
     back_up(wanted, Shelf { ctx: process, inventory: &there }, &|_| {}).await
 }
 
-/// What the shelf has, brought back as a store of its own.
+/// The backup on the shelf, restored as a store of its own.
 async fn bring_back(scene: &Scene, shelf: &World) -> World {
     let target = scene.world.elsewhere();
     let process = shelf.process("restore");
@@ -100,7 +100,7 @@ async fn a_backup_is_whole_wherever_the_one_before_broke_off() {
                 _ = back_up_to(&scene, &shelf, &process, false) => {}
                 () = faults.death() => {}
             }
-            // The one before, or the new one.
+            // The previous backup, or the new one.
             let between = bring_back(&scene, &shelf).await.items().len();
             assert!(between == first || between == scene.world.items().len(), "{fault:?} at {nth}");
             let again = back_up_to(&scene, &shelf, &shelf.process("again"), false).await.unwrap();
@@ -126,7 +126,7 @@ async fn the_next_backup_copies_what_is_new_and_removes_old_items() {
             .count()
     };
     assert_eq!(parts(&shelf), 1);
-    // One that is under way keeps its items, until nobody can be working at it any more.
+    // A running backup keeps its items until no process can be working on it any more.
     let other = BlobKey::parse("runs/other").unwrap();
     let begun = format!("{{\"begun\":{}}}", shelf.now().0);
     shelf.blobs_in_memory().put(&other, begun.into()).await.unwrap();
@@ -151,7 +151,7 @@ async fn what_was_altered_in_a_backup_is_found_and_put_right() {
     assert_eq!((verified.blobs_copied, verified.damaged.len()), (1, 0), "{verified:?}");
     assert_alike(&scene, &bring_back(&scene, &shelf).await).await;
 
-    // A part that is altered is not read.
+    // A part that was altered is refused.
     let made = backup::last(&process).await.unwrap().unwrap();
     let (part, sha256) = made.parts().remove(0);
     shelf.blobs_in_memory().put(&part, "rotten".into()).await.unwrap();
@@ -187,7 +187,8 @@ async fn a_place_that_holds_something_else_takes_no_backup() {
     refused(&shelf, "a backup of another store").await;
 }
 
-/// A moment whose items are not all of the same instant: for each commit of a life, each of its items in turn is as before.
+/// A moment whose items are not of the same instant: for each commit of a session, each of its items in turn is
+/// in its old form.
 #[tokio::test]
 async fn a_moment_within_a_commit_is_noticed() {
     let scene = scene().await;
@@ -230,7 +231,7 @@ async fn a_moment_within_a_commit_is_noticed() {
     assert!(noticed >= 4, "{noticed}");
 }
 
-/// A data key may have been made within the second of the moment, and what it seals is there already.
+/// A data key may have been made within the second of the moment, with its first ciphertext stored already.
 #[tokio::test]
 async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
     let scene = scene().await;
@@ -241,7 +242,7 @@ async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
     let (ctx, items) = (over(&scene, &ledger), (ledger.clone(), scene.world.blobs_in_memory().clone()));
     let shelf = scene.world.elsewhere();
     let (mut process, there) = (shelf.process("backup"), inventory(&shelf));
-    // A backup is blobs alone.
+    // A backup has blobs alone.
     (process.ledger, process.keys) = (Arc::new(Unavailable), Arc::new(Unavailable));
     let wanted = Wanted {
         moment: Source { ctx: &ctx, inventory: &items, is_shared: false },

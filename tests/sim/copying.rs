@@ -1,7 +1,9 @@
-//! Goal: a store is copied to another one wherever that dies, nobody can serve a half, and life goes on there.
+//! Goal: a store is copied to another one wherever the copy dies, no server can open an unfinished copy, and
+//! the target works.
 //!
-//! Method: copying fails or dies at each of its calls of the target in turn, and is begun anew. Then both stores hold the
-//! same but for what wraps the keys, and the scene is played to its end in the target.
+//! Method: copying fails or dies at each of its calls of the target in turn, and is started again. Then both
+//! stores have the same contents except for the wrapping of keys, and the scene is played to its end in the
+//! target.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use statewright_shared::services::maintenance::copy::{Copied, Source, Target, co
 use super::scene::{Scene, Step};
 use super::world::{Dice, World};
 
-/// A stack with two versions, a secret, events and an update that runs.
+/// A stack with two versions, a secret, events and a running update.
 pub(crate) async fn scene() -> Scene {
     let scene = Scene::new(World::memory());
     let ctx = scene.world.process("first");
@@ -52,7 +54,7 @@ async fn copy_to(scene: &Scene, target: &World, process: &Context) -> Result<Cop
     copy(source, Target { ctx: process, inventory: &to, wrap: target.keys_in_memory() }, false, &|_| {}).await
 }
 
-/// What both stores have to agree in: all items but for what wraps the keys, and all blobs that items name.
+/// What both stores must agree on: all items except for the wrapping of keys, and all blobs that items name.
 async fn content(world: &World) -> (BTreeMap<ItemKey, (Revision, Vec<u8>)>, BTreeMap<BlobKey, Vec<u8>>) {
     let is_key = |item: &Item| item.key == Signer::key() || item.key.partition.starts_with("KEY#");
     let mut blobs = BTreeMap::new();
@@ -67,7 +69,7 @@ async fn content(world: &World) -> (BTreeMap<ItemKey, (Revision, Vec<u8>)>, BTre
     (items, blobs)
 }
 
-/// Fails unless the target is whole, and as the source.
+/// Fails unless the target is whole and equals the source.
 pub(crate) async fn assert_alike(scene: &Scene, target: &World) {
     assert_eq!(content(&scene.world).await, content(target).await);
     let (ctx, inventory) = (target.process("check"), inventory(target));
@@ -96,7 +98,7 @@ async fn a_copy_continues_wherever_it_died_and_its_target_works() {
             let target = scene.world.elsewhere();
             let faults = Faults::none();
             let process = target.faulty("copy", &faults);
-            // Longer than anybody tries again, or for ever.
+            // Longer than any retry, or for ever.
             faults.fail_from(nth, 10_000, fault);
             let died = tokio::select! {
                 ended = copy_to(&scene, &target, &process) => ended.is_err(),
@@ -104,7 +106,7 @@ async fn a_copy_continues_wherever_it_died_and_its_target_works() {
             };
             drop(process);
             let again = target.process("again");
-            // Where the last answer was lost, it is finished.
+            // If only the last answer was lost, the copy is finished.
             let is_marked = refuse_unfinished(&again).await.is_err();
             if is_marked {
                 assert!(died, "{fault:?} at {nth}");
@@ -120,7 +122,7 @@ async fn a_copy_continues_wherever_it_died_and_its_target_works() {
     }
 }
 
-/// Blobs whose puts take a while, and that knows how many were under way at once.
+/// Blobs whose puts take a while, and that count the concurrent ones.
 #[derive(Debug)]
 struct Crowded {
     inner: MemoryBlobs,
@@ -149,7 +151,7 @@ impl Blobs for Crowded {
     }
 }
 
-/// A disk syncs those together that wait for it.
+/// A disk syncs concurrent writes together.
 #[tokio::test]
 async fn many_blobs_are_copied_side_by_side() {
     let scene = scene().await;
@@ -190,7 +192,7 @@ async fn a_repeated_copy_follows_a_source_that_changed_meanwhile() {
     for step in [Step::Complete, Step::Begin, Step::Append(3)] {
         scene.act(&ctx, step).await.unwrap();
     }
-    // What the target has and the source has lost goes.
+    // What only the target has is deleted.
     let extra = ItemKey::new("UPDATE#gone", "META");
     let write = put_bytes(extra.clone(), Expect::Absent, Revision(7), "gone".into());
     target.ledger_in_memory().commit(vec![write]).await.unwrap();
@@ -205,7 +207,7 @@ async fn what_was_altered_in_the_target_is_found_by_its_hash() {
     let scene = scene().await;
     let target = scene.world.elsewhere();
     let faults = Faults::none();
-    // All is there but for the end: the mark is still to go.
+    // Everything is copied, but the mark is not removed yet.
     let probe = scene.world.elsewhere();
     copy_to(&scene, &probe, &probe.faulty("copy", &faults)).await.unwrap();
     let last = faults.calls();
@@ -237,7 +239,7 @@ async fn a_target_with_other_data_is_refused_and_unchanged() {
     };
     let other = scene().await;
     refused(&other.world, "the target is not empty").await;
-    // One that is finished is no target either.
+    // A finished copy cannot be a target either.
     let target = source.world.elsewhere();
     copy_to(&source, &target, &target.process("copy")).await.unwrap();
     refused(&target, "the target is not empty").await;
@@ -295,8 +297,8 @@ async fn a_source_that_others_may_use_is_not_copied_while_updates_run() {
     assert!(attempt().await.unwrap().finished);
 }
 
-/// Two attempts at once, of which one was taken for dead: whoever ends first is served at once, and the other one must not
-/// touch what the server writes.
+/// Two concurrent attempts, of which one was believed dead: the first to finish is served at once, and the
+/// other must not touch what the server writes.
 #[tokio::test]
 async fn a_copy_that_another_one_went_on_with_writes_nothing_more() {
     let source = scene().await;
@@ -324,7 +326,7 @@ async fn a_copy_that_another_one_went_on_with_writes_nothing_more() {
         }
         let refusals: Vec<String> =
             [one, other].into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
-        // None where the late one had compared everything, and only came to take the mark away.
+        // None, if the late one had compared everything and only had to remove the mark.
         assert!(refusals.len() <= 1, "{seed}: {refusals:?}");
         lost += refusals.iter().filter(|words| words.contains("was begun meanwhile")).count();
     }

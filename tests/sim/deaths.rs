@@ -1,8 +1,10 @@
-//! Goal: whoever ends an update after the publisher's death ends it in the same place, with the same bytes.
+//! Goal: every process that ends an update after its publisher's death ends it in the same place, with the same
+//! bytes.
 //!
-//! Method: the publisher dies at every call of a complete in turn, before and after the store did it, or loses the
-//! store for good. Then one of three goes on: the client, repeating its complete to the restarted process; whoever
-//! meets the stack there; whoever meets it in another process, which first leaves the dead one its head start.
+//! Method: the publisher dies at every call of a complete in turn, before and after the store did it, or loses
+//! the store for good. Then one of three continues: the client, which repeats its complete to the restarted
+//! process; a request for the stack there; or a request in another process, which first waits for the dead
+//! publisher.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +23,7 @@ enum Successor {
     Another,
 }
 
-/// What is left of an update in the end.
+/// The final state of an update.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     head: StackHead,
@@ -109,7 +111,7 @@ async fn kill_at_each_call(
                         died_sealed += 1;
                         assert_eq!(end, whole, "{place}");
                         let waited = scene.world.now().since(died_at).as_secs();
-                        // Not to disturb a publisher that may be alive; a restart in its place is no other publisher.
+                        // It waits for a publisher that may be alive; a restarted process with its name need not.
                         assert_eq!(
                             waited >= 15,
                             successor == Successor::Another,
@@ -120,7 +122,7 @@ async fn kill_at_each_call(
                         died_ended += 1;
                         assert_eq!(end, whole, "{place}");
                     }
-                    Status::NotStarted => panic!("{place}: it was running"),
+                    Status::NotStarted => panic!("{place}: it is not started"),
                 }
                 assert_eq!(scene.published(&process).await, BTreeSet::from([1, 2, 3, 4]), "{place}");
                 scene.check().await;
@@ -141,7 +143,7 @@ async fn every_successor_of_a_dead_publisher_makes_the_same_version() {
     Box::pin(kill_at_each_call(async || World::memory(), &fates, successors)).await;
 }
 
-/// The store's own answers decide there, so one successor after each call is enough: which one, goes round.
+/// The store's own answers decide there, so one successor after each call is enough; the three take turns.
 #[tokio::test]
 async fn i3_acked_kept_each_successor_on_aws_makes_the_same_version() {
     let successors = |nth| {
@@ -154,7 +156,7 @@ async fn i3_acked_kept_each_successor_on_aws_makes_the_same_version() {
     Box::pin(kill_at_each_call(World::aws, &[Fault::DeathBefore, Fault::DeathAfter], successors)).await;
 }
 
-/// Both found the update sealed, and both do all of the work.
+/// Both find the update sealed, and both do all of the work.
 #[tokio::test]
 async fn two_that_publish_at_once_make_one_version() {
     let (whole, _, process) = scene(World::memory()).await;

@@ -1,5 +1,5 @@
-//! Goal: whichever call of a use case of environments fails, in whichever way, for however long: what a client then sends again has
-//! the effect of one, and nothing acknowledged is lost.
+//! Goal: whichever call of a use case of environments fails, in whichever way, for however long: a repeated
+//! request has the effect of one, and nothing acknowledged is lost.
 //!
 //! Method: as in [`super::states`].
 
@@ -118,7 +118,7 @@ impl Scene {
         self.world.read(&EnvironmentHead::key(address)).await
     }
 
-    /// What has to be so whatever failed: each environment has all its revisions, and each of them opens.
+    /// What must be true whatever failed: each environment has all its revisions, and each of them opens.
     async fn check(&self) {
         let ctx = self.world.process("reader");
         let configured = EnvironmentAddress::parse("acme", "web", "dev").unwrap();
@@ -134,11 +134,11 @@ impl Scene {
             let head: StackHead = self.world.read(&StackHead::key(name.id)).await.unwrap();
             let Some(config) = head.config else { return };
             let (address, _) = environments::lookup::parse(&self.stack.org, &config.environment).unwrap();
-            assert!(self.head(&address).await.is_some(), "a stack's configuration lies nowhere");
+            assert!(self.head(&address).await.is_some(), "a stack's configuration is missing");
         }
     }
 
-    /// What has to be so once a step was acknowledged, however often it was sent.
+    /// What must be true once a step was acknowledged, however often it was sent.
     async fn check_done(&self, prior: &[Step], step: Step) {
         let written = prior.iter().filter(|step| matches!(step, Step::Write(_))).count() as u64;
         let head = self.head(&self.address).await;
@@ -152,7 +152,7 @@ impl Scene {
             Step::Create => assert_eq!(head.unwrap().revision, 1),
             Step::Write(number) => {
                 assert_eq!(text_of(&self.address).await, text(number));
-                assert_eq!(head.unwrap().revision, written + 2, "I5: sent again it is the same");
+                assert_eq!(head.unwrap().revision, written + 2, "I5: a repeat changes nothing");
             }
             Step::Tag => assert_eq!(head.unwrap().tags[&tag("team")].value, "infra"),
             Step::Name => assert_eq!(head.unwrap().revision_tags[&tag("stable")].revision, 2),
@@ -184,7 +184,7 @@ impl Scene {
     }
 }
 
-/// What somebody is told whose request was done already.
+/// The answers to a request that was done already.
 fn is_told_so(step: Step, error: &Error) -> bool {
     match step {
         Step::Create | Step::Tag | Step::Name | Step::Clone | Step::CloneAll => {
@@ -209,14 +209,15 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
     let first = Box::pin(scene.act(&process, step)).await;
     faults.heal();
     scene.check().await;
-    // Nobody else was there, so a client whose request was done is not told that it had been done before.
+    // There was no other client, so a client whose request was done does not get the answer for a request that
+    // was done before.
     if let Err(error) = &first {
-        assert!(matches!(error, Error::Port(_)), "a fault was told as {error:?}");
+        assert!(matches!(error, Error::Port(_)), "a fault gave {error:?}");
     }
     let process = if is_new { scene.world.process("second") } else { process };
     for _ in 0..=u64::from(first.is_err()) {
         if let Err(error) = Box::pin(scene.act(&process, step)).await {
-            assert!(is_told_so(step, &error), "the repeat of {step:?} was told {error:?}");
+            assert!(is_told_so(step, &error), "the repeat of {step:?} gave {error:?}");
         }
         scene.check().await;
     }
@@ -255,7 +256,7 @@ async fn i3_acked_kept_i5_repeatable_environments_survive_every_fault() {
         let before = faults.calls();
         Box::pin(scene.act(&process, step)).await.unwrap();
         let calls = faults.calls() - before;
-        assert!(calls > 0, "a use case without a call has nothing to break");
+        assert!(calls > 0, "a use case without a call has nothing that can fail");
         for nth in 1..=calls {
             for fault in [Fault::Before, Fault::Lost, Fault::After] {
                 for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {

@@ -1,7 +1,8 @@
-//! Goal: whatever goes goes wholly, and nothing else with it, wherever a sweep dies or fails on the way.
+//! Goal: everything that is deleted is deleted wholly, and nothing else with it, wherever a sweep dies or fails
+//! on the way.
 //!
-//! Method: a run without faults counts the calls and shows the end. Then a sweep meets each kind of fault at each of its
-//! calls in turn, or dies there, and another process sweeps on. The end is the same.
+//! Method: a run without faults counts the calls and shows the end. Then a sweep meets each kind of fault at
+//! each of its calls in turn, or dies there, and another process sweeps on. The end is the same.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -24,12 +25,12 @@ use super::world::World;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Sweeps until nothing more is to be done at once. What fails is left to the next one.
+/// Sweeps until nothing is due now. The next sweep handles failures.
 async fn sweep_all(ctx: &Context) {
     while sweep(ctx).await.is_ok_and(|swept| swept.more) {}
 }
 
-/// A stack with versions, logs, events and a secret, whose blobs lie outside of the ledger.
+/// A stack with versions, logs, events and a secret, whose blobs are outside the ledger.
 async fn scene() -> (Scene, StackId) {
     let mut world = World::memory();
     world.settings.retention = Retention { versions: NonZeroU64::new(2), ..Retention::DEFAULT };
@@ -52,8 +53,8 @@ async fn scene() -> (Scene, StackId) {
     (scene, stack)
 }
 
-/// What is there, but for what depends on who came when: revisions, the time of due items, and those of updates, which
-/// may be looked at once more when nothing of them is left.
+/// The store's contents, except for what depends on timing: revisions, the times of due items, and the due
+/// items of updates, which may be swept once more after everything of them is deleted.
 fn end(scene: &Scene) -> (Vec<String>, Vec<String>) {
     let word = |item: &Item| match item.key.partition.starts_with("DUE#") {
         true => match Due::decode(&item.value).unwrap() {
@@ -70,16 +71,16 @@ fn end(scene: &Scene) -> (Vec<String>, Vec<String>) {
 
 #[derive(Debug, Clone, Copy)]
 enum Goes {
-    /// Logs, and the versions beyond those that are kept.
+    /// Logs, and excess versions.
     Old,
-    /// The removed stack.
+    /// The deleted stack.
     Stack,
-    /// Blobs that nothing names any more.
+    /// Blobs that no item names any more.
     Blobs,
 }
 
 impl Goes {
-    /// Brings a scene to the moment when it goes.
+    /// Brings a scene to the moment of the deletion.
     async fn prepare(self, scene: &Scene) {
         let ctx = scene.world.process("first");
         match self {
@@ -159,7 +160,7 @@ async fn blobs_go_wholly_wherever_a_sweep_dies() {
     assert_eq!(end(&scene).1, [""; 0]);
 }
 
-/// A stack comes back whole, or is erased whole: never something between.
+/// A stack is undeleted whole, or erased whole: never something in between.
 #[tokio::test]
 async fn a_stack_is_undeleted_whole_or_not_at_all_during_erasure() {
     let (probe, _) = scene().await;
@@ -197,5 +198,5 @@ async fn a_stack_is_undeleted_whole_or_not_at_all_during_erasure() {
             }
         }
     }
-    assert!(back > 0 && gone > 0, "{back} came back, {gone} were gone");
+    assert!(back > 0 && gone > 0, "{back} were undeleted, {gone} were erased");
 }

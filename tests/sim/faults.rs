@@ -1,9 +1,10 @@
-//! Goal: whichever call of a use case fails, in whichever way, for however long, and whoever goes on: the stack is legal
-//! and nothing acknowledged is lost.
+//! Goal: whichever call of a use case fails, in whichever way, for however long, and whoever continues: the
+//! stack is valid and nothing acknowledged is lost.
 //!
-//! Method: a run without faults counts the calls. Then, for each of them, each kind of fault and each length of it, the
-//! client does what the real one does: it repeats the request, on the process that failed or on a new one, if it is
-//! one that the CLI repeats; or it is gone and its lease runs out. A request is then delivered once more.
+//! Method: a run without faults counts the calls. Then, for each call, each kind of fault and each length of
+//! it, the client does what the real one does. It repeats the request, on the process that failed or on a new
+//! one, if it is one that the CLI repeats; or it is gone and its lease ends. A request is then delivered once
+//! more.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -25,26 +26,26 @@ use super::world::{Delay, World};
 
 /// A request under test.
 struct Case {
-    /// What was done before.
+    /// The steps before it.
     prior: &'static [Step],
     step: Step,
     /// Whether the CLI repeats the request by itself.
     is_retried: bool,
 }
 
-/// How things go on after the fault.
+/// How things continue after the fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recovery {
-    /// The client repeats its request, and the process that failed serves it.
+    /// The client repeats its request to the process that failed.
     SameProcess,
-    /// The client repeats its request, and a process that has just started serves it.
+    /// The client repeats its request to a process that has just started.
     NewProcess,
     /// The client is gone.
     Gone,
 }
 
-/// For how many calls the store is away, and what follows. One call is what a use case gets over by itself; four are as
-/// many as it tries; and where the store does not come back, another process or nobody goes on.
+/// The length of the fault in calls, and what follows. A use case survives one failed call by itself; four is
+/// the number of its attempts; if the store does not recover, another process or none continues.
 const OUTAGES: [(u64, Recovery); 6] = [
     (1, Recovery::SameProcess),
     (1, Recovery::NewProcess),
@@ -76,7 +77,7 @@ async fn scene_before(case: &Case, is_warm: bool) -> (Scene, Faults, Context) {
     for step in case.prior {
         scene.act(&process, *step).await.unwrap();
     }
-    // What a process remembers saves calls, so there are other calls to break where it remembers nothing.
+    // Caches save calls, so a process without them has other calls that can fail.
     let process = if is_warm { process } else { scene.world.faulty("first", &faults) };
     (scene, faults, process)
 }
@@ -89,7 +90,7 @@ async fn calls(case: &Case, is_warm: bool) -> u64 {
     faults.calls() - before
 }
 
-/// What a client is told whose request was done already.
+/// The answer to a client whose request was done already.
 fn is_told_so(step: Step, error: &Error) -> bool {
     match step {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
@@ -125,12 +126,13 @@ async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u6
     let before = faults.calls();
     faults.fail_from(nth, length, fault);
     let first = scene.act(&process, case.step).await;
-    assert!(faults.calls() >= before + nth, "the fault was not met");
+    assert!(faults.calls() >= before + nth, "no call met the fault");
     faults.heal();
     scene.check().await;
-    // Nobody else was there, so a client whose request was done is not told that it had been done before.
+    // There was no other client, so a client whose request was done does not get the answer for a request that
+    // was done before.
     if let Err(error) = &first {
-        assert!(matches!(error, Error::Port(_)), "a fault was told as {error:?}");
+        assert!(matches!(error, Error::Port(_)), "a fault gave {error:?}");
     }
     let new;
     let process = match recovery {
@@ -143,12 +145,12 @@ async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u6
     };
     if first.is_err() {
         if let Err(error) = scene.act(process, case.step).await {
-            assert!(!case.is_retried && is_told_so(case.step, &error), "the repeat was told {error:?}");
+            assert!(!case.is_retried && is_told_so(case.step, &error), "the repeat gave {error:?}");
         }
         scene.check().await;
     }
     if let Err(error) = scene.act(process, case.step).await {
-        assert!(is_told_so(case.step, &error), "the second delivery was told {error:?}");
+        assert!(is_told_so(case.step, &error), "the second delivery gave {error:?}");
     }
     scene.check().await;
     scene.finish().await;
@@ -157,7 +159,7 @@ async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u6
 async fn break_everywhere(case: Case) {
     for is_warm in [true, false] {
         let calls = calls(&case, is_warm).await;
-        assert!(calls > 0, "a use case without a call has nothing to break");
+        assert!(calls > 0, "a use case without a call has nothing that can fail");
         for nth in 1..=calls {
             for fault in [Fault::Before, Fault::Lost, Fault::After] {
                 for (length, recovery) in OUTAGES {
@@ -185,8 +187,8 @@ macro_rules! cases {
     )*};
 }
 
-// Which requests the CLI repeats: pulumi v3.274.1, `pkg/backend/httpstate/client`; GET, and all that a running update
-// sends with its token, encryption and cancel.
+// The requests that the CLI repeats: pulumi v3.274.1, `pkg/backend/httpstate/client`; GET, and all that a
+// running update sends with its token, encryption and cancel.
 cases! {
     create_stack_survives_every_fault: [] => Step::CreateStack, false;
     create_and_start_survive_every_fault: A_VERSION => Step::CreateAndStart, false;
@@ -220,7 +222,8 @@ cases! {
         [Step::Bootstrap, Step::CreateUser, Step::CreateUserToken] => Step::RemoveUser, false;
 }
 
-/// The one answer that a client does not ask for again is that of a begin: where it cannot be made, nothing may be held.
+/// The one answer that a client does not request again is that of a begin: if it cannot be built, the stack
+/// must not be held.
 #[tokio::test]
 async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
     let scene = Scene::new(World::memory());
@@ -241,7 +244,7 @@ async fn a_begin_whose_token_cannot_be_signed_holds_nothing() {
     scene.finish().await;
 }
 
-/// Of all ports a master key is the one that is asked least, and over a network; once is no reason to refuse.
+/// The master key is used least of all ports, and over a network; one failure must not refuse a request.
 #[tokio::test]
 async fn a_master_key_that_fails_for_a_moment_is_asked_again() {
     for fault in [Fault::Before, Fault::Lost, Fault::After] {
@@ -265,7 +268,7 @@ async fn a_master_key_that_fails_for_a_moment_is_asked_again() {
     }
 }
 
-/// A preview renews its lease too, and is scrap all the same.
+/// A preview renews its lease too, and leaves nothing all the same.
 #[tokio::test]
 async fn a_preview_holds_no_lock_and_expires_by_itself() {
     let scene = Scene::new(World::memory());
@@ -293,14 +296,15 @@ async fn a_preview_holds_no_lock_and_expires_by_itself() {
     sweep(&process).await.unwrap();
     assert!(traces() > 0);
     scene.world.clock.advance(Duration::from_secs(91 * 86_400));
-    // The first look finds it over, and the second its time to go.
+    // The first sweep finds it expired, and the second deletes it.
     sweep(&process).await.unwrap();
     assert_eq!(traces(), 0);
     assert_eq!(stacks::get(&process, &scene.caller, &scene.address).await.unwrap().head.version, 1);
     scene.finish().await;
 }
 
-/// A renewal whose answer was lost must not end an update, and a lease that is over ends it before anybody meets it.
+/// A renewal whose answer was lost must not end an update, and an expired lease ends it before any request
+/// finds it.
 #[tokio::test]
 async fn an_update_stays_open_until_its_recorded_lease_ends() {
     let scene = Scene::new(World::memory());
@@ -325,7 +329,7 @@ async fn an_update_stays_open_until_its_recorded_lease_ends() {
     assert_eq!(scene.published(&process).await, BTreeSet::from([1, 2, 3, 10, 11]));
 }
 
-/// A commit that comes to its effect late: after its failure was told, between the calls that follow.
+/// A commit that takes effect late: after its failure was reported, between the calls that follow.
 async fn commit_belatedly(case: &Case) {
     let mut belated = 0;
     for nth in 1.. {

@@ -1,12 +1,12 @@
-//! Goal: on AWS, whatever goes wrong between several processes and the store, and whichever of them dies when, what was
-//! acknowledged is published (I3), once (I2, I5), by one writer (I1), and nothing after the seal (I4); what is published is
-//! whole (I6).
+//! Goal: on AWS, whatever fails between several processes and the store, and whichever of them dies when, what
+//! was acknowledged is published (I3), once (I2, I5), by one writer (I1), and nothing after the seal (I4); what
+//! is published is whole (I6).
 //!
-//! Method: 16 clients of four processes that share nothing but a table, a bucket and a key. One request to AWS in eight goes
-//! wrong: refused before it is done, failed, its answer lost, or done late, after its sender has gone on. Processes die
-//! between any two requests, with all that they were about to do, and new ones take their places. A client whose answer does
-//! not come repeats its request, as the real one does. The seed decides what goes wrong, and the order in which requests come
-//! who meets it: one that failed need not fail again. It is printed all the same.
+//! Method: 16 clients of four processes that share only a table, a bucket and a key. One request to AWS in
+//! eight fails: refused before it is done, failed, its answer lost, or done late, after its sender has
+//! continued. Processes die between any two requests, with all their work, and new ones replace them. A client
+//! without an answer repeats its request, as the real one does. The seed decides the faults, and the order of
+//! requests decides who meets them: a failed seed need not fail again. It is printed all the same.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,21 +27,21 @@ const PROCESSES: usize = 4;
 /// Seeds of each run; one takes some seconds.
 const SEEDS: u64 = 3;
 
-/// One request to AWS in so many goes wrong.
+/// One in this many requests to AWS fails.
 const WRONG_ONE_IN: u32 = 8;
 
-/// A client gives up after so many answers that did not come, as the real one does some day.
+/// The missing answers after which a client gives up, as the real one does some day.
 const ATTEMPTS_MAX: u32 = 60;
 
 struct Fleet {
     scene: Scene,
     processes: Vec<Process>,
     dice: Dice,
-    /// Whether those who keep the processes busy are done.
+    /// Whether the clients are done.
     is_quiet: watch::Sender<bool>,
 }
 
-/// A place for a process, and what stands between it and AWS.
+/// The slot of a process, and the proxy between it and AWS.
 struct Process {
     gateway: Gateway,
     now: Mutex<Arc<Alive>>,
@@ -85,7 +85,7 @@ impl Fleet {
                 () = alive.died() => continue,
             };
             match answer {
-                // 503: the client asks again.
+                // 503: the client retries.
                 Err(Error::Port(_) | Error::Contended(_)) => {}
                 answer => return answer,
             }
@@ -93,7 +93,7 @@ impl Fleet {
         panic!("client {client} was not answered: {step:?}");
     }
 
-    /// Waits until some more requests have come to a process, below this number of them, or none will.
+    /// Waits until some more requests have come to a process, below this number of them, or no more will come.
     async fn pause(&self, client: usize, bound: usize) {
         let requests = self.roll(bound);
         let mut is_quiet = self.is_quiet.subscribe();
@@ -123,7 +123,8 @@ impl Fleet {
         }
     }
 
-    /// Ends the update: complete, cancel, or a meeting with it, in one case out of two after its lease.
+    /// Ends the update: by a complete, a cancel, or a request that finds it, in one case out of two after its
+    /// lease.
     async fn end(&self, client: usize, step: Step) {
         self.pause(client, 30).await;
         if step == Step::Meet && self.roll(2) == 0 {
@@ -164,7 +165,7 @@ async fn start(scene: &Scene, gateway: &Gateway, name: &str) -> Alive {
 impl Alive {
     async fn died(&self) {
         let death = self.death.notified();
-        // Asked for after the wait began, so that no death goes unseen.
+        // Checked after the wait began, so that no death is missed.
         if !*self.is_dead.lock().unwrap() {
             death.await;
         }

@@ -1,7 +1,7 @@
-//! Faults, deaths, races and models: the use cases in this process, over stores that fail, on clocks and randomness that
-//! repeat. The tests carry the numbers of the invariants that they hold (I1 to I5).
+//! Faults, deaths, races and models: the use cases in this process, on failing stores, with reproducible clocks
+//! and randomness. The tests carry the numbers of the invariants that they check (I1 to I5).
 
-#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+#![expect(clippy::unwrap_used, reason = "a test without its preconditions stops there")]
 
 mod backing_up;
 mod copying;

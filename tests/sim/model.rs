@@ -1,6 +1,7 @@
-//! Goal: over any sequence of requests, through two processes, a stack is what a few lines say that it is.
+//! Goal: over any sequence of requests, through two processes, a stack behaves like a model of a few lines.
 //!
-//! Method: each operation is done to a plain model and to the services; after each, answers and state are compared.
+//! Method: each operation is done to a plain model and to the services; after each, answers and state are
+//! compared.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,13 +35,13 @@ enum Operation {
     Wait {
         seconds: u64,
     },
-    /// To one tick before the end of the lease, to it, or behind it.
+    /// To one tick before the end of the lease, to it, or after it.
     WaitForLease {
         ticks_behind: i8,
     },
 }
 
-/// What a client is told.
+/// The client's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Done,
@@ -53,7 +54,7 @@ enum Told {
     Fenced,
 }
 
-/// How the client's last update stands.
+/// The state of the client's last update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Running,
@@ -95,7 +96,7 @@ impl Model {
         }
     }
 
-    /// Whoever looks ends an update whose lease is over.
+    /// Every request ends an update whose lease is over.
     fn look(&mut self, now: Timestamp) {
         let running = self.stack.as_ref().and_then(|stack| stack.running.as_ref());
         if running.is_some_and(|running| now > running.until) {
@@ -261,7 +262,7 @@ async fn compare(scene: &Scene, ctx: &Context, model: &mut Model, place: &str) {
         assert_eq!(numbers(&gunzip(&export.unwrap()).unwrap()), state, "{place}");
     }
     state.extend(stack.running.iter().flat_map(|running| &running.acked));
-    assert_eq!(scene.published(ctx).await, state, "{place}: what a running update has saved shows");
+    assert_eq!(scene.published(ctx).await, state, "{place}: readers see what a running update has saved");
     let history = history::list(ctx, &scene.caller, &scene.address, None).await.unwrap();
     assert_eq!(history.versions.len() as u64, stack.version, "{place}");
     if model.fate() != Some(Fate::Running)
@@ -287,12 +288,12 @@ async fn run(operations: Vec<(Operation, bool)>) {
         let answer = told(act(&scene, ctx, *operation, number, &model).await);
         let expected = model.apply(*operation, number, scene.world.now());
         assert_eq!(Some(answer), expected, "{place}");
-        // The other process looks, so that neither gets by with what it remembers.
+        // The other process serves this one, so that neither can rely on its cache alone.
         compare(&scene, &processes[usize::from(!is_second)], &mut model, &place).await;
     }
 }
 
-/// Whether a client without an update could not even ask for this.
+/// Whether a client without an update could not send this.
 fn needs_update(operation: Operation) -> bool {
     matches!(operation, Operation::Append | Operation::Renew | Operation::Complete(_) | Operation::Cancel)
 }
@@ -318,7 +319,7 @@ proptest! {
 
     #[test]
     fn a_stack_is_what_the_model_says(operations in prop::collection::vec((operation(), any::<bool>()), 1..40)) {
-        // Without a stack there is little to say, so there mostly is one.
+        // Without a stack there is little to test, so there usually is one.
         let operations = std::iter::once((Operation::Create, false)).chain(operations).collect();
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(operations));
     }

@@ -1,9 +1,9 @@
-//! Goal: whatever two processes do to one stack at once, one of them wins, everything acknowledged is published, and
-//! nothing is written behind a seal.
+//! Goal: whatever two processes do to one stack at once, one of them wins, everything acknowledged is
+//! published, and nothing is written after a seal.
 //!
-//! Method: tasks over two contexts. In memory all of them share a thread, and seeded pauses around every call of a port
-//! decide who goes on; over SQLite each process has a handle of its own onto one file, on AWS clients of its own, and threads
-//! decide.
+//! Method: tasks over two contexts. In memory all of them share a thread, and seeded pauses around every call
+//! of a port decide the order. On SQLite each process has its own handle to one file, on AWS its own clients,
+//! and threads decide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::world::{Dice, World};
 
 const SEEDS: u64 = 60;
 
-/// A race on AWS takes a second.
+/// Fewer seeds: a race on AWS takes a second.
 const SEEDS_ON_AWS: u64 = 2;
 
 /// A scene with two processes.
@@ -56,7 +56,7 @@ impl Ring {
         Self { scene, processes, dice }
     }
 
-    /// Each process has clients of its own.
+    /// Each process has its own clients.
     async fn on_aws(seed: u64) -> Self {
         let (scene, dice) = (Scene::new(World::aws().await), Arc::new(Dice::new(seed)));
         let url = &StandIn::of_this_process().url;
@@ -100,7 +100,7 @@ async fn end(ring: Arc<Ring>, process: usize, step: Step) {
     }
 }
 
-/// Appends, renewals, a complete, a cancel and takeovers of one update, all at once.
+/// Appends, renewals, a complete, a cancel and takeovers of one update, concurrently.
 async fn race_for_one_update(ring: Ring) {
     let ring = Arc::new(ring);
     let scene = &ring.scene;
@@ -134,7 +134,7 @@ async fn begin_at_once(ring: Ring) {
     for step in [Step::CreateStack, Step::Begin, Step::Append(1)] {
         scene.act(&ring.processes[0], step).await.unwrap();
     }
-    // Half of the time the beginners have to end an abandoned update first.
+    // In half of the runs the beginners have to end an abandoned update first.
     if ring.dice.roll(2) == 0 {
         scene.act(&ring.processes[0], Step::Lapse).await.unwrap();
     } else {
@@ -149,7 +149,7 @@ async fn begin_at_once(ring: Ring) {
     for loser in begun.iter().filter_map(|begun| begun.as_ref().err()) {
         match loser {
             Error::Held(holder) => {
-                assert_eq!(holder.update, winners[0].started.update, "I1: the loser is told who")
+                assert_eq!(holder.update, winners[0].started.update, "I1: the loser gets the holder")
             }
             other => panic!("{other:?}"),
         }
@@ -206,7 +206,7 @@ async fn make_at_once(ring: Ring) {
     assert_eq!(data_keys::decrypt(one, id, sealed.1.unwrap()).await.unwrap(), theirs);
     assert_eq!(scene.world.data_keys(id).await, 1);
 
-    // A token that one signed is good for the other.
+    // A token that one signed is valid for the other.
     let begun = updates::begin(one, caller, address, new_update(), None, 2).await.unwrap().started;
     let id = begun.update.to_string();
     let claims = updates::tokens::verify(other, &begun.token, &id).await.unwrap();
@@ -286,7 +286,7 @@ async fn rename_and_tag_at_once(ring: Ring) {
     renamed.unwrap();
     let view = stacks::get(one, &scene.caller, &scene.away).await.unwrap();
     match tagged {
-        Ok(()) => assert_eq!(view.tags, tags, "what was tagged moves along"),
+        Ok(()) => assert_eq!(view.tags, tags, "tags move along"),
         Err(Error::NoStack(_)) => assert_eq!(view.tags, BTreeMap::new()),
         Err(other) => panic!("{other:?}"),
     }

@@ -1,6 +1,7 @@
-//! Goal: a master key is replaced wherever the command that does it dies, and everything is readable at any moment.
+//! Goal: a rotation of the master key finishes wherever the command dies, and everything is readable at any
+//! moment.
 //!
-//! Method: wrapping everything anew fails or dies at each of its calls in turn; another process goes on. Only then is the
+//! Method: rewrapping fails or dies at each of its calls in turn; another process continues. Only then is the
 //! old key forgotten, and everything still opens.
 
 use statewright_shared::adapters::{Fault, Faults, MemoryBlobs, MemoryLedger};

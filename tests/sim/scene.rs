@@ -1,4 +1,4 @@
-//! One user with one stack, what they do, and what they were told.
+//! One user with one stack, their requests, and the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -31,8 +31,8 @@ use statewright_shared::services::{Error, stacks};
 
 use super::world::World;
 
-/// One request of a client, or one command of an operator. The number in a step that saves is that of the resource that
-/// comes into the state with it.
+/// One request of a client, or one command of an operator. The number in a step that saves is that of the
+/// resource that it adds to the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     CreateStack,
@@ -45,26 +45,26 @@ pub(crate) enum Step {
     Checkpoint(u64),
     /// A whole text under this number.
     Save(u64),
-    /// What differs from the text saved last, under this number.
+    /// The delta from the text saved last, under this number.
     Delta(u64),
     Renew,
     Complete,
     Cancel,
     Import(u64),
     Remove,
-    /// The removed stack comes back.
+    /// Undeletes the stack.
     BringBack,
     /// To another name and back.
     Rename,
     Encrypt,
-    /// Looks at the stack, and so ends an update whose lease is over.
+    /// Reads the stack, which ends an update whose lease is over.
     Meet,
-    /// The lease runs out, and the moment that a publisher has to itself.
+    /// The lease ends, and so does the time that other processes leave its publisher.
     Lapse,
     CreateToken,
     RevokeToken,
     Bootstrap,
-    /// The first version again.
+    /// Restores the first version.
     Restore,
     /// The states name another address of the server.
     Rehome,
@@ -94,24 +94,24 @@ pub(crate) struct Scene {
     told: Mutex<Told>,
 }
 
-/// What the client sent and was told.
+/// The client's requests and answers.
 #[derive(Debug, Default)]
 struct Told {
     claims: Option<Claims>,
     sent: BTreeSet<u64>,
     acked: BTreeSet<u64>,
-    /// The requests that saved a text, by their number, each with the text: a repeat is the same to the byte.
+    /// The requests that saved a text, by their number, each with the text: a repeat has the same bytes.
     saves: BTreeMap<u64, (String, String)>,
     /// The text that was saved last.
     saved: String,
     secrets: Vec<Vec<u8>>,
     tokens: Vec<String>,
-    /// The token whose revocation was asked for.
+    /// The token whose revocation was requested.
     revoked: Option<String>,
     revocation_acked: bool,
-    /// Its removal was asked for.
+    /// Its deletion was requested.
     may_be_gone: bool,
-    /// Its renaming was asked for.
+    /// Its rename was requested.
     may_be_away: bool,
 }
 
@@ -143,7 +143,7 @@ impl Scene {
         self.claims().expect("an update was begun")
     }
 
-    /// Makes the caller known to the store, which a renewal asks.
+    /// Adds the caller to the store, which a renewal reads.
     pub(crate) async fn put_caller(&self) {
         let Caller { user, token, .. } = &self.caller;
         let entry = TokenEntry { hash: "00".repeat(32), certificate: None, token: token.clone() };
@@ -152,7 +152,7 @@ impl Scene {
         self.world.put(&token_key, entry.encode()).await;
     }
 
-    /// Does a step through a process. What the client is told is remembered.
+    /// Does a step through a process, and records the answer.
     pub(crate) async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
         let Self { caller, address, .. } = self;
         match step {
@@ -312,7 +312,7 @@ impl Scene {
         Ok(())
     }
 
-    /// A whole deployment: what was acknowledged so far, with one resource more.
+    /// A whole deployment: everything acknowledged so far, with one more resource.
     fn whole_with(&self, number: u64) -> Value {
         let mut told = self.told.lock().unwrap();
         told.sent.insert(number);
@@ -367,7 +367,7 @@ impl Scene {
         assert!(found <= 1, "a stack has one name");
     }
 
-    /// Asserts I3: what was acknowledged is in the state, and nothing that was never sent.
+    /// Asserts I3: the state has everything that was acknowledged, and nothing that was never sent.
     pub(crate) async fn check_acked(&self, ctx: &Context) {
         let published = self.published(ctx).await;
         let told = self.told.lock().unwrap();
@@ -379,7 +379,7 @@ impl Scene {
         assert!(published.is_subset(&told.sent), "{:?} were sent, {published:?} published", told.sent);
     }
 
-    /// Asserts that secrets and tokens which were handed out are good for a process that never saw them.
+    /// Asserts that issued secrets and tokens are valid for a process that never saw them.
     pub(crate) async fn check_handed_out(&self, ctx: &Context) {
         let (sealed, tokens, revoked) = {
             let told = self.told.lock().unwrap();
@@ -409,17 +409,17 @@ impl Scene {
         (told.acked, told.sent, told.secrets) = Default::default();
     }
 
-    /// Whether the client's update takes writes, as far as its record says.
+    /// Whether the client's update accepts writes, as far as its record says.
     async fn is_open(&self) -> bool {
         let Some(claims) = self.claims() else { return false };
         let update = self.world.read::<Update>(&Update::key(claims.update)).await.unwrap();
         matches!(update.status, Status::Running { .. })
     }
 
-    /// Asserts I4: what is sent for an update that is over is refused, by processes that remember it and that do not.
+    /// Asserts I4: requests of an ended update are refused, by processes with and without it in their caches.
     pub(crate) async fn check_fenced(&self, ctx: &Context) {
         let Some(claims) = self.claims() else { return };
-        // What was agreed on when the update started is no reason to refuse here.
+        // The agreed kind of data must not be the reason for a refusal here.
         let (claims, whole) =
             (Claims { journals: true, ..claims.clone() }, Claims { journals: false, ..claims });
         for process in [ctx, &self.world.process("newer")] {
@@ -442,15 +442,15 @@ impl Scene {
         }
     }
 
-    /// Brings the scene to an end through a new process, and asserts on the way that nothing is held for longer than a
-    /// lease (I1), that what was acknowledged is there (I3), that what is over takes no more (I4), and that the stack
-    /// goes on.
+    /// Brings the scene to an end through a new process, and asserts on the way that no update holds the stack
+    /// longer than a lease (I1), that everything acknowledged is stored (I3), that ended updates refuse
+    /// everything (I4), and that the stack continues.
     pub(crate) async fn finish(&self) {
         let ctx = &self.world.process("last");
         let may_be_away = self.told.lock().unwrap().may_be_away;
         if may_be_away {
             match self.come_back(ctx).await {
-                // It never left, or is gone.
+                // The stack never existed, or is gone.
                 Ok(()) | Err(Error::NoStack(_)) => {}
                 Err(other) => panic!("{other:?}"),
             }
@@ -459,7 +459,7 @@ impl Scene {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }
-        // Before its token ends by itself, only the log can refuse a client whose update is over.
+        // Before its token expires, only the log can refuse a client whose update is over.
         if !self.is_open().await {
             self.check_fenced(ctx).await;
         }
@@ -484,14 +484,14 @@ pub(crate) fn new_update() -> NewUpdate {
     NewUpdate { kind: UpdateKind::Update, dry_run: false, detail: UpdateDetail::default() }
 }
 
-/// A resource whose text does not compress to nothing.
+/// A resource whose text compresses badly.
 pub(crate) fn resource(number: u64) -> Value {
     let noise = super::world::sha256(&number.to_be_bytes());
     json!({"urn": format!("urn:pulumi:dev::web::t:m:T::r{number}"), "custom": false, "type": "t:m:T",
            "outputs": {"noise": noise}})
 }
 
-/// The journal of one resource that is made.
+/// The journal of one created resource.
 pub(crate) fn batch(number: u64) -> Value {
     json!({"entries": [
         {"version": 1, "kind": 0, "sequenceID": 2 * number + 1, "operationID": number + 1, "removeOld": null,

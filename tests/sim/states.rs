@@ -1,7 +1,7 @@
-//! Goal: whichever call of a use case of Terraform states fails, in whichever way, for however long: what a client then sends
-//! again has the effect of one, and nothing acknowledged is lost.
+//! Goal: whichever call of a use case of Terraform states fails, in whichever way, for however long: a repeated
+//! request has the effect of one, and nothing acknowledged is lost.
 //!
-//! Method: as in [`super::faults`], with the requests of a run: a lock, a write, an unlock, and what people do beside.
+//! Method: as in [`super::faults`], with the requests of a run (a lock, a write, an unlock) and those of people.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ struct Scene {
     caller: Caller,
     id: StateId,
     address: StateAddress,
-    /// The one that reads an output of the first.
+    /// The state that reads an output of the first.
     other: StateId,
 }
 
@@ -72,7 +72,7 @@ fn text(serial: u64) -> Bytes {
     format!(
         r#"{{"version":4,"serial":{serial},"lineage":"a","outputs":{{"o":{{"value":"x","type":"string"}}}},"resources":[
             {{"type":"t","name":"n{serial}","instances":[{{"attributes":{{"text":"{}"}}}}]}}]}}"#,
-        // Long enough to be no part of an item.
+        // Long enough that it does not fit into an item.
         sha256(&serial.to_be_bytes()).repeat(4)
     )
     .into()
@@ -107,7 +107,7 @@ impl Scene {
         }
     }
 
-    /// The edges that there are. What moves with them counts them.
+    /// All edges. The graph's item counts them.
     async fn edges(&self) -> Vec<Named> {
         let ctx = self.world.process("reader");
         let (edges, _) = states::dependencies::list(&ctx, &self.caller, self.org(), &Filter::default(), None)
@@ -138,7 +138,7 @@ impl Scene {
                 match states::writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
                     Err(Error::StateRefused { .. }) => {}
                     Err(error) => return Err(error),
-                    Ok(written) => panic!("it was taken: {written:?}"),
+                    Ok(written) => panic!("it was accepted: {written:?}"),
                 }
             }
             Step::Unlock => drop(states::locks::unlock(ctx, caller, place, Some("run")).await?),
@@ -201,7 +201,7 @@ impl Scene {
         lock?.holder.map(|holder| holder.info.id)
     }
 
-    /// What has to be true at any moment.
+    /// What must be true at any moment.
     async fn check(&self) {
         let Some(head) = self.head().await else { return };
         for version in 1..=head.version {
@@ -221,9 +221,9 @@ impl Scene {
                 "I2: a version's bytes are those that were written"
             );
             if version == head.version {
-                assert_eq!(Some(record.kept), head.current, "the head shows the newest");
+                assert_eq!(Some(record.kept), head.current, "the head has the newest version");
                 let are_judged = record.outputs.iter().all(|output| output.validity.is_some());
-                assert_eq!(are_judged, head.has_schemas, "the newest is held to what schemas there are");
+                assert_eq!(are_judged, head.has_schemas, "the newest is checked against the schemas");
             }
         }
         let above: Option<StateVersion> =
@@ -233,8 +233,8 @@ impl Scene {
         let leads_here = name.map(|entry: StateEntry| (entry.id, entry.version, entry.labels));
         assert_eq!(leads_here, head.deleted.is_none().then_some((self.id, head.version, head.labels)));
         let removed = self.world.read(&DeletedState::key(&head.address, self.id)).await;
-        assert_eq!(removed.map(|it: DeletedState| it.at), head.deleted, "it is listed among the removed");
-        // A state keeps each name that it left, and a removed one its last.
+        assert_eq!(removed.map(|it: DeletedState| it.at), head.deleted, "the list of deleted states has it");
+        // A state keeps all its former names, and a deleted one its last.
         let has_left = head.address != self.address || head.deleted.is_some();
         let former: Option<FormerStateName> = self.world.read(&FormerStateName::key(&self.address)).await;
         if has_left && head.version > 0 {
@@ -293,7 +293,7 @@ impl Scene {
     }
 }
 
-/// What somebody is told whose request was done already.
+/// The answers to a request that was done already.
 fn is_told_so(step: Step, error: &Error) -> bool {
     matches!((step, error), (Step::Remove, Error::NoState(_)) | (Step::Disconnect, Error::NoEdge(_)))
 }
@@ -309,14 +309,15 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
     let first = scene.act(&process, step).await;
     faults.heal();
     scene.check().await;
-    // Nobody else was there, so a client whose request was done is not told that it had been done before.
+    // There was no other client, so a client whose request was done does not get the answer for a request that
+    // was done before.
     if let Err(error) = &first {
-        assert!(matches!(error, Error::Port(_)), "a fault was told as {error:?}");
+        assert!(matches!(error, Error::Port(_)), "a fault gave {error:?}");
     }
     let process = if is_new { scene.world.process("second") } else { process };
     for _ in 0..=u64::from(first.is_err()) {
         if let Err(error) = scene.act(&process, step).await {
-            assert!(is_told_so(step, &error), "the repeat was told {error:?}");
+            assert!(is_told_so(step, &error), "the repeat gave {error:?}");
         }
         scene.check().await;
         scene.check_done(prior, step).await;
@@ -365,7 +366,7 @@ async fn i3_acked_kept_i5_repeatable_states_survive_every_fault() {
         let before = faults.calls();
         scene.act(&process, step).await.unwrap();
         let calls = faults.calls() - before;
-        assert!(calls > 0, "a use case without a call has nothing to break");
+        assert!(calls > 0, "a use case without a call has nothing that can fail");
         for nth in 1..=calls {
             for fault in [Fault::Before, Fault::Lost, Fault::After] {
                 for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {
@@ -401,7 +402,7 @@ async fn a_late_commit_of_a_state_counts_once() {
     }
 }
 
-/// I1 one-writer: of runs that race, with pauses at every call, each writes under its lock alone.
+/// I1 one-writer: of racing runs, with pauses at every call, each writes only under its lock.
 #[tokio::test]
 async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
     for seed in 0..20 {
@@ -424,7 +425,7 @@ async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
             let written = states::writes::write(&ctx, caller, place, Some(name), text(serial), || Ok(()))
                 .await
                 .unwrap();
-            assert_eq!(written.version, serial, "nobody wrote beside the holder of the lock");
+            assert_eq!(written.version, serial, "only the holder of the lock wrote");
             states::locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
         };
         futures::join!(run("one"), run("two"), run("three"));
@@ -433,7 +434,7 @@ async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
     }
 }
 
-/// Of two edges that make a cycle together, whoever is first, one is refused.
+/// Of two edges that make a cycle together, whichever is first, one is refused.
 #[tokio::test]
 async fn two_edges_at_once_make_no_cycle() {
     let mut firsts = 0;
@@ -463,7 +464,7 @@ async fn two_edges_at_once_make_no_cycle() {
     assert!((1..40).contains(&firsts), "either may be first: {firsts}");
 }
 
-/// Of a state that is erased no edge is left, also if one was added at the moment when it was removed.
+/// An erased state has no edges left, even if one was added at the moment of its deletion.
 #[tokio::test]
 async fn a_state_that_goes_takes_its_edges_with_it() {
     let mut added = 0;

@@ -1,5 +1,5 @@
-//! Goal: every log that was acknowledged publishes, however absurd, and the version that it makes can be exported and be
-//! the base of the next update.
+//! Goal: every acknowledged log can be published, however absurd, and the version that it makes can be exported
+//! and be the base of the next update.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ fn bare_deployment() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A whole deployment; often enough one that is refused.
+/// A whole deployment; often an invalid one.
 fn whole() -> impl Strategy<Value = String> {
     let version = prop_oneof![6 => Just(3), 2 => 1..5, 1 => -1..9];
     let features = prop::option::weighted(0.2, prop::collection::vec("[a-z]{0,6}", 0..3));
@@ -109,7 +109,7 @@ fn number() -> impl Strategy<Value = i64> {
     prop_oneof![8 => 0..6i64, 1 => -2..0i64, 1 => Just(i64::MAX)]
 }
 
-/// An entry of any kind, with members that have little to do with each other.
+/// An entry of any kind, with mostly unrelated members.
 fn entry() -> impl Strategy<Value = Value> {
     let head =
         (prop_oneof![9 => 0..=10i64, 1 => -1..13i64], prop_oneof![9 => 1..15i64, 1 => -1..2i64], number());
@@ -177,7 +177,7 @@ fn entry() -> impl Strategy<Value = Value> {
 enum Part {
     Entries(String),
     Checkpoint(String),
-    /// A text under a number, whole or as the delta from what was saved last; the second flag makes it a bad one.
+    /// A text under a number, whole or as the delta from the last one; the second flag makes it invalid.
     Save {
         sequence: u64,
         text: String,
@@ -193,9 +193,9 @@ enum Ending {
     Expiry,
 }
 
-/// Batches of entries, whole deployments of every kind, and those of them that have a number.
+/// Batches of entries, and whole deployments of every kind, with and without a number.
 fn parts() -> (BoxedStrategy<Part>, BoxedStrategy<Part>, BoxedStrategy<Part>) {
-    // Bodies are tried entry by entry before, so that one that is refused does not hide those that are taken.
+    // Each entry of a body is tried alone first, so that a refused one does not hide the accepted ones.
     let entries = prop::collection::vec(entry(), 1..6).prop_map(|entries| {
         let is_taken =
             |entry: &Value| parse_batch(json!({"entries": [entry]}).to_string().as_bytes()).is_ok();
@@ -212,7 +212,7 @@ fn parts() -> (BoxedStrategy<Part>, BoxedStrategy<Part>, BoxedStrategy<Part>) {
     (entries, prop_oneof![1 => checkpoint, 2 => save.clone()].boxed(), save)
 }
 
-/// A log holds entries or whole deployments.
+/// A log has entries or whole deployments.
 fn log_of_parts() -> impl Strategy<Value = Vec<Part>> {
     let (entries, whole, save) = parts();
     let several = |part, most| prop::collection::vec(part, 0..most);
@@ -245,7 +245,7 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
         scene.act(&process, begin).await.unwrap();
         let claims = scene.claims().unwrap();
         let other = scene.world.process("other");
-        // The last text that was acknowledged, by the rules of the protocol.
+        // The last acknowledged text, by the rules of the protocol.
         let mut last: Option<(u64, String)> = None;
         let only_saves = parts.iter().all(|part| matches!(part, Part::Save { .. }));
         for (index, part) in parts.into_iter().enumerate() {
@@ -276,14 +276,14 @@ async fn publish_all(base: Option<String>, updates: Vec<(Vec<Part>, Ending)>) {
         let text = gunzip(&exported).unwrap();
         inspect(&text).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&text)));
         if let Some((_, last)) = last.filter(|_| only_saves) {
-            assert_eq!(state(&text), state(last.as_bytes()), "what was saved last is published");
+            assert_eq!(state(&text), state(last.as_bytes()), "the last saved text is published");
         }
         stacks::outputs(&process, &scene.caller, &scene.address).await.unwrap();
         scene.check().await;
     }
 }
 
-/// What is left of a deployment without what a publish may mark or what a repeat of the same state leaves as it was.
+/// A deployment without the parts that a publish may mark, or that a repeat of the same state leaves unchanged.
 fn state(text: &[u8]) -> [Value; 3] {
     let untyped: Value = serde_json::from_slice(text).unwrap();
     let list = |name: &str| match &untyped["deployment"][name] {
@@ -301,7 +301,7 @@ struct Save {
     is_bad: bool,
 }
 
-/// Sends a save, and expects what the protocol says of it.
+/// Sends a save, and expects the outcome of the protocol.
 async fn save(process: &Context, claims: &Claims, last: &mut Option<(u64, String)>, save: Save) {
     let Save { sequence, text, as_delta, is_bad } = save;
     let number = last.as_ref().map(|(number, _)| *number);
@@ -359,7 +359,7 @@ proptest! {
     }
 }
 
-/// What the history keeps of an update is bounded, so that no entry can keep a version from being made.
+/// The history limits what it stores of an update, so that no entry can prevent a version.
 #[tokio::test]
 async fn a_log_with_more_faults_than_fit_the_history_publishes() {
     let scene = Scene::new(World::memory());
@@ -404,7 +404,7 @@ async fn a_fault_that_quotes_a_long_name_publishes() {
     scene.check().await;
 }
 
-/// What an update is created with is in its version too, so it is bounded when it is taken.
+/// The creation data of an update is in its version too, so it is limited when it arrives.
 #[tokio::test]
 async fn an_update_with_too_much_detail_is_refused_at_once() {
     let scene = Scene::new(World::memory());

@@ -1,4 +1,4 @@
-//! Stores that outlive processes, and processes over them.
+//! Stores that outlive processes, and processes that use them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ use statewright_tests::aws::{self, StandIn};
 /// When every world begins: 2026-01-01T00:00:00Z.
 const START: Timestamp = Timestamp(1_767_225_600_000_000_000);
 
-/// Values over this many bytes go into blobs, so that most batches and every checkpoint meet that path too.
+/// The largest inline value. It is small, so that most batches and every checkpoint go into blobs too.
 const INLINE_BYTES_MAX: usize = 220;
 
 /// A ledger behind a pointer, so that any can be wrapped.
@@ -49,7 +49,6 @@ impl Ledger for AnyLedger {
     }
 }
 
-/// Blobs behind a pointer.
 #[derive(Clone)]
 pub(crate) struct AnyBlobs(Arc<dyn Blobs>);
 
@@ -66,7 +65,6 @@ impl Blobs for AnyBlobs {
     }
 }
 
-/// Keys behind a pointer.
 #[derive(Clone)]
 pub(crate) struct AnyKeys(Arc<dyn Keys>);
 
@@ -87,7 +85,7 @@ impl Keys for AnyKeys {
     }
 }
 
-/// A port whose every call gives others a seeded number of turns, before and after.
+/// A port whose calls yield a seeded number of times, before and after.
 struct Jittery<P> {
     inner: P,
     dice: Arc<Dice>,
@@ -110,7 +108,7 @@ impl Dice {
         (z ^ (z >> 31)) % bound
     }
 
-    /// Gives others up to `bound - 1` turns.
+    /// Yields up to `bound - 1` times.
     pub(crate) async fn pause(&self, bound: u64) {
         for _ in 0..self.roll(bound) {
             tokio::task::yield_now().await;
@@ -180,7 +178,7 @@ impl Delay {
         self.0.lock().unwrap().was_met
     }
 
-    /// Takes these writes, if they are of the commit that is to be late.
+    /// Takes these writes, if they belong to the late commit.
     fn keeps(&self, writes: &[Write]) -> bool {
         let mut delayed = self.0.lock().unwrap();
         if delayed.was_met {
@@ -195,7 +193,7 @@ impl Delay {
         true
     }
 
-    /// The writes whose time has come with this call.
+    /// The writes that take effect with this call.
     fn due(&self) -> Option<Vec<Write>> {
         let mut delayed = self.0.lock().unwrap();
         delayed.writes.as_ref()?;
@@ -204,7 +202,7 @@ impl Delay {
     }
 }
 
-/// A ledger one of whose commits is late.
+/// A ledger with one late commit.
 struct Belated {
     inner: AnyLedger,
     delay: Arc<Delay>,
@@ -257,13 +255,13 @@ pub(crate) struct World {
     versions: Mutex<HashMap<(StackId, u64), StackVersion>>,
 }
 
-/// Where a world lies, for a look behind the ports.
+/// Where a world is stored, to inspect it without the ports.
 enum Lies {
     InMemory(InMemory),
     OnAws(Names),
 }
 
-/// The stores of a world in memory, and what of one lies there that has its ledger elsewhere.
+/// The stores of a world in memory, and the blobs and keys of one with another ledger.
 #[derive(Clone)]
 struct InMemory {
     ledger: Option<MemoryLedger>,
@@ -277,7 +275,7 @@ impl World {
         Self::with(Arc::new(ledger.clone()), Some(ledger), SeededIds::new(1))
     }
 
-    /// Another installation at the same time, with a master key and a chance of its own.
+    /// Another installation at the same time, with its own master key and randomness.
     pub(crate) fn elsewhere(&self) -> Self {
         let ledger = MemoryLedger::new();
         let world = Self::with(Arc::new(ledger.clone()), Some(ledger), SeededIds::new(2));
@@ -308,7 +306,7 @@ impl World {
         let stand_in = StandIn::of_this_process();
         let (_, names) = stand_in.fresh_store().await;
         let (ids, clock) = (SeededIds::new(1), SteppingClock::new(START));
-        // An adapter that waits a moment has a clock of its own: leases would run out while it does.
+        // The adapter has a clock of its own for its waits: otherwise leases would end during them.
         let patience = Arc::new(SteppingClock::new(START));
         let store = aws::store(&stand_in.url, &names, patience, Arc::new(ids.clone())).await;
         Self {
@@ -323,13 +321,13 @@ impl World {
         }
     }
 
-    /// Puts an item, in place of any other, without a process that does it.
+    /// Writes an item over any other, without a process.
     pub(crate) async fn put(&self, key: &ItemKey, value: Bytes) {
         let write = put_bytes(key.clone(), Expect::Any, self.ids.revision(), value);
         self.ledger.commit(vec![write]).await.unwrap();
     }
 
-    /// A process of a world on AWS with clients of its own, which ask there.
+    /// A process of a world on AWS with its own clients for this URL.
     pub(crate) async fn process_behind(&self, name: &str, url: &str) -> Context {
         let Lies::OnAws(names) = &self.lies else { panic!("the world is in memory") };
         let patience = Arc::new(SteppingClock::new(START));
@@ -352,7 +350,7 @@ impl World {
         context
     }
 
-    /// A process that has just started and remembers nothing.
+    /// A process that has just started, with empty caches.
     pub(crate) fn process(&self, name: &str) -> Context {
         self.context(
             name,
@@ -378,13 +376,13 @@ impl World {
         self.context(name, Arc::new(self.ledger.clone()), Arc::new(self.blobs.clone()), Arc::new(keys))
     }
 
-    /// As [`World::process`], over a ledger one of whose commits is late.
+    /// As [`World::process`], on a ledger with one late commit.
     pub(crate) fn belated(&self, name: &str, delay: &Arc<Delay>) -> Context {
         let ledger = Belated { inner: self.ledger.clone(), delay: Arc::clone(delay) };
         self.context(name, Arc::new(ledger), Arc::new(self.blobs.clone()), Arc::new(self.keys.clone()))
     }
 
-    /// As [`World::process`], over another handle onto the same ledger if one is given, and with seeded pauses.
+    /// As [`World::process`], on another handle to the same ledger if one is given, and with seeded pauses.
     pub(crate) fn jittery(&self, name: &str, ledger: Option<Arc<dyn Ledger>>, dice: &Arc<Dice>) -> Context {
         let ledger = ledger.map_or_else(|| self.ledger.clone(), AnyLedger);
         self.context(
@@ -458,12 +456,12 @@ impl World {
         self.ledger_in_memory().items()
     }
 
-    /// How many data keys a stack has.
+    /// The number of a stack's data keys.
     pub(crate) async fn data_keys(&self, stack: StackId) -> usize {
         self.all(WrappedDataKey::of_owner(stack)).await.len()
     }
 
-    /// Asserts what has to be true of a stack at any moment, whatever was interrupted.
+    /// Asserts what must be true of a stack at any moment, whatever was interrupted.
     pub(crate) async fn check_stack(&self, stack: StackId) {
         let head: StackHead = self.read(&StackHead::key(stack)).await.expect("a stack has a head");
         let versions = self.all(StackVersion::of_stack(stack)).await;
@@ -484,7 +482,7 @@ impl World {
         }
         assert_eq!(head.version + 1, first + versions.len() as u64, "I2: the head is at the last version");
         let last = versions.last().map(|item| StackVersion::decode(&item.value).unwrap().snapshot);
-        assert_eq!(head.snapshot, last, "the head shows what was published last");
+        assert_eq!(head.snapshot, last, "the head has the latest snapshot");
         publishers.sort();
         publishers.dedup();
         assert_eq!(publishers.len(), versions.len(), "I5: an update publishes once");

@@ -1,4 +1,4 @@
-//! The harness itself, against Pulumi's own backend in a folder: what the journeys stand on.
+//! Tests of the harness itself, with Pulumi's own backend in a folder.
 
 use serde_json::Value;
 use statewright_tests::cli::{PulumiCli, processes_of};
@@ -97,7 +97,7 @@ outputs:
     assert_eq!(resources(&export), Vec::<String>::new());
 }
 
-/// A killed client must leave what a killed client leaves: an operation that is still pending.
+/// A killed client must leave a pending operation.
 #[tokio::test]
 async fn a_killed_client_leaves_its_operation_pending() {
     let cli = PulumiCli::new().diy("correct horse");
@@ -107,11 +107,11 @@ async fn a_killed_client_leaves_its_operation_pending() {
 
     let up = cli.spawn(["up", "--yes", "--skip-preview"]);
     up.says("item-00000 creating").await;
-    // What the client shows may be ahead of what it has saved; each look takes a client's start.
+    // The client's output may be ahead of what it has saved; each check takes a client's start.
     let mut looks = 0;
     while pending(&cli).await.is_empty() {
         looks += 1;
-        assert!(looks < 100, "it says that it creates, but does not save it");
+        assert!(looks < 100, "it prints that it creates, but does not save it");
     }
     let killed = up.kill().await;
     assert_eq!(killed.code, None, "{killed}");
@@ -147,7 +147,7 @@ async fn an_interrupted_client_winds_down_by_itself() {
 
     let up = cli.spawn(["up", "--yes", "--skip-preview"]);
     up.says("item-00000 creating").await;
-    // The first interrupt waits for what is being done, here for ten minutes; the second does not.
+    // The first interrupt waits for the running step, here for ten minutes; the second does not.
     up.interrupt();
     up.says("press ^C again").await;
     up.interrupt();

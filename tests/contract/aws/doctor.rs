@@ -1,6 +1,6 @@
-//! A look at what the store consists of, with each part of it broken in turn.
+//! The `doctor` on AWS, with each part of the store broken in turn.
 //!
-//! The stand-in has no rights that one could lack: a gateway before it answers as AWS does.
+//! The stand-in checks no permissions: a proxy before it answers as AWS does.
 
 use serde_json::json;
 use statewright_shared::adapters::aws::{Names, examine, set_up};
@@ -8,7 +8,7 @@ use statewright_shared::adapters::{Finding, ManualClock, State, SystemClock};
 use statewright_shared::ports::{Clock, Timestamp};
 use statewright_tests::aws::{Gateway, Play, StandIn, clients};
 
-/// What there is to be looked at in a store as `set_up` makes it.
+/// All findings for a store as `set_up` makes it.
 const ALL: [&str; 18] = [
     "there",
     "capacity",
@@ -41,18 +41,18 @@ async fn look(gateway: &Gateway, names: &Names) -> Vec<Finding> {
     examine(&clients(&gateway.url).await, names, &SystemClock).await
 }
 
-/// Those that are not good: of what, what, how, what to do.
+/// The findings that are not good: part, property, state, remedy.
 fn not_good(found: &[Finding]) -> Vec<(String, &'static str, State, String)> {
     let not_good = found.iter().filter(|finding| finding.state != State::Good);
     not_good
         .map(|finding| {
-            let remedy = finding.remedy.clone().expect("whatever is not good says what to do");
+            let remedy = finding.remedy.clone().expect("a finding that is not good has a remedy");
             (finding.of.clone(), finding.what, finding.state, remedy)
         })
         .collect()
 }
 
-/// Fails unless this alone is not good.
+/// Fails unless this is the only one that is not good.
 #[track_caller]
 fn assert_only(found: &[Finding], of: &str, what: &str, state: State, remedy: &str) {
     match not_good(found).as_slice() {
@@ -108,7 +108,7 @@ async fn what_is_not_allowed_is_named_by_the_right_that_it_takes() {
         gateway.play(operation, 1, denied("AccessDeniedException"));
         assert_only(&look(&gateway, &names).await, of, "use", State::Wrong, right);
     }
-    // What only looks is no right that a server needs.
+    // A server does not need the permissions of mere checks.
     for (operation, of, what, right) in [
         ("DescribeTable", &table, "there", "dynamodb:DescribeTable"),
         ("DescribeTimeToLive", &table, "expiry of items", "dynamodb:DescribeTimeToLive"),
@@ -262,7 +262,7 @@ async fn a_disabled_or_deleted_key_is_reported() {
     assert_only(&look(&gateway, &names).await, &key, "rotation each year", State::Advice, "aws setup");
     stand_in.call("TrentService.DisableKey", &id).await;
     assert_only(&look(&gateway, &names).await, &key, "there", State::Wrong, "Enable the key");
-    // Whoever may not look at the key finds out by using it.
+    // A caller who may not describe the key finds out by using it.
     gateway.play("DescribeKey", 1, Play::json_error(400, "AccessDeniedException"));
     let found = look(&gateway, &names).await;
     let last = not_good(&found).pop().unwrap();

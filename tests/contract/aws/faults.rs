@@ -1,4 +1,5 @@
-//! What AWS does and the stand-in does not: lost answers, load, meetings of transactions. A gateway between the two plays it.
+//! What AWS does and the stand-in does not: lost answers, load, conflicts of transactions. A proxy between the
+//! two plays it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use statewright_shared::ports::{
 };
 use statewright_tests::aws::{self, Gateway, Play, StandIn};
 
-/// A store behind a gateway, on a clock that passes when somebody waits.
+/// A store behind a proxy, with a clock on which sleeping takes no time.
 struct World {
     gateway: Gateway,
     clock: SteppingClock,
@@ -42,7 +43,7 @@ impl World {
     }
 }
 
-/// Two steps over the start of 2200, so that nothing drops it.
+/// Two steps after the start of 2200, so that nothing drops it.
 const EXPIRES: Timestamp = Timestamp(7_258_118_400_000_000_001);
 
 fn key(sort: &str) -> ItemKey {
@@ -79,7 +80,8 @@ fn is_unknown(outcome: &Result<(), CommitError>) -> bool {
     matches!(outcome, Err(CommitError::Port(PortError::Unknown { .. })))
 }
 
-/// The client must not repeat it by itself: it would be refused by its own put, and report that as another's.
+/// The client must not repeat it by itself: its own put would refuse the repeat, which would look like another
+/// writer's.
 #[tokio::test]
 async fn a_put_whose_answer_is_lost_is_unknown_and_sent_once() {
     let world = World::new().await;
@@ -93,7 +95,7 @@ async fn a_put_whose_answer_is_lost_is_unknown_and_sent_once() {
     let Err(CommitError::Refused(Refusal { index: 0, current: Some(current) })) = again else {
         panic!("{again:?}");
     };
-    assert_eq!(current.revision, Revision(1), "the own revision tells that it was done");
+    assert_eq!(current.revision, Revision(1), "its own revision proves that it was done");
 }
 
 #[tokio::test]
@@ -116,7 +118,7 @@ async fn a_transaction_whose_answer_is_lost_is_unknown_and_sent_once() {
     assert_eq!(world.ledger().get(&key("b")).await.unwrap(), Some(item("b", 1)));
 }
 
-/// The time limit is a real one, so this one waits for it: a tenth of a second.
+/// The timeout is a real one, so this test waits for it: a tenth of a second.
 #[tokio::test]
 async fn an_answer_that_does_not_come_in_time_is_unknown() {
     let world = World::new().await;
@@ -158,7 +160,7 @@ async fn what_the_service_refuses_as_it_was_sent_is_not_done() {
         let outcome = world.ledger().commit(vec![put("a", 1)]).await;
         assert!(is_not_done(&outcome), "{code}: {outcome:?}");
     }
-    assert_eq!(world.gateway.seen().len(), 3, "none of them is tried again");
+    assert_eq!(world.gateway.seen().len(), 3, "none of them is repeated");
 }
 
 #[tokio::test]
@@ -232,8 +234,7 @@ async fn a_conflicting_transaction_is_done_in_the_end() {
     assert_eq!(world.ledger().get(&key("b")).await.unwrap(), Some(item("b", 1)));
 }
 
-/// The first write's expectation was not looked at, so it may be the first that does not hold: the answer to that comes
-/// with the next attempt.
+/// The first write's condition was not checked, so it may be the first that does not hold: the next attempt tells.
 #[tokio::test]
 async fn a_refusal_behind_a_conflict_waits_for_the_first_refusal() {
     let world = World::new().await;
@@ -258,7 +259,8 @@ async fn a_transaction_that_can_never_be_done_is_not_tried_again() {
     assert_eq!(world.gateway.seen(), ["TransactWriteItems"]);
 }
 
-/// What is paid for: one call for one write, one transaction for several, a read for a check; nothing for nothing.
+/// The billed calls: one call for one write, one transaction for several, a read for a check, and none for a
+/// no-op.
 #[tokio::test]
 async fn a_commit_is_one_call() {
     let world = World::new().await;
@@ -322,7 +324,7 @@ async fn answers_of_s3_are_distinguished() {
     let outcome = put().await;
     assert!(matches!(outcome, Err(PortError::NotDone { .. })), "{outcome:?}");
 
-    // A bucket that is gone is no reason to believe that there never was a blob.
+    // A missing bucket does not prove that there never was a blob.
     world.gateway.play("GET", 1, Play::xml_error(404, "NoSuchBucket"));
     let outcome = blobs.get(&blob()).await.map(|found| found.is_some());
     assert!(matches!(outcome, Err(PortError::NotDone { .. })), "{outcome:?}");
@@ -344,7 +346,7 @@ async fn a_blob_that_is_cut_or_altered_ends_with_an_error() {
     }
     let whole = blobs.get(&blob()).await.unwrap().unwrap().into_bytes().await.unwrap();
     assert_eq!(whole, vec![7; 300_000]);
-    // One that comes in one piece is judged at its end too.
+    // A blob in one piece is verified at its end too.
     blobs.put(&blob(), Bytes::from_static(b"small")).await.unwrap();
     world.gateway.play("GET", 1, Play::GarbleTheAnswer);
     let outcome = blobs.get(&blob()).await.unwrap().unwrap().into_bytes().await;
@@ -382,7 +384,8 @@ async fn a_disabled_key_is_unusable_and_a_wrong_one_a_mismatch() {
     keys.generate(&context).await.unwrap();
 }
 
-/// DynamoDB ends a part of a scan at 1 MB, and so does the stand-in: the suite would not notice one that does not.
+/// DynamoDB ends a part of a scan at 1 MB, and so does the stand-in: the suite would not notice a stand-in that
+/// does not.
 #[tokio::test]
 async fn listing_many_megabytes_takes_many_scans() {
     let world = World::new().await;

@@ -7,7 +7,7 @@ use statewright_tests::aws::StandIn;
 use crate::model::{call, compare};
 
 proptest! {
-    // Fewer than a file gets: each call goes over a socket, and each case has a table of its own.
+    // Fewer than for a file: each call uses a socket, and each case has a table of its own.
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

@@ -1,4 +1,4 @@
-//! Making the table, the bucket and the key.
+//! Creating the table, the bucket and the key.
 
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{LIFECYCLE, Outcome, SetupError, set_up};
@@ -21,7 +21,7 @@ async fn the_first_time_makes_everything_and_the_second_finds_it() {
             ("protection against deletion", &names.table),
             ("bucket", &names.bucket),
             ("no access for the public", &names.bucket),
-            // A bucket has it from the first, there as here.
+            // A new bucket has it from the start, on AWS as here.
             ("encryption at rest", &names.bucket),
             ("access by TLS alone", &names.bucket),
             ("lifecycle of objects", &names.bucket),
@@ -56,7 +56,7 @@ async fn unsupported_calls_are_reported_and_refused_calls_stop() {
     assert_eq!(refused.to_string(), format!("asking about the backups of the table {} failed", names.table));
 }
 
-/// A bucket and a table that are somebody's already keep what they have.
+/// An existing bucket and an existing table keep their settings.
 #[tokio::test]
 async fn what_is_found_is_completed_and_loses_nothing() {
     let stand_in = StandIn::of_this_process();
@@ -110,7 +110,7 @@ async fn a_key_without_an_alias_is_not_created() {
     assert!(matches!(refused, SetupError::NoKey(_)), "{refused:?}");
 }
 
-/// The raw item, as whoever looks at the table sees it: the layout that a backup holds.
+/// The raw item, as a person sees it in the table: the format that a backup contains.
 #[tokio::test]
 async fn an_item_is_stored_in_the_table_as_documented() {
     let stand_in = StandIn::of_this_process();

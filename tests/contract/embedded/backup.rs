@@ -1,4 +1,4 @@
-//! Backups of a data folder, and what is made of them.
+//! Backups of a data folder, and restores.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -117,7 +117,7 @@ async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
     let made = backed_up(&command, &place.backup, true).await.unwrap();
     assert_eq!((made.items, made.blobs, made.blobs_copied, made.bytes_copied), (3, 2, 2, 19));
     assert_eq!((made.missing, made.damaged, made.has_key), (vec![], vec![], true));
-    // What comes later is not in it.
+    // Later writes are not in it.
     add(&server, "three", "the third").await;
 
     let done = restored(&place.backup, &place.restored).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
     assert_eq!(blob(&folder, "two").await.unwrap(), "the second");
     assert_eq!((item(&folder, "three").await, blob(&folder, "three").await), (None, None));
     folder.keys.unwrap(&wrapped, &context()).await.unwrap();
-    // It lives on like any other.
+    // The restored folder works like any other.
     add(&folder, "four", "the fourth").await;
     drop(folder);
     assert!(item(&serve(&place.restored).await.unwrap(), "four").await.is_some());
@@ -187,7 +187,7 @@ async fn a_backup_without_the_key_needs_the_key_to_be_restored() {
     let from = |key| RestoreFrom { backup: &place.backup, key: Some(key), despite_damage: false };
     let refused = restore(from(&wrong), &place.restored, named, &|_, _| {}).await;
     assert!(matches!(refused, Err(BackupError::Folder(FolderError::KeyWrong { .. }))), "{refused:?}");
-    // That was a restore which did not end; the next one goes on in its place.
+    // That was an unfinished restore; the next one continues in its place.
     let right = place.data.join("master.key");
     restore(from(&right), &place.restored, named, &|_, _| {}).await.unwrap();
     serve(&place.restored).await.unwrap().keys.unwrap(&wrapped, &context()).await.unwrap();
@@ -224,7 +224,7 @@ async fn a_restore_goes_into_a_new_folder_only() {
     let refused = restored(&place.backup, &place.data).await;
     assert!(matches!(refused, Err(BackupError::TargetInUse { .. })), "{refused:?}");
     assert_eq!(contents(&place.data), before);
-    // A backup is no data folder.
+    // A backup is not a data folder.
     let refused = serve(&place.backup).await;
     assert!(matches!(refused, Err(FolderError::LedgerMissing { .. })), "{refused:?}");
     restored(&place.backup, &place.restored).await.unwrap();
@@ -258,7 +258,7 @@ async fn an_interrupted_backup_keeps_the_last_one_and_is_repeatable() {
     assert!(!place.restored.exists());
     backed_up(&server, &half, true).await.unwrap();
     restored(&half, &place.restored).await.unwrap();
-    // The second one: files of it lie beside those of the first.
+    // The second one: its files are next to those of the first.
     let later = place.backup.with_file_name("later");
     copy(&place.backup, &later, |_| true);
     fs::write(later.join("ledger-half.sqlite"), "SQLite f").unwrap();
@@ -362,7 +362,7 @@ async fn a_backup_whose_files_changed_since_is_refused() {
     restored(&place.backup, &place.restored).await.unwrap();
 }
 
-/// Commits go on while the ledger is copied: each is in the copy wholly, or not at all.
+/// Commits continue while the ledger is copied: each is in the copy wholly, or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_during_writes_has_every_blob_its_ledger_names() {
     let place = place();

@@ -11,10 +11,10 @@ use statewright_shared::ports::{
 };
 use tempfile::TempDir;
 
-/// Names the folder that the process to be killed works on.
+/// The variable with the folder of the process to be killed.
 const FOLDER_VARIABLE: &str = "STATEWRIGHT_TEST_CRASH_FOLDER";
 
-/// Stands before the number of a slot that was acknowledged.
+/// The prefix of the number of an acknowledged slot.
 const MARK: &str = "acknowledged slot ";
 
 fn blob_key(slot: u64) -> BlobKey {
@@ -25,7 +25,7 @@ fn blob(slot: u64) -> Bytes {
     Bytes::from(slot.to_string().repeat(20_000))
 }
 
-/// Appends slots until it is killed, each after its blob, and says which were acknowledged.
+/// Appends slots until it is killed, each after its blob, and prints the acknowledged ones.
 async fn append_for_ever(folder: &Path) {
     let ledger = SqliteLedger::open_or_create(&folder.join("ledger.sqlite")).unwrap();
     let blobs = FileBlobs::open_or_create(&folder.join("blobs")).unwrap();
@@ -36,13 +36,13 @@ async fn append_for_ever(folder: &Path) {
         let action = WriteAction::Put { revision: Revision(slot), value, expires: None };
         let key = ItemKey::new("LOG", format!("{slot:08}"));
         ledger.commit(vec![Write { key, expect: Expect::Absent, action }]).await.unwrap();
-        // Fails when nobody listens any more, so that no failed test leaves this process behind.
+        // Fails when the reader is gone, so that a failed test does not leave this process running.
         writeln!(said, "\n{MARK}{slot}").unwrap();
     }
 }
 
-/// This test runs itself in a second process, which finds the folder's name in its environment, and kills that at
-/// several moments of its work.
+/// This test runs itself in a second process, which gets the folder's name in its environment, and kills that
+/// process at several moments of its work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_process_has_acknowledged_is_there() {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
@@ -78,7 +78,7 @@ async fn what_a_killed_process_has_acknowledged_is_there() {
         // The slot after the last acknowledged one may have been on its way.
         assert!(
             [last, last + 1].contains(&(slots.len() as u64)),
-            "{last} acknowledged, {} there",
+            "{last} acknowledged, {} stored",
             slots.len()
         );
         for slot in slots {

@@ -1,4 +1,4 @@
-//! One folder that holds a whole store.
+//! One folder that contains a whole store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ async fn beside(path: &Path) -> Result<DataFolder, FolderError> {
     DataFolder::open_beside(path, Arc::new(SystemIds)).await
 }
 
-/// A place for a data folder, which is not there yet.
+/// A path for a data folder that does not exist yet.
 fn place() -> (TempDir, PathBuf) {
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("data");
@@ -48,7 +48,7 @@ async fn fill(path: &Path) {
     folder.ledger.commit(vec![Write { key, expect: Expect::Absent, action }]).await.unwrap();
 }
 
-/// Asserts that what [`fill`] has put is there.
+/// Asserts that everything from [`fill`] is stored.
 async fn assert_filled(folder: &DataFolder) {
     let blob = folder.blobs.get(&blob_key()).await.unwrap().unwrap();
     assert_eq!(blob.into_bytes().await.unwrap(), "a blob");
@@ -75,7 +75,7 @@ fn bytes_of(path: &Path) -> Folder {
     found
 }
 
-/// Asserts that two states of a folder are equal; names what is not.
+/// Asserts that two states of a folder are equal; names the differences.
 fn assert_same(before: &Folder, after: &Folder) {
     let changed = |(path, bytes): &(&PathBuf, &Option<Vec<u8>>)| before.get(*path) != Some(*bytes);
     let changed: Vec<&PathBuf> = after.iter().filter(changed).map(|(path, _)| path).collect();
@@ -108,7 +108,7 @@ async fn everything_survives_a_crash_of_the_process() {
     let write = Write { key: key.clone(), expect: Expect::Absent, action };
     running.ledger.commit(vec![write]).await.unwrap();
 
-    // What a process leaves that ends without closing anything: the files as they are while it runs.
+    // A process that ends without closing anything leaves the files as they are while it runs.
     let (_kept_too, copy) = place();
     copy_folder(&path, &copy);
     assert!(fs::metadata(copy.join("ledger.sqlite-wal")).unwrap().len() > 0);
@@ -145,7 +145,7 @@ async fn folder_and_key_are_for_their_owner_alone() {
     assert_eq!(mode(&path.join("ledger.sqlite-wal")), 0o600);
 }
 
-/// As `mkdir`, a container's volume or a package makes it.
+/// As `mkdir`, a container's volume or a package creates it.
 #[cfg(unix)]
 #[tokio::test]
 async fn an_empty_folder_comes_to_be_for_its_owner_alone() {
@@ -162,7 +162,7 @@ async fn an_empty_folder_comes_to_be_for_its_owner_alone() {
     assert_eq!(mode(&path), 0o700);
     assert!(!running.is_for_others());
     drop(running);
-    // What somebody chose for a folder in use stays, and so does a folder that holds something else.
+    // The mode of a folder in use stays as its owner chose it, and so does that of a folder with other contents.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
     assert!(serve(&path).await.unwrap().is_for_others());
     assert_eq!(mode(&path), 0o750);
@@ -173,7 +173,7 @@ async fn an_empty_folder_comes_to_be_for_its_owner_alone() {
     assert_eq!(mode(&other), 0o755);
 }
 
-/// Those that a test makes have the umask of all tests, so they are compared with what that would have made of them.
+/// Files that the test itself creates have the umask of all tests, so they are compared with the effect of that.
 #[cfg(unix)]
 #[tokio::test]
 async fn every_file_is_for_its_owner_alone() {
@@ -185,7 +185,7 @@ async fn every_file_is_for_its_owner_alone() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let plain = kept.path().join("plain");
     fs::write(&plain, "").unwrap();
-    assert_ne!(mode(&plain), 0o600, "a file is for others too where nothing is said");
+    assert_ne!(mode(&plain), 0o600, "without a mode, others can read a file");
     let mut files = 0;
     for (path, bytes) in bytes_of(&path) {
         assert_eq!(mode(&path), if bytes.is_some() { 0o600 } else { 0o700 }, "{}", path.display());
@@ -207,7 +207,7 @@ async fn a_folder_that_everybody_may_write_into_is_refused() {
             assert!(refusal.to_string().ends_with(&format!("chmod 700 {}", path.display())), "{refusal}");
         }
     }
-    // Its group is the operator's to choose.
+    // The operator chooses the permissions of the group.
     for mode in [0o700, 0o770, 0o755] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         assert_filled(&serve(&path).await.unwrap()).await;
@@ -373,7 +373,7 @@ async fn a_first_start_that_was_broken_off_is_taken_up() {
 async fn a_ledger_of_a_newer_format_is_refused() {
     let (_kept, path) = place();
     fill(&path).await;
-    // The format's number lies at byte 60 of a SQLite file, big-endian (https://sqlite.org/fileformat2.html).
+    // The format's number is at byte 60 of a SQLite file, big-endian (https://sqlite.org/fileformat2.html).
     let ledger = path.join("ledger.sqlite");
     let mut bytes = fs::read(&ledger).unwrap();
     bytes.splice(60..64, 3_u32.to_be_bytes());

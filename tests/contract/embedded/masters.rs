@@ -32,10 +32,10 @@ async fn another_process_works_while_the_master_key_is_replaced() {
     let command = open(&path);
     command.add_master().unwrap();
     assert_eq!(command.master_count().unwrap(), 2);
-    let new = command.rewrap(&old, &context()).await.unwrap().expect("it was under the old one");
+    let new = command.rewrap(&old, &context()).await.unwrap().expect("the old key wrapped it");
     assert_eq!(command.rewrap(&new, &context()).await.unwrap(), None);
 
-    // It knows the old one only, and meets a key that is under the new one.
+    // It knows the old key only, and gets a data key under the new one.
     assert_eq!(server.unwrap(&new, &context()).await.unwrap().0, plain.0);
     assert_eq!(server.unwrap(&old, &context()).await.unwrap().0, plain.0);
     let (later, under_new) = server.generate(&context()).await.unwrap();
@@ -50,7 +50,7 @@ async fn another_process_works_while_the_master_key_is_replaced() {
     assert!(matches!(open(&path).unwrap(&old, &context()).await, Err(KeysError::Mismatch)));
 }
 
-/// It makes a key before it meets one under the new master key.
+/// It makes a data key before it gets one under the new master key.
 #[tokio::test]
 async fn a_new_data_key_uses_the_current_master_key_of_the_file() {
     let (_kept, path, server) = key_file();

@@ -1,4 +1,4 @@
-//! Two ledgers on one file, as of the server and of an operator's command beside it.
+//! Two ledgers on one file, like a server's and an operator's command.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn count(item: Option<&Item>) -> u64 {
     item.map_or(0, |item| std::str::from_utf8(&item.value).unwrap().parse().unwrap())
 }
 
-/// Raises the counter [`STEPS`] times by reading, deciding and writing. How often it was refused.
+/// Raises the counter [`STEPS`] times by reading, deciding and writing. Returns the number of refusals.
 async fn raise(ledger: &dyn Ledger, writer: u64) -> u64 {
     let (mut done, mut refused) = (0, 0);
     while done < STEPS {
@@ -74,10 +74,10 @@ async fn an_acknowledged_commit_is_visible_to_the_other_handle() {
     }
 }
 
-/// Names the file that the other half of [`commits_of_two_processes_interleave_and_lose_nothing`] works on.
+/// The variable with the file for the other half of [`commits_of_two_processes_interleave_and_lose_nothing`].
 const FILE_VARIABLE: &str = "STATEWRIGHT_TEST_LEDGER";
 
-/// This test runs itself in a second process, which finds the file's name in its environment.
+/// This test runs itself in a second process, which gets the file's name in its environment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_of_two_processes_interleave_and_lose_nothing() {
     if let Some(path) = std::env::var_os(FILE_VARIABLE) {
