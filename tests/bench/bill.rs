@@ -22,46 +22,47 @@ use crate::serving::{self, Things};
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How many resources; may be given several times
+    /// The number of resources; may be given several times
     #[arg(long = "size", value_name = "RESOURCES", default_values = ["10", "100", "200", "1000"])]
     sizes: Vec<usize>,
     /// Bytes of output that each resource carries in the state
     #[arg(long, default_value_t = 1024)]
     payload_bytes: u32,
-    /// Every so-manyth resource has a secret
+    /// One in this many resources has a secret
     #[arg(long, default_value_t = 10)]
     secret_every: u32,
-    /// So many processes share the store, and requests go to each in turn
+    /// The number of processes that share the store; requests go to each in turn
     #[arg(long, default_value_t = 1)]
     processes: usize,
-    /// Shows what each kind of call comes to as well
+    /// Also show the cost of each kind of call
     #[arg(long)]
     detail: bool,
-    /// Leaves out what comes after the first `up` and the one that changes nothing
+    /// Leave out everything after the first `up` and the one that changes nothing
     #[arg(long)]
     only_up: bool,
-    /// Works out the month of a team of 50 instead: 500 stacks, 300 ups of 150 resources a day
+    /// Compute the month of a team of 50 instead: 500 stacks, 300 ups of 150 resources a day
     #[arg(long)]
     team: bool,
 }
 
-/// What we hold ourselves to, in dollars: the work, the resources, the limit.
+/// Our own limits, in dollars: the work, the resources, the limit.
 const LIMITS: [(&str, usize, f64); 3] =
     [("up", 200, 0.0004), ("up", 1_000, 0.0015), ("up, no change", 10_000, 0.0035)];
 
 /// The same with the functions that serve it.
 const SERVED_LIMITS: [(&str, usize, f64); 2] = [("up", 200, 0.0006), ("up", 1_000, 0.0025)];
 
-/// Up to so many resources the first `up` is as everybody's. Beside its journal the client keeps a copy of the state, which it
-/// writes whole, to nowhere, after each step that changed something (`DiscardPersister` in `pkg/backend/httpstate/backend.go`,
-/// v3.274.1): that takes hours for 10,000, so it is told to leave that out.
+/// The largest first `up` with the client's default settings. In addition to its journal the client keeps a
+/// copy of the state, which it writes whole, to nowhere, after each step that changed something
+/// (`DiscardPersister` in `pkg/backend/httpstate/backend.go`, v3.274.1): that takes hours for 10,000 resources,
+/// so a larger `up` turns it off.
 const QUADRATIC: usize = 2_000;
 
-/// How often a server sweeps, in a month of 30 days.
+/// Sweeps of a server in a month of 30 days.
 const SWEEPS_A_MONTH: u64 = 30 * 24 * 60;
 
-/// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in whatever else is counted, and for a
-/// month of what is there.
+/// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in everything else
+/// that is counted, and for a month of storage.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Prices {
     region: String,
@@ -75,7 +76,7 @@ impl Prices {
         Ok(serde_json::from_str(include_str!("prices.json"))?)
     }
 
-    /// The dollars for a number of things that are there for a month.
+    /// The dollars for storing this for a month.
     pub(crate) fn of_month(&self, name: &str, count: f64) -> io::Result<f64> {
         let unknown = || io::Error::other(format!("prices.json has no price for a month of {name}"));
         Ok(self.per_month.get(name).ok_or_else(unknown)? * count)
@@ -100,7 +101,7 @@ struct Lane {
     detail: bool,
 }
 
-/// Does all the work for each size, and prints what it came to.
+/// Does all the work for each size, and prints its cost.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let lane = Lane::new(&arguments).await?;
@@ -143,14 +144,14 @@ impl Lane {
             PulumiCli::new().backend(&app.url).token(&app.token).patience(Duration::from_secs(4 * 3600));
         let (prices, detail) = (Prices::load()?, arguments.detail);
         let lane = Self { gateway, names, app, cli, prices, detail };
-        // The first command of a home asks who it is, and a server's first requests open what it remembers from then on.
+        // The first command of a home asks for its user, and a server's first requests fill its caches.
         lane.cli.bench_project("warm", &[("count", "1"), ("secretEvery", "1")]);
         lane.cli.run(["stack", "init", "warm"]).await.assert_success();
         lane.cli.run(["up", "--yes", "--stack", "warm"]).await.assert_success();
         Ok(lane)
     }
 
-    /// A stack of so many resources, from its first day to its last.
+    /// A stack of this many resources, from its first day to its last.
     async fn life(&self, size: usize, arguments: &Arguments) -> io::Result<()> {
         let settings =
             [size.to_string(), arguments.payload_bytes.to_string(), arguments.secret_every.to_string()];
@@ -184,7 +185,7 @@ impl Lane {
         self.work(size, "preview", &["preview", "--stack", &stack]).await?;
         self.work(size, "refresh", &["refresh", "--yes", "--stack", &stack]).await?;
         self.work(size, "destroy", &["destroy", "--yes", "--stack", &stack]).await?;
-        // What is kept for a while costs once more when it goes.
+        // Stored data costs once more when it is deleted.
         for (days, what) in [(1, "sweep, next day"), (91, "sweep, logs go"), (366, "sweep, events go")] {
             let before = self.usage();
             let clock = ManualClock::new(SystemClock.now().plus(Duration::from_secs(days * 24 * 3600)));
@@ -194,7 +195,7 @@ impl Lane {
         Ok(())
     }
 
-    /// What it costs when nobody asks: a server sweeps each minute, functions every five.
+    /// The cost of an idle deployment: a server sweeps each minute, functions every five.
     async fn idle(&self) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
@@ -212,14 +213,14 @@ impl Lane {
     fn tell_idle(&self, sweeps: f64) -> io::Result<Idle> {
         let idle = Idle::of(&self.prices, sweeps)?;
         println!(
-            "a month of functions that nobody asks: {:.2}; from the third year on {:.2}; without metrics and alarms {:.2}",
+            "a month of idle functions: {:.2}; from the third year on {:.2}; without metrics and alarms {:.2}",
             idle.first_year, idle.third_year, idle.bare
         );
         Ok(idle)
     }
 
-    /// The month of a team of 50: as much as it can be, where every `up` makes everything, and as little, where none changes
-    /// anything.
+    /// The month of a team of 50: the maximum, where every `up` creates everything, and the minimum, where none
+    /// changes anything.
     #[expect(clippy::print_stdout, reason = "a command's output")]
     async fn team(&self) -> io::Result<()> {
         let before = self.usage();
@@ -247,13 +248,13 @@ impl Lane {
             "in all",
             "the gateway"
         );
-        for (stack, what) in [("made", "all that is made"), ("same", "nothing changes")] {
+        for (stack, what) in [("made", "everything created"), ("same", "nothing changes")] {
             self.cli.run(["stack", "init", stack]).await.assert_success();
             if stack == "same" {
                 self.cli.run(["up", "--yes", "--stack", stack]).await.assert_success();
             }
             let preview = self.priced(&["preview", "--stack", stack]).await?;
-            // Only what the next command leaves is looked at.
+            // Only what the next command leaves is counted.
             let later = SystemClock.now().plus(days(EVENT_DAYS + 2.0 * BLOB_DAYS));
             self.sweep(Arc::new(ManualClock::new(later))).await?;
             let up = self.priced(&["up", "--yes", "--stack", stack]).await?;
@@ -261,7 +262,8 @@ impl Lane {
             let mut work = Work { up: up.dollars, preview: preview.dollars, gateway, ..Work::default() };
             let mut at_most = up.left;
             let mut gone = Vec::new();
-            // The days of a blob begin with the sweep that leaves it, so each is a little later than the one before.
+            // The days of a blob begin with the sweep that finds it unnamed, so each is a little later than the
+            // one before.
             let steps = [LOG_DAYS, LOG_DAYS + BLOB_DAYS, EVENT_DAYS, EVENT_DAYS + BLOB_DAYS];
             for (after, slack) in steps.into_iter().zip([1.0, 3.0, 5.0, 7.0]) {
                 let (there, usage) = (self.gateway.stored(), self.gateway.usage());
@@ -295,7 +297,7 @@ impl Lane {
         Ok(())
     }
 
-    /// What a command costs with the functions that serve it, and what it leaves in the store.
+    /// The cost of a command with the functions that serve it, and what it leaves in the store.
     async fn priced(&self, command: &[&str]) -> io::Result<Priced> {
         let (before, stored) = (self.gateway.usage(), self.gateway.stored());
         self.app.take_asked();
@@ -308,7 +310,7 @@ impl Lane {
         Ok(Priced { dollars, gateway, left: self.gateway.stored() - stored })
     }
 
-    /// Sweeps until nothing is due, as a process whose clock shows that.
+    /// Sweeps until nothing is due, as a process with this time.
     async fn sweep(&self, clock: Arc<dyn Clock>) -> io::Result<()> {
         let (chance, patience) = (Arc::new(SystemIds), Arc::new(SystemClock));
         let store =
@@ -388,7 +390,7 @@ impl Lane {
     }
 }
 
-/// What a command came to.
+/// The cost of a command.
 struct Priced {
     dollars: f64,
     /// Of these, the gateway's.
@@ -400,7 +402,7 @@ fn days(days: f64) -> Duration {
     Duration::from_secs_f64(days * 24.0 * 3600.0)
 }
 
-/// All that is paid for.
+/// Everything billed.
 fn usage_and(usage: &Usage, requests: Option<&[Asked]>) -> Things {
     let served = requests.map(|requests| serving::of_requests(requests, usage)).unwrap_or_default();
     usage.billed().into_iter().chain(served).collect()
@@ -422,7 +424,7 @@ mod tests {
         let dollars = prices.of(&usage.billed()).unwrap();
         assert!((dollars - 1.625).abs() < 1e-9, "{dollars}");
         let functions = serving::of_requests(&[Asked { line: "GET /api/user".to_owned(), bytes: 0 }], &usage);
-        assert!(prices.of(&functions).unwrap() > 0.0, "what serves has one too");
+        assert!(prices.of(&functions).unwrap() > 0.0, "serving has a price too");
         assert!(prices.of(&[("a thing that nobody sells", 1.0)]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to a server that is measured, each with the time from its first byte to the last of its answer.
+//! Requests to a measured server, each with the time from its first byte to the last of its answer.
 
 use std::io;
 
@@ -37,7 +37,7 @@ impl<'a> Client<'a> {
         Self::to(&server.url, &server.token, ORGANIZATION)
     }
 
-    /// That of whatever listens there.
+    /// A client of the server at this address.
     pub(crate) fn to(url: &'a str, token: &'a str, organization: &'a str) -> Self {
         Self { http: reqwest::Client::new(), url, token, organization }
     }
@@ -85,7 +85,7 @@ impl<'a> Client<'a> {
         self.send(Method::POST, path, None, Some(body.to_string().into_bytes())).await
     }
 
-    /// Makes a stack, and answers its path.
+    /// Makes a stack, and returns its path.
     pub(crate) async fn stack(&self, project: &str, name: &str) -> io::Result<String> {
         let project = format!("/api/stacks/{}/{project}", self.organization);
         self.post(&project, &json!({ "stackName": name })).await?;
@@ -96,7 +96,7 @@ impl<'a> Client<'a> {
         self.send(Method::POST, &format!("{stack}/import"), None, Some(gzip(state).to_vec())).await
     }
 
-    /// Begins an update, and answers its path and its token.
+    /// Begins an update, and returns its path and its token.
     pub(crate) async fn begin(&self, stack: &str, journals: bool) -> io::Result<(String, String)> {
         let program = json!({
             "name": "bench", "runtime": "yaml", "main": "", "description": "", "config": {},

@@ -1,4 +1,4 @@
-//! `bench fold`: a large base and a long journal, folded by our replayer and by the one that Pulumi publishes.
+//! `bench fold`: a large base and a long journal, folded by our replayer and by Pulumi's published one.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// Resources in the base.
     #[arg(long, default_value_t = 10_000)]
     resources: usize,
-    /// Entries in the journal: half of them say that an update of a resource begins, half that it succeeded.
+    /// Entries in the journal: half of them begin an update of a resource, half report its success.
     #[arg(long, default_value_t = 20_000)]
     entries: usize,
     /// Small properties of each resource, some 48 bytes each.
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     properties: usize,
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Fold this question once and print what it took; what the comparison starts, a process for each.
+    /// Fold this question once and print the cost; the comparison starts this, a process for each.
     #[arg(long, hide = true)]
     question: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// Folds once, and tells the time and the memory of that alone.
+/// Folds once, and prints the time and the memory of that alone.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 fn fold(question: &Path) -> io::Result<()> {
     let text = fs::read(question)?;
@@ -87,7 +87,7 @@ fn fold(question: &Path) -> io::Result<()> {
         replay(Some(base.as_bytes()), read_batch(body.as_bytes()), Timestamp(0)).map_err(io::Error::other)?;
     let took = watch.elapsed().as_secs_f64();
     if !replayed.skipped.is_empty() {
-        return Err(io::Error::other("an entry was skipped: that was no fair question"));
+        return Err(io::Error::other("an entry was skipped: the comparison would be unfair"));
     }
     let after = own_peak_mib();
     println!(
@@ -108,7 +108,7 @@ fn seconds(command: &mut Command) -> io::Result<f64> {
     }
 }
 
-/// Writes the question, and tells the size of its base and of its journal in MB.
+/// Writes the question, and returns the size of its base and of its journal in MB.
 fn write_question(file: &Path, arguments: &Arguments) -> io::Result<(f64, f64)> {
     let base = state(arguments.resources, arguments.properties);
     let mut entries = String::from("[");

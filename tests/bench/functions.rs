@@ -1,4 +1,4 @@
-//! `bench functions`: the programs' sizes, how soon they ask for work, and what they answer in, cold and warm.
+//! `bench functions`: the programs' sizes, how soon they ask for work, and how fast they answer, cold and warm.
 
 use std::fs;
 use std::io;
@@ -31,21 +31,21 @@ pub(crate) struct Arguments {
     /// The folder with the programs, as `cargo functions` fills it
     #[arg(long, value_name = "FOLDER", default_value = "target/lambda")]
     folder: PathBuf,
-    /// How often each thing is done
+    /// The repetitions of each measurement
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How many resources a whole `up` has
+    /// The number of resources of a whole `up`
     #[arg(long, default_value_t = 10)]
     resources: usize,
-    /// Leaves out the real client
+    /// Leave out the real client
     #[arg(long)]
     no_client: bool,
 }
 
-/// How long a program may take to ask for its first event.
+/// The timeout of a program for its first request of an event.
 const START: Duration = Duration::from_secs(30);
 
-/// Starts each program by itself; then asks each route once through them, and has the real client do an `up`.
+/// Starts each program alone; then requests each route once through them, and runs an `up` with the real client.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let gathered = gather(&arguments.folder)?;
     starts(gathered.path(), arguments.rounds).await?;
@@ -72,7 +72,7 @@ fn gather(folder: &Path) -> io::Result<TempDir> {
     Ok(gathered)
 }
 
-/// What each program is before its first event.
+/// Each program before its first event.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 async fn starts(programs: &Path, rounds: usize) -> io::Result<()> {
     println!("{:10} {:>8} {:>8} {:>8}", "function", "MB", "start ms", "MiB");
@@ -95,7 +95,7 @@ async fn starts(programs: &Path, rounds: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Milliseconds until it asks for an event, and the MiB that it has in use then. No service is called before.
+/// The milliseconds until it asks for an event, and the MiB in use then. No service is called before.
 async fn start(program: &Path) -> io::Result<(f64, f64)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let names = StandIn::fresh_names();
@@ -113,17 +113,17 @@ async fn start(program: &Path) -> io::Result<(f64, f64)> {
     let asked = tokio::time::timeout(START, async {
         let (mut stream, _) = listener.accept().await?;
         let bytes = stream.read(&mut [0; 1024]).await?;
-        // It ends when nobody is there to answer.
+        // It ends when its request gets no answer.
         Ok::<_, io::Error>((stream, bytes))
     });
-    let (_stream, bytes) = asked.await.map_err(|_| io::Error::other("it asks for nothing"))??;
+    let (_stream, bytes) = asked.await.map_err(|_| io::Error::other("it does not ask for an event"))??;
     let milliseconds = watch.elapsed().as_secs_f64() * 1000.0;
     let resident = child.id().map_or(0.0, resident_mib);
     child.kill().await?;
     if bytes == 0 { Err(io::Error::other("it asks for nothing")) } else { Ok((milliseconds, resident)) }
 }
 
-/// Prints what a request of each route takes when it meets a function that was just killed, and when not.
+/// Prints the time of a request of each route with a function that was just killed, and with a warm one.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 async fn routes(functions: &Functions, rounds: usize) -> io::Result<()> {
     let (org, login) = (OrgName::parse(tour::OTHER_ORG), Login::parse(USER));
@@ -132,7 +132,7 @@ async fn routes(functions: &Functions, rounds: usize) -> io::Result<()> {
     let took = tour::walk(functions, "uncounted", false).await?;
     let missed: Vec<&Route> = tour::missed(&took).collect();
     if !missed.is_empty() {
-        return Err(io::Error::other(format!("the walk passes these by: {missed:?}")));
+        return Err(io::Error::other(format!("the walk leaves out these rows: {missed:?}")));
     }
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -150,7 +150,7 @@ async fn routes(functions: &Functions, rounds: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints what requests came to in the log, from some line on.
+/// Prints the log bytes of the requests, from some line on.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 fn tell_lines(lines: &[(String, String)], from: usize) {
     let lines = || lines.iter().skip(from).map(|(_, line)| line.as_str());
@@ -165,7 +165,7 @@ fn tell_lines(lines: &[(String, String)], from: usize) {
     );
 }
 
-/// Prints what a first `up` takes when every function is cold, beside one that meets them warm.
+/// Prints the time of a first `up` with cold functions, next to one with warm ones.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 async fn ups(functions: &Functions, arguments: &Arguments) -> io::Result<()> {
     let cli = PulumiCli::new().backend(&functions.url).token(&functions.token);
@@ -182,7 +182,7 @@ async fn ups(functions: &Functions, arguments: &Arguments) -> io::Result<()> {
             }
             let watch = Stopwatch::start();
             cli.run(["up", "--yes", "--skip-preview", "--stack", &stack]).await.assert_success();
-            // The first one of all is not counted.
+            // The very first one is not counted.
             if round > 0 {
                 took.push(watch.elapsed().as_secs_f64());
             }

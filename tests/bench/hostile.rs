@@ -1,5 +1,5 @@
-//! `bench hostile`: clients that ask for as much as they can, with a token that may plan, with wrong passwords, and with connections that
-//! say nothing; beside them, who is well.
+//! `bench hostile`: clients that request as much as they can, with a token of the role `plan`, with wrong
+//! passwords, and with silent connections; and how well-behaved clients fare meanwhile.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::process::{ORGANIZATION, Server};
 
-/// What we hold ourselves to.
+/// Our own limits.
 const RESIDENT_MIB_MAX: f64 = 1_500.0;
 const HEALTH_MS_MAX: f64 = 250.0;
 const AFTER_UPDATES_MIB_MAX: f64 = 40.0;
@@ -32,13 +32,13 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/recordings/up
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How long each kind of request is sent by itself, in seconds
+    /// The time for which each kind of request is sent alone, in seconds
     #[arg(long, default_value_t = 10)]
     each: u64,
-    /// How long all kinds are sent at once, in seconds
+    /// The time for which all kinds are sent at once, in seconds
     #[arg(long, default_value_t = 60)]
     mixed: u64,
-    /// Updates after which the server's memory is looked at
+    /// Updates after which the server's memory is measured
     #[arg(long, default_value_t = 10_000)]
     updates: u64,
     /// A `statewright` to measure instead of the one in the profile `dist`
@@ -74,13 +74,13 @@ struct Served {
 impl Served {
     async fn new(program: &Path) -> io::Result<Self> {
         let here = std::env::current_exe()?;
-        let data_in = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
+        let data_in = here.parent().ok_or_else(|| io::Error::other("this program has no folder"))?;
         let folder = tempfile::Builder::new().prefix("bench-hostile-").tempdir_in(data_in)?;
         let server = Server::on_folder(program, &folder.path().join("data")).await?;
         Ok(Self { server, folder, program: program.to_owned() })
     }
 
-    /// What an operator's command answers.
+    /// The stdout of an operator's command.
     async fn operator(&self, words: &[&str]) -> io::Result<Value> {
         let data = self.folder.path().join("data");
         let output =
@@ -97,8 +97,8 @@ impl Served {
     }
 }
 
-/// How the server is meanwhile: the slowest answer of `/healthz`, on a connection that is kept and on new ones. It has a thread of its
-/// own, so that it does not wait for those that ask for much.
+/// The server's health meanwhile: the slowest answer of `/healthz`, on a kept connection and on new ones. It
+/// has a thread of its own, so that it does not wait for the hostile clients.
 struct Health {
     stop: Arc<AtomicBool>,
     watching: std::thread::JoinHandle<io::Result<f64>>,
@@ -162,7 +162,7 @@ fn flood(
     }
 }
 
-/// Asks, and then reads nothing, or a little each second.
+/// Sends a request, and then reads nothing, or a little each second.
 fn slow_readers(
     tasks: &mut JoinSet<()>,
     count: usize,
@@ -197,7 +197,7 @@ fn slow_readers(
     }
 }
 
-/// What there is to ask for.
+/// The targets of requests.
 struct Prey {
     url: String,
     token: String,
@@ -231,7 +231,7 @@ impl Prey {
         format!("token {}", self.token)
     }
 
-    /// Starts what is called so.
+    /// Starts the attack of this name.
     fn attack(&self, tasks: &mut JoinSet<()>, name: &str) {
         let events = format!("{}/events", self.preview);
         let export = format!("{}/export", self.stack);
@@ -325,7 +325,7 @@ fn terraform_state(bytes: usize) -> String {
     )
 }
 
-/// A short text that comes to as much as one may.
+/// A short text that evaluates to the largest allowed value.
 fn environment_bomb() -> String {
     let mut text = String::from("values:\n  a0: ");
     text.push_str(&"x".repeat(1000));
@@ -349,7 +349,7 @@ fn large_deployment(bytes: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A token that may plan, with each kind of request and with all of them, while another user's `up` is played.
+/// A token of the role `plan`, with each kind of request and with all of them, during another user's `up`.
 async fn by_plan_token(arguments: &Arguments, program: &Path) -> io::Result<bool> {
     let served = Served::new(program).await?;
     let client = Client::of(&served.server);
@@ -425,7 +425,7 @@ async fn by_plan_token(arguments: &Arguments, program: &Path) -> io::Result<bool
     Ok(is_within && is_well && most <= RESIDENT_MIB_MAX && worst <= HEALTH_MS_MAX)
 }
 
-/// The most memory in use within these seconds, in MiB.
+/// The peak of memory in use within these seconds, in MiB.
 async fn resident_while(server: &Server, seconds: u64) -> f64 {
     let (watch, mut most) = (Stopwatch::start(), 0.0_f64);
     while watch.elapsed() < Duration::from_secs(seconds) {
@@ -435,7 +435,7 @@ async fn resident_while(server: &Server, seconds: u64) -> f64 {
     most
 }
 
-/// Wrong passwords, and connections that say nothing, from one address; health is asked for from another.
+/// Wrong passwords, and silent connections, from one address; another address requests `/healthz`.
 async fn without_credentials(arguments: &Arguments, program: &Path) -> io::Result<bool> {
     let served = Served::new(program).await?;
     let before = served.server.usage().resident_mib;
@@ -465,7 +465,7 @@ async fn without_credentials(arguments: &Arguments, program: &Path) -> io::Resul
     let resident = resident_while(&served.server, arguments.each).await;
     let connections = health.end().await?;
     say(&format!(
-        "{} connections that say nothing: {resident:.0} MiB, /healthz of another address within {connections:.0} ms",
+        "{} silent connections: {resident:.0} MiB, /healthz of another address within {connections:.0} ms",
         idle.len()
     ));
     drop(idle);
@@ -473,8 +473,9 @@ async fn without_credentials(arguments: &Arguments, program: &Path) -> io::Resul
     Ok(passwords <= HEALTH_MS_MAX && connections <= HEALTH_MS_MAX && most < 200.0)
 }
 
-/// The largest deployment that is taken, of text that does not compress well, on one of the same size, while `/healthz` is asked for. What it
-/// holds counts as no more than the account has for one request, whatever that is, so this is measured and not only reserved.
+/// The largest accepted deployment, of text that compresses badly, on one of the same size, with `/healthz`
+/// requested meanwhile. The account counts its reservation at most as the maximum of one request, whatever it
+/// allocates, so this measures the memory.
 async fn largest_import(program: &Path) -> io::Result<bool> {
     let served = Served::new(program).await?;
     let client = Client::of(&served.server);
@@ -494,7 +495,7 @@ async fn largest_import(program: &Path) -> io::Result<bool> {
     Ok(most <= RESIDENT_MIB_MAX && worst <= HEALTH_MS_MAX)
 }
 
-/// A deployment of this many bytes, most of them such that three quarters of them are left when they are compressed.
+/// A deployment of this many bytes, which compresses to three quarters of its size.
 fn noisy_deployment(bytes: usize, seed: u64) -> Vec<u8> {
     const END: &[u8] = br#""}}"#;
     let mut text = br#"{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[],"more":""#.to_vec();
@@ -504,7 +505,7 @@ fn noisy_deployment(bytes: usize, seed: u64) -> Vec<u8> {
     text
 }
 
-/// Many small updates, and what stays of them.
+/// Many small updates, and the memory that they leave in use.
 async fn after_updates(arguments: &Arguments, program: &Path) -> io::Result<bool> {
     let served = Served::new(program).await?;
     let before = served.server.usage().resident_mib;

@@ -1,4 +1,4 @@
-//! `bench idle`: the program's size, how soon it answers, and what it holds when nobody asks.
+//! `bench idle`: the program's size, how soon it answers, and its memory when idle.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     rounds: usize,
 }
 
-/// Starts it on new folders, and again on one that is there.
+/// Starts it on new folders, and again on an existing one.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());

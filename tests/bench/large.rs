@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 /// Small properties of each resource: some 5 KB.
 const PROPERTIES: usize = 100;
 
-/// Batches whose time is taken, on each of the two states.
+/// Batches that are measured, on each of the two states.
 const BATCHES: usize = 50;
 
 /// Imports, exports, saves into it, and compares a batch with one on an empty state.
@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         gzip(&untyped).len() as f64 / 1e6
     );
     let here = std::env::current_exe()?;
-    let data_in = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
+    let data_in = here.parent().ok_or_else(|| io::Error::other("this program has no folder"))?;
     for _ in 0..arguments.rounds {
         let server = Server::statewright(&program, data_in).await?;
         let client = Client::of(&server);

@@ -19,18 +19,18 @@ pub(crate) struct Arguments {
     server: Option<PathBuf>,
 }
 
-/// Entries on a page of the history. The server says how many stacks are on one of the list.
+/// Entries on a page of the history. The server decides how many stacks are on one of the list.
 const PAGE: usize = 10;
 
-/// How often the first page, and each page that is compared, is asked for.
+/// The repetitions of the first page and of each compared page.
 const TIMES: usize = 20;
 
-/// Fills a server, and asks for pages.
+/// Fills a server, and requests pages.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let program = arguments.server.unwrap_or_else(|| tools::statewright_dist().to_owned());
     let here = std::env::current_exe()?;
-    let data_in = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
+    let data_in = here.parent().ok_or_else(|| io::Error::other("this program has no folder"))?;
     let server = Server::statewright(&program, data_in).await?;
     let client = Client::of(&server);
 

@@ -1,4 +1,4 @@
-//! Measures Statewright with the real client; `README.md` beside this file says how and why.
+//! Measures Statewright with the real client; `README.md` next to this file says how and why.
 
 mod bill;
 mod client;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measures Statewright with the real client.
+/// Measure Statewright with the real client.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Arguments {
@@ -34,31 +34,31 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compares a whole `pulumi up` against Statewright with one against the stub, pair by pair
+    /// Compare a whole `pulumi up` against Statewright with one against the stub, pair by pair
     Up(up::Arguments),
-    /// Plays a recorded `up` on fresh stacks, as fast as the server answers
+    /// Play a recorded `up` on fresh stacks, as fast as the server answers
     Replay(replay::Arguments),
-    /// Folds a large base and a long journal, beside the replayer that Pulumi publishes
+    /// Fold a large base and a long journal, next to the replayer that Pulumi publishes
     Fold(fold::Arguments),
-    /// Moves large states in and out, and saves into their updates
+    /// Move large states in and out, and save into their updates
     Large(large::Arguments),
-    /// Lists many stacks and a long history, page by page
+    /// List many stacks and a long history, page by page
     Lists(lists::Arguments),
-    /// Writes and reads a large Terraform state beside the store alone, and plans beside a local file
+    /// Write and read a large Terraform state next to the store alone, and plan next to a local file
     States(states::Arguments),
-    /// The program's size, its start, and its memory when nobody asks
+    /// Show the program's size, its start, and its memory when idle
     Idle(idle::Arguments),
-    /// What work costs in DynamoDB, S3 and KMS at public list prices, on a stand-in that counts
+    /// Show what work costs in DynamoDB, S3 and KMS at public list prices, on a stand-in that counts
     Bill(bill::Arguments),
-    /// The functions' sizes and starts, and their answers cold and warm, behind the local gateway
+    /// Measure the functions' sizes and starts, and their answers cold and warm, behind the local gateway
     Functions(functions::Arguments),
-    /// Asks for as much as one token may, and without any, beside another user's `up`
+    /// Request as much as one token may, and without any, during another user's `up`
     Hostile(hostile::Arguments),
-    /// Measures what the log, the metrics and the limits cost each request, in this process
+    /// Measure what the log, the metrics and the limits cost each request, in this process
     Watch,
-    /// Serves a backend that answers every call at once and stores nothing
+    /// Serve a backend that answers every call at once and stores nothing
     Stub {
-        /// Where to listen; port 0 takes a free one
+        /// The address to listen on; port 0 takes a free one
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },

@@ -1,4 +1,4 @@
-//! What a month costs without any request, and the month of a team.
+//! The cost of a month without any request, and of the month of a team.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use statewright_tests::meter::Stored;
 
 use crate::bill::Prices;
 
-/// Metrics of ours and alarms of the templates, for what must not go unnoticed.
+/// Our metrics, and the templates' alarms for what must not go unnoticed.
 const METRICS: f64 = 4.0;
 const ALARMS: f64 = 5.0;
 
-/// The first two rotations of a key cost once more what the key does; all others nothing.
+/// Each of the first two rotations of a key adds the monthly price of the key; later ones are free.
 const ROTATIONS_PAID: f64 = 2.0;
 
-/// How many stacks' work is counted: 300 `up`s a day, and as many previews.
+/// The work that is counted: 300 `up`s a day, and as many previews.
 pub(crate) const UPS_A_DAY: f64 = 300.0;
 const DAYS_A_MONTH: f64 = 30.0;
 
-/// How long things are there, in days: items of logs and of events; what blobs they name goes 36 days later. The store is a year old.
+/// Retention in days: items of logs and of events; their blobs are deleted 36 days later. The store is a year old.
 pub(crate) const LOG_DAYS: f64 = 90.0;
 pub(crate) const EVENT_DAYS: f64 = 365.0;
 pub(crate) const BLOB_DAYS: f64 = 36.0;
 const AGE_DAYS: f64 = 365.0;
 
-/// What is paid for each month, in dollars: without any request, for sweeps of so much.
+/// The monthly cost in dollars without any request, with these sweeps.
 pub(crate) struct Idle {
     /// All of it, in the first year.
     pub(crate) first_year: f64,
@@ -45,22 +45,22 @@ impl Idle {
     }
 }
 
-/// What one `up` costs, from its preview until nothing of it is left but its version; and a preview alone.
+/// The cost of one `up`, from its preview until only its version is left; and of a preview alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Work {
     /// Dollars of the `up` itself.
     pub(crate) up: f64,
     /// Of a preview.
     pub(crate) preview: f64,
-    /// Of both, what the gateway gets.
+    /// Of both, the gateway's part.
     pub(crate) gateway: f64,
-    /// Of what goes later.
+    /// Of the later deletions.
     pub(crate) going: f64,
-    /// What its log leaves for a while.
+    /// What its log stores for a while.
     pub(crate) log: Stored,
-    /// What its events leave for a while.
+    /// What its events store for a while.
     pub(crate) events: Stored,
-    /// What stays.
+    /// What is stored permanently.
     pub(crate) version: Stored,
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct Month {
     pub(crate) going: f64,
     /// Gigabytes in the table and in the bucket.
     pub(crate) gigabytes: (f64, f64),
-    /// The table with its recovery to any moment.
+    /// The table with its point-in-time recovery.
     pub(crate) table: f64,
     pub(crate) bucket: f64,
     pub(crate) idle: f64,
-    /// Of the `up`s and the previews, what the gateway gets.
+    /// Of the `up`s and the previews, the gateway's part.
     pub(crate) gateway: f64,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     fn near(found: f64, expected: f64) {
-        assert!((found - expected).abs() < 1e-9, "{found} and not {expected}");
+        assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         near(month.going, 0.9);
         // 100,000 bytes for 27,000 ups, 3,000 bytes for 109,500.
         near(month.gigabytes.0, 2.7 + 0.3285);
-        // 10,000 bytes for 37,800 ups; what is older than the store is not there.
+        // 10,000 bytes for 37,800 ups; the store has nothing older than itself.
         near(month.gigabytes.1, 0.378 + 5.475);
         near(month.table, 3.0285 * 0.45);
         near(month.bucket, 5.853 * 0.023);

@@ -1,4 +1,4 @@
-//! Servers as processes of their own: started, asked what they have used, ended.
+//! Servers as separate processes: started, measured, ended.
 
 use std::fs;
 use std::io;
@@ -11,39 +11,39 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// What the stub prints in front of its address.
+/// The text that the stub prints before its address.
 pub(crate) const LISTENING: &str = "listening on ";
 
-/// What Statewright prints in front of its address.
+/// The text that Statewright prints before its address.
 const LISTENS: &str = "Statewright listens on ";
 
-/// The organization that the first start makes.
+/// The organization that the first start creates.
 pub(crate) const ORGANIZATION: &str = "organization";
 
-/// What Statewright prints in front of the first token, on the first start on a data folder.
+/// The text that Statewright prints before the first token, on the first start on a data folder.
 const TOKEN: &str = "export PULUMI_ACCESS_TOKEN=";
 
-/// How long a server may take to be there.
+/// The timeout of a server's start.
 const START: Duration = Duration::from_secs(30);
 
-/// A server in the background. Dropping it ends it and removes its data.
+/// A server in the background. Dropping it ends it and deletes its data.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
     pub(crate) token: String,
-    /// Removed with it.
+    /// Deleted with it.
     data: Option<TempDir>,
 }
 
-/// What a process has used.
+/// The resources that a process has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Seconds of processor time, in user and in system mode, since its start.
     pub(crate) cpu_seconds: f64,
     /// Memory in use now, in MiB.
     pub(crate) resident_mib: f64,
-    /// The most memory in use at any time, in MiB.
+    /// The peak of memory in use, in MiB.
     pub(crate) resident_peak_mib: f64,
 }
 
@@ -65,7 +65,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts this `statewright` on a data folder, which it makes if it is not there. Only then it tells a token.
+    /// Starts this `statewright` on a data folder, which it creates if there is none. Only then it prints a token.
     pub(crate) async fn on_folder(program: &Path, folder: &Path) -> io::Result<Self> {
         let logs = tempfile::tempdir()?;
         let mut command = Command::new(program);
@@ -87,15 +87,15 @@ impl Server {
         self.child.wait().await.map(drop)
     }
 
-    /// What it has used until now; zero where there is no `/proc`.
+    /// Its usage until now; zero without `/proc`.
     pub(crate) fn usage(&self) -> Usage {
         let read = |name: &str| {
             let pid = self.child.id().unwrap_or(0);
             fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default()
         };
         let (stat, status) = (read("stat"), read("status"));
-        // The second field is the program's name, which may hold anything but ends with the last parenthesis: what
-        // follows it starts with the third field. Fields 14 and 15 are the ticks in user and in system mode.
+        // The second field is the program's name, which may contain anything but ends with the last
+        // parenthesis: the third field follows it. Fields 14 and 15 are the ticks in user and in system mode.
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let ticks: f64 =
             fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
@@ -107,12 +107,12 @@ impl Server {
     }
 }
 
-/// The most memory that this process has had in use, in MiB; zero where there is no `/proc`.
+/// The peak of this process's memory in use, in MiB; zero without `/proc`.
 pub(crate) fn own_peak_mib() -> f64 {
     mib(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:")
 }
 
-/// The memory that this process has in use now, in MiB; zero where there is no `/proc`.
+/// The memory that this process has in use now, in MiB; zero without `/proc`.
 pub(crate) fn resident_mib(pid: u32) -> f64 {
     mib(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default(), "VmRSS:")
 }
@@ -122,7 +122,8 @@ fn mib(status: &str, name: &str) -> f64 {
     line.split_whitespace().next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
-/// Starts a server and waits for the words after these marks on its stdout, one after another. Its stderr goes to a file.
+/// Starts a server and waits for the texts after these marks on its stdout, one after another. Its stderr goes
+/// to a file.
 async fn start(command: &mut Command, logs: &Path, marks: &[&str]) -> io::Result<(Child, Vec<String>)> {
     let program = command.as_std().get_program().to_string_lossy().into_owned();
     let log = logs.join("stderr.log");
@@ -152,7 +153,7 @@ async fn start(command: &mut Command, logs: &Path, marks: &[&str]) -> io::Result
             return Err(io::Error::other(format!("{program} did not print {marks:?}\n{said}")));
         }
     };
-    // A server must never wait for us to read.
+    // Keep reading, so that a server never waits for us.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Ok((child, words))
 }

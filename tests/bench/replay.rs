@@ -13,7 +13,7 @@ use crate::table::median;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How many clients at a time, in how many sessions each; may be given several times
+    /// The number of concurrent clients and of sessions of each; may be given several times
     #[arg(long = "clients", value_name = "CLIENTS:SESSIONS", default_values = ["1:20", "16:5"])]
     clients: Vec<String>,
     #[arg(long, default_value_t = 3)]
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
-    /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
+    /// Where to make the server's data folder: on the disk to measure. Next to this program if not given
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     Ok(())
 }
 
-/// The median time of a small write that is synced, in milliseconds: what no acknowledged write can be faster than.
+/// The median time of a small synced write, in milliseconds: no acknowledged write can be faster.
 fn sync_milliseconds(folder: &Path) -> io::Result<f64> {
     let mut file: File = tempfile::tempfile_in(folder)?;
     let mut took = Vec::new();

@@ -1,4 +1,5 @@
-//! What the functions cost beside what they ask of the store: requests, time and lines, by a model that is stated here and in `README.md`.
+//! What the functions cost in addition to their calls of the store: requests, time and lines, by a model that
+//! is described here and in `README.md`.
 
 use statewright_shared::api::routes::{Group, ROUTES, Route};
 use statewright_tests::app::Asked;
@@ -14,8 +15,9 @@ const SWEEP_MEMORY_MB: f64 = 3008.0;
 /// MB of every other one.
 const OTHER_MEMORY_MB: f64 = 512.0;
 
-/// Milliseconds that a function works for a request beside waiting, the millisecond to which its time is rounded up among them. The
-/// server takes less than one (`bench up`) on a whole processor; with 512 MB a function has 0.29 of one.
+/// Milliseconds that a function computes for a request, including the millisecond to which its time is rounded
+/// up. The server takes less than one (`bench up`) on a whole processor; with 512 MB a function has 0.29 of
+/// one.
 const WORK_MS: f64 = 5.0;
 
 /// Milliseconds of a call of DynamoDB, of S3 and of KMS, as AWS gives them for calls in its own region.
@@ -23,35 +25,35 @@ const DYNAMODB_MS: f64 = 6.0;
 const S3_MS: f64 = 50.0;
 const KMS_MS: f64 = 15.0;
 
-/// Calls of DynamoDB for a request of the function that publishes, at most, and of S3 that store something; `tests/http/call_counts.rs` has
-/// all of them.
+/// The most calls of DynamoDB for a request of the function that publishes, and of S3 that store something;
+/// `tests/http/call_counts.rs` has all of them.
 const HEAD_DYNAMODB_CALLS: u64 = 10;
 const HEAD_S3_PUTS: u64 = 1;
 
-/// Milliseconds of a process until it asks for an event, which are paid for too.
+/// Milliseconds of a process until it asks for an event, which are billed too.
 const COLD_MS: f64 = 150.0;
 
-/// The HTTP API counts a request of up to this many bytes as one, and a longer one as several. Its price list does not say whether the
-/// answer counts too; here it does.
+/// The bytes up to which the HTTP API counts a request as one; a longer one counts as several. Its price list
+/// does not say whether the answer counts too; here it does.
 const GATEWAY_STEP_BYTES: u64 = 512 << 10;
 
-/// Bytes in the log for a request, and for an audit record: our lines alone, since the templates keep of the platform's own only those
-/// that tell of failures.
+/// Log bytes of a request, and of an audit record: our lines alone, since the templates keep only the
+/// platform's lines about failures.
 const LINE_BYTES: f64 = LOG_BYTES_OF_A_REQUEST as f64;
 const RECORD_BYTES: f64 = LOG_BYTES_OF_A_RECORD as f64;
 
-/// Bytes in the log for a sweep, most of which are its metrics.
+/// Log bytes of a sweep, most of which are its metrics.
 const SWEEP_LOG_BYTES: f64 = 600.0;
 
-/// How often the schedule has its event, in a month of 30 days.
+/// Events of the schedule in a month of 30 days.
 const SWEEPS_A_MONTH: f64 = 30.0 * 24.0 * 12.0;
 
-/// Things to pay for, by the names in `prices.json`.
+/// Billed things, by their names in `prices.json`.
 pub(crate) type Things = Vec<(&'static str, f64)>;
 
-/// What comes to the bill of the store if functions answer these requests (`GET /api/user`), each group's first one cold. It is more
-/// than it can be: the calls of the store come one after another, and the largest function waits for as many of them as it can have
-/// made.
+/// The additional cost if functions answer these requests (`GET /api/user`), each group's first one cold. It is
+/// an upper limit: the calls of the store come one after another, and the largest function waits for as many of
+/// them as it can have made.
 pub(crate) fn of_requests(requests: &[Asked], usage: &Usage) -> Things {
     let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
     let records = requests.iter().filter_map(|asked| route(&asked.line)?.action).count() as f64;
@@ -72,13 +74,13 @@ pub(crate) fn of_requests(requests: &[Asked], usage: &Usage) -> Things {
     things
 }
 
-/// How many of these requests each function answers.
+/// The number of these requests by function.
 pub(crate) fn by_group(requests: &[Asked]) -> impl Iterator<Item = (&'static str, usize)> {
     let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
     Group::ALL.into_iter().map(move |group| (group.name(), asked.iter().filter(|it| **it == group).count()))
 }
 
-/// A month of events for the sweep, each of which asks so much of the store, half of them cold.
+/// A month of events for the sweep, each of which makes these calls of the store, half of them cold.
 pub(crate) fn of_idle_month(sweep: &Usage) -> Things {
     let each = WORK_MS + COLD_MS / 2.0 + waits_ms(sweep);
     let mut things = things(SWEEPS_A_MONTH, 0.0, SWEEPS_A_MONTH * each * SWEEP_MEMORY_MB);
@@ -113,7 +115,7 @@ fn group(line: &str) -> Group {
     route(line).map_or(Group::DEFAULT, |route| route.group)
 }
 
-/// The row of a request: of those that fit, the one that has the most of its path in words of its own.
+/// The row of a request: of those that match, the one with the most literal parts.
 pub(crate) fn route(line: &str) -> Option<&'static Route> {
     let (method, path) = line.split_once(' ')?;
     let literals = |pattern: &str| {
@@ -167,9 +169,9 @@ mod tests {
     fn the_platform_logs_failures_only_in_the_cheaper_class() {
         let template = include_str!("../../infra/sam/template.yaml");
         let logging = "LoggingConfig: { LogFormat: JSON, ApplicationLogLevel: INFO, SystemLogLevel: WARN }";
-        assert!(template.contains(logging), "its lines of each request are in no sum here");
+        assert!(template.contains(logging), "the platform's lines of each request are not counted here");
         let groups = template.matches("LogGroupClass: !Ref LogClass").count();
-        assert_eq!(groups, Group::ALL.len(), "and all but the sweep's are of the cheaper class");
+        assert_eq!(groups, Group::ALL.len(), "all but the sweep's are of the cheaper class");
         assert!(template.contains("  LogClass:\n    Type: String\n    Default: INFREQUENT_ACCESS\n"));
     }
 

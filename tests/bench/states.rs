@@ -1,4 +1,5 @@
-//! `bench states`: what a Terraform state costs beside its bytes, and a plan beside one on a local file.
+//! `bench states`: the cost of a Terraform state compared with its bytes alone, and of a plan compared with one
+//! on a local file.
 
 use std::fmt::Write as _;
 use std::io;
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     /// The state's size, in MB
     #[arg(long, default_value_t = 16)]
     megabytes: usize,
-    /// How often it is written and read
+    /// The repetitions of a write and a read
     #[arg(long, default_value_t = 15)]
     rounds: usize,
     /// Resources of the plan
@@ -35,12 +36,12 @@ pub(crate) struct Arguments {
     /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
-    /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
+    /// Where to make the server's data folder: on the disk to measure. Next to this program if not given
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
 }
 
-/// Writes and reads one large state, and then has the real client plan.
+/// Writes and reads one large state, and then plans with the real client.
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
     let here = std::env::current_exe()?;
@@ -50,13 +51,13 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     plans(&arguments, &program, &data_in).await
 }
 
-/// Against a server and, in turn, the same bytes into and out of the store that the server uses.
+/// Against a server and, in turn, the same bytes into and out of the server's store.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 async fn large(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Result<()> {
     let server = Server::statewright(program, data_in).await?;
     let client = Client::of(&server);
     let path = format!("/tfstate/{ORGANIZATION}/large");
-    // The first of all pays for what the others find.
+    // The first round warms up for the others.
     client.send(Method::POST, &path, None, Some(state(1, 1_000).into())).await?;
     let idle = server.usage().resident_mib;
 
@@ -82,7 +83,7 @@ async fn large(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Res
         posts.push(client.send(Method::POST, &path, None, Some(text.to_vec())).await?.milliseconds);
         let got = client.get(&path).await?;
         gets.push(got.milliseconds);
-        // It is sent as it lies in the store, as the client takes it.
+        // It is sent as it is stored, and as the client accepts it.
         if gunzip(&got.body).map_err(io::Error::other)? != text {
             return Err(io::Error::other("the server has another state"));
         }
@@ -101,7 +102,7 @@ async fn large(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Res
     Ok(())
 }
 
-/// A plan without changes against the server, beside one on a file and what the client's requests take by themselves.
+/// A plan without changes against the server, next to one on a file and the time of the client's requests alone.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 async fn plans(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Result<()> {
     let server = Server::statewright(program, data_in).await?;
@@ -115,7 +116,7 @@ async fn plans(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Res
         (prepare(&server, &remote, arguments).await?, prepare(&server, "", arguments).await?);
     let (mut remotes, mut locals, mut calls, mut ratios) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..arguments.plans {
-        // Whoever is first may pay for a cold machine.
+        // The first one may run on a cold machine.
         let (on_server, on_file) = if round % 2 == 0 {
             let on_server = plan(&remote).await?;
             (on_server, plan(&local).await?)
@@ -141,7 +142,7 @@ async fn plans(arguments: &Arguments, program: &Path, data_in: &Path) -> io::Res
     Ok(())
 }
 
-/// A client with this backend whose resources are all there.
+/// A client with this backend whose resources all exist.
 async fn prepare(server: &Server, backend: &str, arguments: &Arguments) -> io::Result<TerraformCli> {
     let cli = TerraformCli::new(Program::Tofu, &server.token);
     cli.write("backend.tf", backend);
@@ -168,7 +169,7 @@ async fn plan(cli: &TerraformCli) -> io::Result<f64> {
     Ok(took)
 }
 
-/// What a plan asks: the lock, the state, and the lock given back.
+/// The requests of a plan: the lock, the state, and the unlock.
 async fn requests_of_a_plan(client: &Client<'_>) -> io::Result<f64> {
     let path = format!("/tfstate/{ORGANIZATION}/plan");
     let lock = format!("{path}/lock");
@@ -188,8 +189,8 @@ fn milliseconds(watch: Stopwatch) -> f64 {
     watch.elapsed().as_secs_f64() * 1000.0
 }
 
-/// A state of this serial and about so many bytes: resources as providers write them, of words that repeat and
-/// identifiers that do not.
+/// A state with this serial and about this many bytes: resources as providers write them, of repeated words and
+/// unique identifiers.
 fn state(serial: u64, bytes: usize) -> String {
     let mut text = format!(
         r#"{{"version":4,"terraform_version":"1.12.6","serial":{serial},"lineage":"2b6c1a5e-0000-4000-8000-000000000000","outputs":{{}},"resources":["#

@@ -1,7 +1,7 @@
-//! A backend that answers every call at once and stores nothing: what is left of a command's time against it is the
-//! client's own, and no backend can be faster.
+//! A backend that answers every call at once and stores nothing: a command's time against it is the client's
+//! own, and no backend can be faster.
 //!
-//! It reads every body to its end but looks into one only where the answer depends on it. It offers what Statewright
+//! It reads every body to its end but parses one only if the answer depends on it. It offers what Statewright
 //! offers (begin-update, batches of secrets, journaling version 2), so that the client sends the same requests.
 
 use std::io::{self, Read};
@@ -20,15 +20,15 @@ use tokio::net::TcpListener;
 
 const ORGANIZATION: &str = "bench";
 
-/// Every update has the same name: nothing tells them apart here.
+/// Every update has the same name: the stub does not distinguish them.
 const UPDATE: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Serves until the process is ended, and says on stdout where.
+/// Serves until the process ends, and prints its address on stdout.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn serve(listen: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(listen).await?;
     println!("{}{}", crate::process::LISTENING, listener.local_addr()?);
-    // An answer that waits for more to send would be measured as the client's time.
+    // Without this, an answer that waits for more data would count as the client's time.
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
@@ -63,7 +63,7 @@ fn router() -> Router {
         .layer(DefaultBodyLimit::disable())
 }
 
-/// Whatever it is, it is done.
+/// Everything else succeeds.
 async fn done(_: Bytes) -> StatusCode {
     StatusCode::NO_CONTENT
 }

@@ -1,4 +1,4 @@
-//! Numbers of several rounds.
+//! Statistics over several rounds.
 
 /// The middle value, or the mean of the middle two.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

@@ -1,4 +1,4 @@
-//! A walk past every row of the route table, each with a request that works.
+//! A walk through every row of the route table, each with a successful request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,18 +13,19 @@ use statewright_tests::functions::Functions;
 use crate::client::Client;
 use crate::serving::route;
 
-/// What each row's request took, in milliseconds.
+/// The time of each row's request, in milliseconds.
 pub(crate) type Took = BTreeMap<String, f64>;
 
-/// Another organization, which stacks are moved to.
+/// Another organization, to which stacks are moved.
 pub(crate) const OTHER_ORG: &str = "other";
 
-/// The rows that no request of a walk belongs to.
+/// The rows without a request in the walk.
 pub(crate) fn missed(took: &Took) -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().filter(|route| !took.contains_key(&route.id()))
 }
 
-/// Walks once. With `cold`, each request meets a function that was just killed. Names begin with `name`, and are used once.
+/// Walks once. With `cold`, each request meets a function that was just killed. Names begin with `name`, and
+/// are used once.
 pub(crate) async fn walk(functions: &Functions, name: &str, cold: bool) -> io::Result<Took> {
     let client = Client::to(&functions.url, &functions.token, ORG);
     let mut walk = Walk { functions, client, cold, took: Took::new() };
@@ -54,7 +55,7 @@ impl Walk<'_> {
         self.ask(Method::POST, path, Some(body)).await
     }
 
-    /// What was answered, where it is JSON.
+    /// The answer, if it is JSON.
     async fn ask_as(
         &mut self,
         update_token: Option<&str>,
@@ -70,7 +71,7 @@ impl Walk<'_> {
         }
         let body = body.map(|body| body.to_string().into_bytes());
         let answer = self.client.send(method, path, update_token, body).await?;
-        // What is asked twice is measured as it was first.
+        // A repeated request keeps its first time.
         self.took.entry(row.id()).or_insert(answer.milliseconds);
         Ok(answer.json().unwrap_or_default())
     }
@@ -97,7 +98,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A stack from its making to its end, and beside it one with an output, that is left.
+    /// A stack from its creation to its end, and one with an output that stays.
     async fn stack(&mut self, name: &str) -> io::Result<String> {
         let project = format!("/api/stacks/{ORG}/{name}");
         for stack in ["dev", "left"] {
@@ -142,7 +143,7 @@ impl Walk<'_> {
         ] {
             self.get(&format!("{stack}{tail}")).await?;
         }
-        // An update that only began is one that a second cannot take the place of, so these are never started.
+        // A running update blocks a second one, so these are never started.
         for kind in ["preview", "refresh", "destroy"] {
             self.post(&format!("{stack}/{kind}"), &program()).await?;
         }
@@ -163,7 +164,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// One that was created and started apart and is cancelled, and one that began at once and succeeds.
+    /// One that was created and started separately and is canceled, and one that began at once and succeeds.
     async fn update(&mut self, stack: &str, resource: &Value) -> io::Result<()> {
         let created = self.post(&format!("{stack}/update"), &program()).await?;
         let update = format!("{stack}/update/{}", word(&created, "updateID"));
@@ -189,7 +190,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Two that save whole deployments: without numbers, and as texts and what changes in them.
+    /// Two that save whole deployments: without numbers, and as texts and deltas.
     async fn checkpoints(&mut self, stack: &str, deployment: &Value) -> io::Result<()> {
         let begin = json!({ "updateKind": "update", "program": program(), "journalVersion": null });
         let begun = self.post(&format!("{stack}/begin-update"), &begin).await?;
@@ -230,7 +231,7 @@ impl Walk<'_> {
         self.of_update(token, Method::POST, &format!("{update}/complete"), &body).await
     }
 
-    /// States under each of the addresses that they have, and what there is beside them.
+    /// States under each of their addresses, and what belongs to them.
     async fn states(&mut self, name: &str, stack: &str) -> io::Result<()> {
         let org = format!("/api/orgs/{ORG}");
         let mut ids = Vec::new();
@@ -274,7 +275,7 @@ impl Walk<'_> {
         self.get(&format!("/api/tfstates/{id}/dependencies")).await?;
         self.ask(Method::DELETE, &edge, None).await?;
 
-        // What holds no resources can go, where its policy lets it, and come back.
+        // A state without resources can be deleted, if its policy allows it, and undeleted.
         for (id, _) in &ids {
             let allowed = json!({ "policy": { "deleteAllowed": true } });
             self.ask(Method::PATCH, &format!("/api/tfstates/{id}"), Some(&allowed)).await?;
@@ -292,7 +293,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What a client of states does, at one of a state's addresses.
+    /// The requests of a client of states, at one of a state's addresses.
     async fn protocol(&mut self, address: &str) -> io::Result<()> {
         let lock = json!({ "ID": "run", "Operation": "OperationTypeApply", "Who": "bench" });
         self.post(&format!("{address}/lock"), &lock).await?;
@@ -310,7 +311,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What people ask about a state of two versions.
+    /// The requests of people about a state of two versions.
     async fn about(&mut self, state: &str) -> io::Result<()> {
         for tail in [
             "",

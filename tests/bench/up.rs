@@ -1,4 +1,4 @@
-//! `bench up`: what Statewright adds to a whole `pulumi up`.
+//! `bench up`: the time that Statewright adds to a whole `pulumi up`.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,26 +16,26 @@ use crate::table::median;
 /// What to measure.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// How many resources, in how many rounds; may be given several times
+    /// The number of resources and of rounds; may be given several times
     #[arg(long = "size", value_name = "RESOURCES:ROUNDS", default_values = ["200:9", "1000:5"])]
     sizes: Vec<Size>,
     /// Bytes of output that each resource carries in the state
     #[arg(long, default_value_t = 1024)]
     payload_bytes: u32,
-    /// What is measured against the stub; the stub itself shows what the measurement can tell apart
+    /// What is measured against the stub; the stub itself shows the resolution of the measurement
     #[arg(long, value_enum, default_value = "statewright")]
     subject: Subject,
     /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
-    /// Where to make the server's data folder: on the disk that is to be measured. Beside this program if not given
+    /// Where to make the server's data folder: on the disk to measure. Next to this program if not given
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// How many resources the client works on at once; its own default if not given
+    /// The number of resources that the client works on at once; its own default if not given
     #[arg(long)]
     parallel: Option<u32>,
-    /// How long the client collects journal entries before it sends them, in milliseconds; its own default, 50, if not
-    /// given
+    /// The time for which the client collects journal entries before it sends them, in milliseconds; its own
+    /// default, 50, if not given
     #[arg(long)]
     batch_period: Option<u32>,
 }
@@ -65,11 +65,11 @@ impl FromStr for Size {
     }
 }
 
-/// A server and the client that is used for it alone.
+/// A server and the only client that uses it.
 struct Lane {
     server: Server,
     cli: PulumiCli,
-    /// Does the server keep a state that can be looked at?
+    /// Whether the server keeps a state that can be checked.
     keeps: bool,
 }
 
@@ -99,7 +99,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         Lane::new(Server::stub().await?, false, &arguments),
     ];
 
-    // The first command of a home asks who it is, and the first of a machine reads the programs from the disk.
+    // The first command of a home asks for its user, and the first of a machine reads the programs from the disk.
     for lane in &lanes {
         lane.up("warm-up", 10, &arguments).await?;
     }
@@ -115,7 +115,8 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         let mut rounds = Vec::new();
         for round in 0..size.rounds {
             let mut samples = [None; 3];
-            // Each lane is first, second and last equally often: a machine that warms up or slows down hits all.
+            // Each lane is first, second and last equally often, so that a machine that warms up or slows down
+            // affects all equally.
             for place in 0..lanes.len() {
                 let index = (round + place) % lanes.len();
                 samples[index] = Some(
@@ -162,7 +163,7 @@ impl Lane {
         Self { server, cli, keeps }
     }
 
-    /// Makes a stack and measures its first `up`; looks afterwards whether all of it arrived.
+    /// Makes a stack and measures its first `up`; checks afterwards that all of it arrived.
     async fn up(&self, stack: &str, resources: usize, arguments: &Arguments) -> io::Result<Sample> {
         let (count, bytes) = (resources.to_string(), arguments.payload_bytes.to_string());
         self.cli.bench_project("bench", &[("count", &count), ("payloadBytes", &bytes)]);

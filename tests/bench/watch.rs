@@ -1,4 +1,4 @@
-//! What it costs that each request is watched.
+//! The cost of the log, the metrics and the limits of each request.
 
 use std::io;
 
@@ -13,7 +13,8 @@ use tower::ServiceExt as _;
 const REQUESTS: u32 = 100_000;
 const ROUNDS: usize = 9;
 
-/// Asks the smallest route of the server, and one of a bare router that answers the same, without a socket; no log is kept.
+/// Requests the smallest route of the server, and one of a bare router with the same answer, without a socket
+/// and without a log.
 #[expect(clippy::print_stdout, reason = "a command's output")]
 pub(crate) async fn run() -> io::Result<()> {
     let watched = TestApp::memory().await.router();

@@ -1,4 +1,4 @@
-//! Who the operator's program is to AWS: the profiles that AWS's own tools know.
+//! The AWS credentials of the operator's program: the profiles that AWS's own tools know.
 
 use std::fs;
 use std::path::Path;
@@ -17,14 +17,14 @@ use statewright_tests::aws::{Gateway, StandIn, clients};
 use statewright_tests::commands::{Output, output, statewright};
 use tokio::net::TcpListener;
 
-/// A home with AWS's files, beside a store with users.
+/// A home with AWS's files, next to a store with users.
 struct Place {
     home: tempfile::TempDir,
     gateway: Gateway,
     names: Names,
 }
 
-/// What AWS's own tools leave in a home after a login, and in its configuration.
+/// The files of AWS's own tools in a home after a login, and in its configuration.
 const CONFIG: &str = r#"
 [profile process]
 credential_process = sh -c 'echo asked >> "$HOME/asked"; cat "$HOME/credentials.json"'
@@ -78,7 +78,7 @@ impl Place {
         fs::write(path, text).unwrap();
     }
 
-    /// Runs a command as this profile, with nothing else that gives credentials.
+    /// Runs a command with this profile, and no other source of credentials.
     async fn run(&self, profile: Option<&str>, arguments: &[&str], more: &[(&str, &str)]) -> Output {
         let mut command = statewright(Path::new("/nowhere"), arguments);
         command.envs(self.gateway.environment(&self.names));
@@ -108,13 +108,13 @@ async fn a_process_gives_credentials_and_is_asked_once() {
     assert_eq!(place.gateway.signers(), ["FROMPROCESS".to_owned()].into());
     // It may ask a person for a code.
     assert_eq!(fs::read_to_string(place.home.path().join("asked")).unwrap(), "asked\n");
-    // The doctor asks three services.
+    // The doctor calls three services.
     let looked = place.run(Some("process"), &["doctor"], &[]).await;
     assert_eq!(looked.code, Some(0), "{looked:?}");
     assert_eq!(fs::read_to_string(place.home.path().join("asked")).unwrap().lines().count(), 3);
 }
 
-/// What AWS's portal for single sign-on is asked, and gives to who has a token.
+/// AWS's portal for single sign-on, which answers requests with a token.
 async fn portal() -> (String, Arc<Mutex<Vec<(String, String)>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&asked);
@@ -134,7 +134,7 @@ async fn portal() -> (String, Arc<Mutex<Vec<(String, String)>>>) {
     (url, asked)
 }
 
-/// What a login for single sign-on leaves: the names of the files are hashes of `work` and `old`.
+/// The files after a login for single sign-on: their names are hashes of `work` and `old`.
 const WORK: &str = ".aws/sso/cache/e274eeff768c6396088ec6eb091f4bf4d47ab1e0.json";
 const OLD: &str = ".aws/sso/cache/c00dbbc9dadfbe1e232e93a729dd4752fade0abf.json";
 
@@ -206,13 +206,13 @@ async fn broken_credentials_name_the_profile_and_what_to_do() {
         let report: Value = serde_json::from_str(&looked.stdout).unwrap();
         let finding = &report["findings"][0];
         assert_eq!((&finding["what"], &finding["state"]), (&json!("credentials"), &json!("wrong")));
-        assert_eq!(report["wrong"], 1, "what follows from it is not told: {report}");
+        assert_eq!(report["wrong"], 1, "its consequences are not reported: {report}");
 
         let served = place.run(Some(profile), &["serve", "--listen", "127.0.0.1:0"], &[]).await;
         assert_eq!((served.code, served.stdout.as_str()), (Some(1), ""), "{served:?}");
         assert!(served.stderr.contains("this machine (credentials): "), "{served:?}");
     }
     let said = place.run(None, &["user", "list"], &[]).await;
-    assert!(said.stderr.contains("AWS_PROFILE names no profile"), "{said:?}");
-    assert_eq!(place.gateway.seen().len(), 0, "no service was asked");
+    assert!(said.stderr.contains("AWS_PROFILE is not set"), "{said:?}");
+    assert_eq!(place.gateway.seen().len(), 0, "no service was called");
 }

@@ -25,14 +25,14 @@ async fn on_aws(names: &Names, region: &str, arguments: &[&str]) -> Output {
     output(&mut command).await
 }
 
-/// The document that such a command answers.
+/// The document that such a command prints.
 async fn told(names: &Names, region: &str, arguments: &[&str]) -> Value {
     let output = on_aws(names, region, &[arguments, &["--json"]].concat()).await;
     assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
     serde_json::from_str(&output.stdout).unwrap()
 }
 
-/// The words of such a command that is refused.
+/// The stderr of such a command that is refused.
 async fn refused(names: &Names, arguments: &[&str]) -> String {
     let output = on_aws(names, REGION, arguments).await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", output.stderr);
@@ -42,7 +42,7 @@ async fn refused(names: &Names, arguments: &[&str]) -> String {
 const REGION: &str = "us-east-1";
 
 async fn bucket(name: &str, region: &str) -> String {
-    // The oldest region is the one that must not be named.
+    // The oldest region must not be named.
     let place = format!(
         "<CreateBucketConfiguration><LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
     );
@@ -77,7 +77,7 @@ fn names_of(export: &Value) -> Vec<String> {
     names
 }
 
-/// Updates a stack until the end, again and again, and notes how many updates were acknowledged as complete.
+/// Updates a stack until the end, again and again, and counts the updates whose complete was acknowledged.
 async fn work(app: &TestApp, project: &str, stop: &AtomicBool, acknowledged: &Mutexed) {
     stack(app, project).await;
     let mut updates: u64 = 0;
@@ -89,7 +89,7 @@ async fn work(app: &TestApp, project: &str, stop: &AtomicBool, acknowledged: &Mu
         }
         run.complete().await.expect(204);
         acknowledged.lock().unwrap().insert(project.to_owned(), updates);
-        // So that there are not more versions than the test may read.
+        // Limits the number of versions that the test reads.
         SystemClock.sleep(Duration::from_millis(50)).await;
     }
 }
@@ -98,7 +98,7 @@ type Mutexed = std::sync::Mutex<BTreeMap<String, u64>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
-    // Compiled before the store is busy, where a test runs by itself.
+    // Compile it before the store is busy, if this test runs alone.
     statewright_tests::tools::statewright();
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
@@ -107,7 +107,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     stack(&app, "quiet").await;
     import(&app, "quiet", &state("quiet", &app.url, &[("a", 1)])).await;
     let sealed = seal(&app, "quiet", "aHVudGVyMg==").await;
-    // Its client saves two resources, and is not heard of again.
+    // Its client saves two resources, and disappears.
     stack(&app, "left").await;
     let left = Run::begin(&app, "left").await;
     left.append(1, "first").await.expect(204);
@@ -150,7 +150,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     assert_eq!(export(&back, "quiet").await, export(&app, "quiet").await);
     let found = back.get(&format!("/tfstate/{ORG}/network")).send().await.expect(200);
     assert_eq!(found, tfstate);
-    // What ran at the moment is ended by the sweep, with all that was acknowledged.
+    // The sweep ends the updates of that moment, with everything acknowledged.
     back.advance(Duration::from_secs(600));
     while sweep(&back.context).await.unwrap().more {}
     assert_eq!(names_of(&export(&back, "left").await), ["first", "second"]);
@@ -164,7 +164,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
         assert!(all > updates, "{project} was busy during the second backup: {updates} of {all}");
     }
 
-    // And into a folder, from one that a backup was made into.
+    // And into a folder, from a backup in a folder.
     let parent = tempfile::tempdir().unwrap();
     let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
     told(&new, REGION, &["backup", "--to", &path("kept")]).await;
@@ -198,7 +198,7 @@ async fn a_lost_region_comes_back_in_another_one() {
     let to = ["backup", "--to", &place, "--backup-region", ELSEWHERE];
     told(&names, REGION, &to).await;
 
-    // Nothing of the region answers any more: what follows asks the other one alone.
+    // The region does not answer any more: the commands below use only the other one.
     let new = Names { key: id, ..StandIn::fresh_names() };
     told(&new, ELSEWHERE, &["aws", "setup"]).await;
     let restore = ["restore", "--store", "aws", "--from", &place, "--backup-kms-key", &new.key];
@@ -213,7 +213,7 @@ async fn a_lost_region_comes_back_in_another_one() {
     assert_eq!(export(&back, "web").await, expected);
 }
 
-/// For another account: nothing of the store's own key is needed any more.
+/// For another account: the store's own key is not needed any more.
 #[tokio::test]
 async fn a_backup_may_be_under_a_key_of_its_own() {
     let stand_in = StandIn::of_this_process();
@@ -233,7 +233,7 @@ async fn a_backup_may_be_under_a_key_of_its_own() {
     told(&new, REGION, &["restore", "--store", "aws", "--from", &place]).await;
     let back = TestApp::of_store(&stand_in.url, &new, &app.token).await;
     assert_eq!(open(&back, "web", &sealed).await, "aHVudGVyMg==");
-    // Under the disabled key nothing would open, and nothing is begun.
+    // Under the disabled key nothing would open, so the restore does not begin.
     let (_, third) = stand_in.fresh_store().await;
     let wrong = ["restore", "--store", "aws", "--from", &place, "--backup-kms-key", &names.key];
     let words = refused(&third, &wrong).await;
@@ -248,7 +248,7 @@ async fn what_cannot_be_backed_up_or_copied_leaves_nothing_begun() {
     let parent = tempfile::tempdir().unwrap();
     let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
     let exists = |name: &str| Path::new(&path(name)).exists();
-    // Nothing has run on it yet.
+    // No server has run on it yet.
     let words = refused(&names, &["copy", "--from", "aws", "--to", &path("new")]).await;
     assert!(words.contains("no server has run on the source yet") && !exists("new"), "{words}");
     let words = refused(&names, &["backup", "--store", "aws", "--to", &path("new")]).await;

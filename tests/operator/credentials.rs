@@ -1,4 +1,4 @@
-//! Passwords and client certificates, beside a running server.
+//! Passwords and client certificates, while a server runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ async fn with_bob() -> TestApp {
     app
 }
 
-/// Sets the password of bob to a line, and says what came of it.
+/// Sets the password of bob to a line, and returns the message.
 async fn set(app: &TestApp, line: &str) -> Result<String, String> {
     let output = run_with(app.folder(), &["user", "password", "bob"], line).await;
     match output.code {
@@ -133,7 +133,7 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     );
     told(data, &["token", "revoke", "laptop", "--user", "bob"]).await;
 
-    // For less long than it is good.
+    // Valid for less time than the certificate.
     let words = told(data, &[create.as_slice(), &["--expires-in", "1h"]].concat()).await;
     assert!(words.starts_with("laptop of bob is the certificate in ") && !words.contains("2099"), "{words}");
     let removed = told(data, &["user", "remove", "bob", "--yes"]).await;
@@ -168,7 +168,7 @@ async fn a_file_without_a_valid_certificate_is_refused_with_text() {
     );
 }
 
-/// Neither is under the master key, and both are in whatever holds all.
+/// Neither is under the master key, and both are in backups and copies.
 #[tokio::test]
 async fn credentials_survive_backups_copies_and_key_rotations() {
     let app = with_bob().await;

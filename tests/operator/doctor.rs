@@ -1,5 +1,5 @@
-//! What the doctor finds of a folder, and what a server says that cannot start on AWS. What it finds of a store on AWS is
-//! tested with the adapter.
+//! The doctor's findings for a folder, and the error of a server that cannot start on AWS. The adapter's tests
+//! cover the findings for a store on AWS.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn finding<'a>(report: &'a Value, what: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {what} in {report}"))
 }
 
-/// What the doctor finds of a folder, whatever the disk of the machine is like.
+/// The doctor's findings for a folder, without that about the disk of the machine.
 async fn look(folder: &Path, arguments: &[&str]) -> Value {
     let output = run(folder, &[&["doctor", "--json"], arguments].concat()).await;
     let report: Value =
@@ -110,7 +110,7 @@ impl Place {
         tokio::time::timeout(std::time::Duration::from_secs(60), command.output()).await.unwrap().unwrap()
     }
 
-    /// What a server says that does not start.
+    /// The stderr of a server that does not start.
     async fn refuses(&self, change: &[(&str, &str)]) -> String {
         let output = self.run(&["serve", "--listen", "127.0.0.1:0"], change).await;
         let words = String::from_utf8(output.stderr).unwrap();
@@ -128,7 +128,7 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
         finding(&report, "master key")["found"].as_str().unwrap().contains("no server has run here"),
         "{report}"
     );
-    // The key first: once one is wrapped, the stand-in opens it with any.
+    // The key first: once one is wrapped, the stand-in opens it with any key.
     for (variable, of) in [
         ("STATEWRIGHT_KMS_KEY", "the key none"),
         ("STATEWRIGHT_TABLE", "the table none"),
@@ -137,7 +137,7 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
         let words = place.refuses(&[(variable, "none")]).await;
         assert!(words.contains(&format!("{of} (there): ")), "{words}");
         assert!(words.contains("Run `statewright aws setup`"), "{words}");
-        assert_eq!(words.matches("\n  the ").count(), 1, "only that is wrong: {words}");
+        assert_eq!(words.matches("\n  the ").count(), 1, "there is one problem: {words}");
     }
     for (operation, right) in
         [("GetItem", "dynamodb:GetItem"), ("Decrypt", "kms:Decrypt"), ("PUT", "s3:PutObject")]
@@ -212,7 +212,7 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
     assert_eq!(check().await["orphans"], serde_json::json!(["snap/nobody/1"]));
 }
 
-/// What is unfinished is told before anything is done, by every command.
+/// Every command reports an unfinished store before it does anything.
 #[tokio::test]
 async fn no_program_opens_a_store_with_an_unfinished_copy() {
     use statewright_shared::layout::{UnfinishedCopy, put};
@@ -239,7 +239,7 @@ async fn no_program_opens_a_store_with_an_unfinished_copy() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
         assert!(format!("{said}{told}").contains("is not finished"), "{arguments:?}: {said}{told}");
     }
-    // The folder has a server, which took it before.
+    // The folder has a server, which had locked it before.
     for arguments in [&["stack", "list"][..], &["check"], &["backup", "--to", "/nowhere/else"], &["doctor"]] {
         let output = run(embedded.folder(), arguments).await;
         assert_eq!(output.code, Some(1), "{output:?}");

@@ -1,4 +1,4 @@
-//! What scripts get: the JSON documents of all commands have the members that `COMMANDS.md` shows, and no others.
+//! The JSON documents of all commands have exactly the members that `COMMANDS.md` shows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::support::{Run, import, stack, state};
 
 const COMMANDS: &str = include_str!("../../functions/statewright/COMMANDS.md");
 
-/// The example of each command, by its words: `stack list`.
+/// The example of each command, by its name: `stack list`.
 fn examples() -> BTreeMap<String, Value> {
     let mut examples = BTreeMap::new();
     for section in COMMANDS.split("\n## `statewright ").skip(1) {
@@ -35,7 +35,7 @@ fn examples() -> BTreeMap<String, Value> {
     examples
 }
 
-/// Fails unless both have the same members and kinds of values. What may be absent is `null` in one of them.
+/// Fails unless both have the same members and types of values. An optional member is `null` in one of them.
 fn assert_alike(place: &str, told: &Value, shown: &Value) {
     match (told, shown) {
         (Value::Object(told), Value::Object(shown)) => {
@@ -50,7 +50,7 @@ fn assert_alike(place: &str, told: &Value, shown: &Value) {
             }
         }
         (Value::Array(told), Value::Array(shown)) => {
-            // A list of names may have none; one of documents has members to compare.
+            // A list of names may be empty; one of documents has members to compare.
             let has_members = shown.iter().any(Value::is_object);
             assert!(!told.is_empty() || !has_members, "{place} is empty, so nothing is compared");
             for value in told {
@@ -105,7 +105,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("org member role", &ask(&["org", "member", "role", "web", "bob", "plan"]).await);
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
 
-    // The folder of a test may be entered by others, which is wrong.
+    // Other users can enter a test's folder, which is a finding.
     let doctor = run(folder, &["doctor", "--json"]).await;
     is_as_shown("doctor", &serde_json::from_str(&doctor.stdout).unwrap());
 
@@ -129,7 +129,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
     update.append(1, "d").await.expect(204);
     is_as_shown("stack list", &ask(&["stack", "list"]).await);
     is_as_shown("stack unlock", &ask(&["stack", "unlock", &named, "--yes"]).await);
-    // Whose clock is so far behind that nobody waits for what it may be publishing.
+    // Its clock is so far behind that no process waits for its publishing.
     let app = TestApp::embedded_on_manual_clock().await;
     stack(&app, "shop").await;
     let update = Run::begin(&app, "shop").await;
@@ -143,7 +143,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
 
     is_as_shown("key rotate", &ask(&["key", "rotate"]).await);
     damage(folder).await;
-    // Whatever is wrong is told in the document, and by the exit code.
+    // A problem is in the document, and in the exit code.
     let ask = async |arguments: &[&str]| -> Value {
         let output = run(folder, &[arguments, &["--json"]].concat()).await;
         assert_eq!(output.code, Some(1), "{arguments:?}: {output:?}");
@@ -156,7 +156,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("backup", &ask(&["backup", "--to", backup]).await);
     let restore = ["restore", "--from", backup, "--data", data, "--despite-damage"];
     is_as_shown("restore", &ask(&restore).await);
-    // The server of that folder may go on; the restored one has none.
+    // The server of that folder may continue; the restored one has none.
     let copied = parent.path().join("copied");
     let copy = ["copy", "--from", data, "--to", copied.to_str().unwrap(), "--despite-damage"];
     is_as_shown("copy", &ask(&copy).await);
@@ -207,14 +207,14 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state lock", &ask(&["state", "lock", "--reason", "we move"]).await);
     is_as_shown("state locks", &ask(&["state", "locks"]).await);
     is_as_shown("state get", &ask(&["state", "get"]).await);
-    // Without the lock that somebody holds.
+    // Without the held lock.
     write("d.tfstate", 11, &["a", "b"]);
     let text = std::fs::read_to_string(folder.path().join("d.tfstate")).unwrap();
     let refused = app.post(&format!("/tfstate/{ORG}/network"), &serde_json::from_str(&text).unwrap());
     refused.send().await.refused(423);
     is_as_shown("state rejected", &ask(&["state", "rejected"]).await);
     is_as_shown("state unlock", &ask(&["state", "unlock", "--reason", "done", "--yes"]).await);
-    // The newest is the restored one: it alone says of what.
+    // The newest is the restored one: it alone names its source.
     is_as_shown("state versions", &ask(&["state", "versions", "--last", "1"]).await);
     is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
     is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
@@ -241,7 +241,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("policy compliance", &serde_json::from_str(&report.stdout).unwrap());
 }
 
-/// Breaks a folder in as many ways as its reports have words for.
+/// Breaks a folder in every way that its reports know.
 async fn damage(folder: &std::path::Path) {
     let stack = std::fs::read_dir(folder.join("blobs/snap")).unwrap().next().unwrap().unwrap().path();
     let mut blobs = std::fs::read_dir(&stack).unwrap().map(|entry| entry.unwrap().path());

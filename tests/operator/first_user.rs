@@ -1,4 +1,5 @@
-//! The user that a first start makes: of a folder by itself, of a store on AWS when it is asked for, and never beside others.
+//! The user that a first start creates: in a folder by itself, in a store on AWS on request, and never in
+//! addition to others.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,7 +13,7 @@ use statewright_tests::commands::{statewright, told};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
-/// All that a server says on its standard output, from its start to its end.
+/// The whole standard output of a server.
 async fn said_by(command: &mut Command) -> String {
     command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = command.spawn().unwrap();
@@ -53,7 +54,7 @@ async fn a_server_on_aws_makes_a_user_only_when_it_is_asked_to() {
     }
 }
 
-/// The first container of a deployment of functions, whose users were made by commands.
+/// The first container of a deployment of functions, whose users were created by commands.
 #[tokio::test]
 async fn a_server_makes_no_admin_where_there_are_users() {
     let (stand_in, names) = (StandIn::of_this_process(), StandIn::fresh_names());

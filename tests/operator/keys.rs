@@ -1,4 +1,4 @@
-//! A rotation of keys, and what somebody can do after it who has an older copy of the folder with its key.
+//! A rotation of keys, and what an attacker with an older copy of the folder and its key can do after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 use crate::support::{Run, stack};
 
-/// A server whose clock the test holds and that shows what the machine's does, as commands see it.
+/// A server whose clock the test controls and that shows the machine's time, which commands use.
 async fn start() -> TestApp {
     let app = TestApp::embedded_on_manual_clock().await;
     follow(&app);
@@ -32,12 +32,12 @@ async fn start() -> TestApp {
     app
 }
 
-/// Brings the server's clock to the machine's.
+/// Sets the server's clock to the machine's.
 fn follow(app: &TestApp) {
     app.advance(SystemClock.now().since(app.context.now()));
 }
 
-/// Somebody else's copy of a server's folder, with its key.
+/// An attacker's copy of a server's folder, with its key.
 struct Copy {
     context: Context,
     _folder: (TempDir, DataFolder),
@@ -101,14 +101,14 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
     let app = start().await;
     let running = Run::begin(&app, "shop").await;
     let copy = Copy::of(&app).await;
-    assert_eq!(copy.writes(&app, "shop", &running).await, 204, "it has the key");
-    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "and not the secret of the update");
+    assert_eq!(copy.writes(&app, "shop", &running).await, 204, "the copy has the key");
+    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "but not the secret of the update");
     told(app.folder(), &["key", "rotate"]).await;
     follow(&app);
-    // What runs goes on with its token, and gets one of the new key.
+    // The running update continues with its token, and gets one of the new key.
     running.append(1, "a").await.expect(204);
     assert_eq!(copy.writes(&app, "shop", &running).await, 204, "for six minutes at most");
-    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "and no longer by a renewal");
+    assert_eq!(copy.renews(&app, "shop", &running).await, 403, "and a renewal does not extend that");
     app.advance(Duration::from_secs(61));
     let renewed = running.renew().await;
     renewed.append(2, "b").await.expect(204);
@@ -117,10 +117,10 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
     assert_eq!(copy.writes(&app, "web", &later).await, 403, "it began after the rotation");
     app.advance(LEASE);
     let renewed = renewed.renew().await;
-    assert_eq!(copy.writes(&app, "shop", &renewed).await, 403, "the old key has ended");
+    assert_eq!(copy.writes(&app, "shop", &renewed).await, 403, "the old key has expired");
     renewed.append(3, "c").await.expect(204);
     renewed.complete().await.expect(204);
-    // The next rotation removes it.
+    // The next rotation deletes it.
     let keys = async || {
         let order = statewright_shared::ports::Order::Ascending;
         let query = VerifyingKeyRecord::all().query(None, order, 9);
@@ -161,7 +161,7 @@ async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
     app.advance(Duration::from_secs(301));
     let after = sealed("after").await;
     assert_eq!(opens(&copy.context, &after).await, [false, false]);
-    assert_eq!(opens(&copy.context, &before).await, [true, true], "it holds them");
+    assert_eq!(opens(&copy.context, &before).await, [true, true], "the copy has them");
     assert_eq!(opens(&app.context, &[before, after].concat()[..2]).await, [true, true]);
     assert_eq!(opens(&app.context, &sealed("again").await).await, [true, true]);
     told(app.folder(), &["check"]).await;

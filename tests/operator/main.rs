@@ -1,6 +1,6 @@
-//! The operator's commands, beside a server in this process.
+//! The operator's commands, while a server runs in this process.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod aws_profiles;
 mod backups;

@@ -1,4 +1,4 @@
-//! Users and organizations, beside a running server.
+//! Users and organizations, while a server runs.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
     assert!(listed.lines().any(|line| line.split_whitespace().eq(["bob", "plan"])), "{listed}");
     app.advance(Duration::from_secs(61));
     assert_eq!(ask(&bob, "/export").await, 200);
-    // Adding who is there says what they have, and gives nothing.
+    // Adding an existing member prints their role, and changes nothing.
     let added = told(folder, &["org", "member", "add", ORG, "bob", "--role", "admin"]).await;
     assert_eq!(added, format!("bob was already a member of {ORG}, with the role plan\n"));
     told(folder, &["user", "create", "carol"]).await;
@@ -111,7 +111,7 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
     assert_eq!((may("ci"), may("first-start")), ("outputs".into(), serde_json::Value::Null));
 }
 
-/// The operator who takes something away learns what still runs with it, and how to end that.
+/// An operator who revokes something gets the list of what still runs with it, and how to end that.
 #[tokio::test]
 async fn what_still_runs_is_listed_where_rights_are_taken() {
     let app = TestApp::embedded().await;
@@ -130,12 +130,12 @@ async fn what_still_runs_is_listed_where_rights_are_taken() {
 
     let of = |name: &'static str| ["token", "revoke", name, "--user", "bob"];
     let quiet = told(folder, &of("laptop")).await;
-    assert!(!quiet.contains("still run"), "nothing was begun with it: {quiet}");
+    assert!(!quiet.contains("still run"), "it began nothing: {quiet}");
     let said = told(folder, &of("ci")).await;
     assert!(said.contains("end within 5 min"), "{said}");
     assert!(said.contains(&format!("{ORG}/web/dev: update {} (token ci) until ", run.id)), "{said}");
     assert!(said.contains(&format!("`statewright stack unlock {ORG}/web/dev` cancels it")), "{said}");
-    assert!(!said.contains("shop"), "that is of somebody else: {said}");
+    assert!(!said.contains("shop"), "that is another user's: {said}");
 
     let listed = async |arguments: &[&str]| {
         let answer = document(folder, arguments).await;
@@ -143,11 +143,11 @@ async fn what_still_runs_is_listed_where_rights_are_taken() {
     };
     let role = ["org", "member", "role", ORG, "bob"];
     let with = |role_of: &'static str| [role.as_slice(), &[role_of]].concat();
-    assert_eq!(listed(&with("member")).await, [""; 0], "it may go on");
+    assert_eq!(listed(&with("member")).await, [""; 0], "it may continue");
     assert_eq!(listed(&with("plan")).await, [run.id.as_str()]);
-    assert_eq!(listed(&["org", "member", "remove", "beta", "bob"]).await, [""; 0], "none is there");
+    assert_eq!(listed(&["org", "member", "remove", "beta", "bob"]).await, [""; 0], "nothing runs there");
     assert_eq!(listed(&["org", "member", "remove", ORG, "bob"]).await, [run.id.as_str()]);
     told(folder, &["stack", "unlock", &format!("{ORG}/web/dev"), "--yes"]).await;
-    assert_eq!(listed(&["user", "remove", "bob", "--yes"]).await, [""; 0], "it was cancelled");
+    assert_eq!(listed(&["user", "remove", "bob", "--yes"]).await, [""; 0], "it was canceled");
     drop(laptop);
 }

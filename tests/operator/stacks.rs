@@ -1,4 +1,4 @@
-//! Stacks, beside a running server.
+//! Stacks, while a server runs.
 
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::commands::{document, refused, run, told};
@@ -8,7 +8,7 @@ use crate::support::{Run, export, import, stack, state};
 const OLD: &str = "http://127.0.0.1:8080";
 const NEW: &str = "https://state.example.com";
 
-/// A table with the times and ids taken out that differ from run to run.
+/// A table without the times and ids that differ from run to run.
 fn plain(table: &str) -> String {
     let is_uuid = |word: &str| word.len() == 36 && word.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let is_time = |word: &str| word.len() == 20 && word.as_bytes()[10] == b'T' && word.ends_with('Z');
@@ -89,7 +89,7 @@ async fn a_version_comes_back_and_its_number_has_to_be_there() {
 
 #[tokio::test]
 async fn an_unreadable_log_is_shown_and_published_without_its_end() {
-    // Whose clock is so far behind that nobody waits for what it may be publishing.
+    // Its clock is so far behind that no process waits for its publishing.
     let app = TestApp::embedded_on_manual_clock().await;
     let folder = app.folder();
     stack(&app, "shop").await;
@@ -101,7 +101,7 @@ async fn an_unreadable_log_is_shown_and_published_without_its_end() {
     update.damage(2).await;
     update.complete().await.refused(500);
 
-    // Whoever meets it is told where to look.
+    // A request that finds it gets the command to run.
     let words = refused(folder, 1, &["stack", "unlock", &named, "--yes"]).await;
     assert!(words.contains("a log slot record is damaged") && words.contains("stack show-log"), "{words}");
     let log = document(folder, &["stack", "show-log", &named]).await;

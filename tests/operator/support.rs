@@ -1,4 +1,4 @@
-//! Stacks and updates for commands to find.
+//! Stacks and updates for commands.
 
 use serde_json::{Value, json};
 use statewright_shared::domain::ids::UpdateId;
@@ -14,7 +14,7 @@ pub(crate) async fn stack(app: &TestApp, project: &str) {
         .expect(200);
 }
 
-/// A state of that stack, with resources of these names and sizes, whose secrets are opened at this address.
+/// A state of that stack, with resources of these names and sizes, whose secrets this address opens.
 pub(crate) fn state(project: &str, url: &str, resources: &[(&str, u32)]) -> Value {
     let resource = |(name, size): &(&str, u32)| {
         json!({
@@ -39,7 +39,7 @@ pub(crate) async fn export(app: &TestApp, project: &str) -> Value {
     app.get(&format!("/api/stacks/{ORG}/{project}/dev/export")).send().await.expect(200)
 }
 
-/// An update that runs.
+/// A running update.
 pub(crate) struct Run<'a> {
     app: &'a TestApp,
     project: String,
@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
         Self::begin_by(app, project, &app.token).await
     }
 
-    /// An update that is begun with this access token.
+    /// An update that was begun with this access token.
     pub(crate) async fn begin_by(app: &'a TestApp, project: &str, token: &str) -> Self {
         let program = json!({ "name": project, "runtime": "yaml", "metadata": { "message": "Ship it" } });
         let body = json!({ "updateKind": "update", "program": program, "journalVersion": 2 });
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         format!("/api/stacks/{ORG}/{}/dev/update/{}/{tail}", self.project, self.id)
     }
 
-    /// Saves that a resource was made.
+    /// Saves the creation of a resource.
     pub(crate) async fn append(&self, sequence: i64, name: &str) -> Answer {
         let state = json!({
             "urn": format!("urn:pulumi:dev::{}::pkg:m:T::{name}", self.project), "custom": true,
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
         call.update_token(&self.token).send().await
     }
 
-    /// The same update with its lease renewed: what its client does every few minutes.
+    /// The same update with its lease renewed, as its client does every few minutes.
     pub(crate) async fn renew(self) -> Self {
         let call = self.app.post(&self.path("renew_lease"), &json!({ "token": "", "duration": 300 }));
         let renewed = call.update_token(&self.token).send().await.expect(200);
@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
         call.update_token(&self.token).send().await
     }
 
-    /// What a bad disk may do to a slot of the log.
+    /// Damages a slot of the log, as a bad disk may.
     pub(crate) async fn damage(&self, slot: u64) {
         let ctx = &self.app.context;
         let key = Slot::key(UpdateId::parse(&self.id).unwrap(), slot);

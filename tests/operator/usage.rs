@@ -1,4 +1,4 @@
-//! The command line itself: what is not a valid one, completions, and asking on a terminal.
+//! The command line itself: invalid ones, completions, and questions on a terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ async fn an_unknown_command_exits_with_2_and_changes_nothing() {
         assert!(words.starts_with("error: "), "{arguments:?}: {words}");
     }
     assert!(!folder.exists());
-    // A folder that is not there is no error of usage.
+    // A missing folder is not an error of usage.
     let words = refused(&folder, 1, &["stack", "list"]).await;
     assert!(words.contains("there is no data folder"), "{words}");
 }
@@ -76,7 +76,7 @@ async fn completions_know_every_command() {
     }
 }
 
-/// Answers the question of a command on a terminal, and returns what the terminal shows by its end.
+/// Answers the question of a command on a terminal, and returns everything that the terminal shows.
 async fn on_a_terminal(app: &TestApp, arguments: &[&str], answer: &str) -> (Option<i32>, String) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
@@ -93,7 +93,7 @@ async fn on_a_terminal(app: &TestApp, arguments: &[&str], answer: &str) -> (Opti
     terminal.write_all(answer.as_bytes()).unwrap();
     let shown = tokio::task::spawn_blocking(move || {
         let mut shown = Vec::new();
-        // Once nobody has the other side open, reading fails.
+        // Once the other side is closed, reading fails.
         let mut part = [0; 1024];
         while let Ok(count) = terminal.read(&mut part)
             && count > 0

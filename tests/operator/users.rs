@@ -1,4 +1,4 @@
-//! The commands of a server's users, where something is not as it should be: what they say, and what they leave alone.
+//! The commands of a server's users in unusual situations: their messages, and what they leave unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ async fn start() -> (TestApp, TempDir) {
     (TestApp::embedded().await, tempfile::tempdir().unwrap())
 }
 
-/// What a command says on stderr that fails and answers nothing.
+/// The stderr of a command that fails and prints nothing to stdout.
 async fn refused(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
     refused_with(app, folder, &[], arguments).await
 }
@@ -73,7 +73,7 @@ async fn what_pulumi_login_left_is_enough() {
     assert!(output.stdout.contains("net/default"), "{output:?}");
 }
 
-/// What `pulumi login` leaves in a home: where it is logged in, and the tokens of all servers that it was logged in to.
+/// The file of `pulumi login` in a home: the current login, and the tokens of all servers with a login.
 fn log_in(home: &Path, current: &str, tokens: &[(&str, &str)]) {
     let tokens: serde_json::Map<_, _> =
         tokens.iter().map(|(url, token)| ((*url).to_owned(), (*token).into())).collect();
@@ -93,13 +93,13 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
         command.env_remove("STATEWRIGHT_URL").env_remove("STATEWRIGHT_TOKEN");
         command
     };
-    // A token that the server does not take is not kept.
+    // A token that the server refuses is not stored.
     let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
     refused_with(&app, home.path(), &wrong, &["login", &app.url]).await;
     assert!(!file.exists());
     let nothing = output(&mut plain(&["login", &app.url])).await;
     assert!(nothing.code == Some(1) && nothing.stderr.contains("there is no token"), "{nothing:?}");
-    // From stdin, as a script has it.
+    // From stdin, as a script does.
     let (reader, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, format!("{}\n", app.token).as_bytes()).unwrap();
     drop(writer);
@@ -116,7 +116,7 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
     let who = output(&mut plain(&["whoami", "--json"])).await;
     let who: serde_json::Value = serde_json::from_str(&who.stdout).unwrap();
     assert_eq!((&who["user"], &who["organizations"]), (&"alice".into(), &serde_json::json!([ORG])));
-    // What a shell needs to run a client by itself.
+    // The variables that a shell needs to run a client by itself.
     let env = output(&mut plain(&["tf", "-s", "net", "env"])).await.stdout;
     assert!(env.contains(&format!("export TF_HTTP_ADDRESS='{}/tfstate/", app.url)), "{env}");
     assert!(env.ends_with(&format!("export TF_HTTP_PASSWORD='{}'\n", app.token)), "{env}");
@@ -152,7 +152,7 @@ async fn the_backend_of_a_folder_is_as_good_as_a_link() {
     assert_eq!(name(&said), format!("{ORG}/mm/one"));
     told(&app, home.path(), &["state", "versions"]).await;
     told(&app, home.path(), &["state", "set", "env=dev"]).await;
-    // The server of the backend is that of the command too, and gets no token of the environment for that.
+    // The backend's server is the command's server too, and gets no token of the environment because of that.
     let bare = [("STATEWRIGHT_URL", "")];
     let said = refused_with(&app, home.path(), &bare, &["state", "get"]).await;
     assert!(said.contains(&format!("is not sent to {}", app.url)), "{said}");
@@ -162,7 +162,7 @@ async fn the_backend_of_a_folder_is_as_good_as_a_link() {
 async fn a_link_and_a_backend_do_not_disagree_in_silence() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "mm/one", "--init"]).await;
-    // A backend that we wrote goes with the link.
+    // A backend that we wrote is deleted with the link.
     let said = told(&app, home.path(), &["state", "create", "mm/two", "--force"]).await;
     assert!(said.contains(".statewright.json and backend.tf") || said.contains("backend.tf"), "{said}");
     let written = fs::read_to_string(home.path().join("backend.tf")).unwrap();
@@ -171,7 +171,7 @@ async fn a_link_and_a_backend_do_not_disagree_in_silence() {
         output(&mut of_user(&app, home.path(), &["state", "get", "mm/one", "--link", "--force"])).await;
     assert!(linked.code == Some(0) && linked.stderr.contains("is linked to"), "{linked:?}");
     assert!(fs::read_to_string(home.path().join("backend.tf")).unwrap().contains("mm/one"));
-    // One that somebody else wrote stays, and so does the link.
+    // A backend that we did not write stays, and so does the link.
     backend(&app, home.path(), &format!("{ORG}/mm/two"));
     let said = refused(&app, home.path(), &["state", "create", "mm/three", "--force"]).await;
     assert!(said.contains("backend.tf keeps the state of this folder in acme/mm/two"), "{said}");
@@ -192,7 +192,7 @@ async fn a_link_and_a_backend_do_not_disagree_in_silence() {
         );
     }
     told(&app, home.path(), &["state", "get", "-s", "mm/one"]).await;
-    // By its old name it is the same state.
+    // Its old name leads to the same state.
     told(&app, home.path(), &["state", "rename", "mm/new", "-s", "mm/one"]).await;
     backend(&app, home.path(), &format!("{ORG}/mm/one"));
     assert!(told(&app, home.path(), &["state", "get"]).await.contains("acme/mm/new"));
@@ -267,7 +267,7 @@ async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
     told(&app, home.path(), &["state", "create", "net"]).await;
     let commands =
         [&["state", "list"][..], &["state", "get"], &["dep", "list"], &["outputs"], &["policy", "get"]];
-    // Somebody's repository has a link to a server of theirs.
+    // A repository of another person has a link to their server.
     let theirs = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", theirs.local_addr().unwrap());
     let link = home.path().join(".statewright.json");
@@ -287,7 +287,7 @@ async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
         }
     }
     let accepted = tokio::time::timeout(Duration::ZERO, theirs.accept()).await;
-    assert!(accepted.is_err(), "nothing connected to it");
+    assert!(accepted.is_err(), "no client connected to it");
     // The link to our server, while `pulumi login` is at theirs.
     fs::write(&link, ours).unwrap();
     log_in(home.path(), &url, &[(&app.url, &app.token), (&url, "swt_theirs")]);
@@ -337,7 +337,7 @@ async fn a_certificate_is_trusted_by_the_platform_or_the_user() {
     let mut server = statewright(&data, &serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let mut says = async |beginning: &str| loop {
-        let line = lines.next_line().await.unwrap().expect("the server says where it listens");
+        let line = lines.next_line().await.unwrap().expect("the server prints its address");
         if let Some(rest) = line.strip_prefix(beginning) {
             return rest.split(',').next().unwrap().to_owned();
         }
@@ -418,7 +418,7 @@ async fn other_files_stay_and_a_second_backend_is_not_written() {
     assert!(told(&app, home.path(), &["state", "list"]).await.lines().count() == 1, "nothing was made");
     told(&app, home.path(), &["state", "create", "net", "--init", "--force"]).await;
     assert!(fs::read_to_string(&backend).unwrap().starts_with("# Managed by statewright"));
-    // The folder has a state, so another one is a question.
+    // The folder has a state, so another one needs a confirmation.
     let said = refused(&app, home.path(), &["state", "create", "other"]).await;
     assert!(said.contains("links it to another state") && said.contains("--force"), "{said}");
     fs::remove_file(&backend).unwrap();
@@ -439,7 +439,7 @@ async fn nothing_is_deleted_without_a_confirmation() {
     told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
     let said = refused(&app, home.path(), &["state", "delete", "--yes"]).await;
     assert!(said.contains("1 resources") && said.contains("--force"), "{said}");
-    // A secret is shown to who asks for it by name.
+    // A user who names a secret sees it.
     assert!(!told(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
     assert!(!told(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));
     assert_eq!(told(&app, home.path(), &["state", "outputs", "--output", "s"]).await, "hush\n");
@@ -455,7 +455,7 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
         serde_json::from_str::<serde_json::Value>(&said).unwrap()["id"].as_str().unwrap().to_owned()
     };
     let first = id(&["state", "create", "net/prod"]).await;
-    // One whose name begins so, and one of another project.
+    // One with the same prefix, and one of another project.
     for other in ["net/prod2", "net2/prod"] {
         told(&app, home.path(), &["state", "create", other, "--force"]).await;
         told(&app, home.path(), &["state", "delete", other, "--yes"]).await;
@@ -471,7 +471,7 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
         assert_eq!(id(&[&["state", "undelete"], named].concat()).await, first);
         told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     }
-    // A second one of that name: it says when each of them went.
+    // A second one of that name: the error says when each of them was deleted.
     let second = id(&["state", "create", "net/prod", "--force"]).await;
     told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
@@ -481,7 +481,7 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
         assert!(line.contains("removed 20") && line.contains("by alice"), "{said}");
     }
     assert_eq!(id(&["state", "undelete", &second]).await, second);
-    // The other one takes the place of that, which is empty; of one that has a version it does not.
+    // The other one replaces the first, which is empty; it does not replace one with a version.
     assert_eq!(id(&["state", "undelete", &first]).await, first);
     told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     let path = format!("/tfstate/{ORG}/net/prod");

@@ -1,4 +1,4 @@
-//! What others wrote reaches a terminal as text, in every command that shows it.
+//! Text from others is escaped on a terminal, in every command that shows it.
 
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
@@ -6,11 +6,11 @@ use statewright_tests::commands::{Output, of_user, output, run};
 
 use crate::support::stack;
 
-/// What changes a terminal's title, its colours, its direction and its lines, and what is not seen.
+/// Characters that change a terminal's title, its colors, its direction and its lines, and invisible ones.
 const HOSTILE: &str = "\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\u{8}\u{200b}\u{200f}\u{2028}\u{2029}\u{202e}\u{2060}\u{2066}\u{feff}\u{e0041}\
                        \r\nerror: forged";
 
-/// Fails if anything is there that a terminal would obey; a line may end.
+/// Fails if the output has a character that a terminal would obey; line breaks are allowed.
 #[track_caller]
 fn assert_safe(what: &[&str], output: &Output) {
     let obeyed = |c: char| {
@@ -24,7 +24,7 @@ fn assert_safe(what: &[&str], output: &Output) {
     assert!(!forged, "{what:?}: {printed}");
 }
 
-/// A state with a name of an output, an address and a client that somebody made up.
+/// A state with an untrusted name of an output, address and client.
 fn state(serial: u64, name: &str) -> Value {
     let instance = json!({ "schema_version": 0, "index_key": name, "attributes": {} });
     let resource = json!({
@@ -109,7 +109,7 @@ async fn no_command_of_a_user_obeys_what_others_wrote() {
         }
     }
     assert!(shown >= 16, "it is shown by {shown} commands");
-    // A download is what was stored, to the byte.
+    // A download has the stored bytes.
     let pulled = output(&mut of_user(&app, home.path(), &["state", "pull", "net"])).await;
     assert_eq!(serde_json::from_str::<Value>(&pulled.stdout).unwrap(), state(2, HOSTILE));
     let value = output(&mut of_user(&app, home.path(), &["state", "outputs", "net", "-o", HOSTILE])).await;

@@ -1,4 +1,4 @@
-//! Two servers over one table, one bucket and one key on AWS.
+//! Two servers on one table, one bucket and one key on AWS.
 
 use std::process::Stdio;
 
@@ -15,14 +15,14 @@ use tokio::task::JoinHandle;
 use crate::server::Server;
 use crate::support::{SECRET_PROGRAM, UP, assert_says, export, outputs, sorted};
 
-/// A store of its own on the stand-in, for as many servers as one likes.
+/// A store of its own on the stand-in, for any number of servers.
 struct Store(Vec<(&'static str, String)>);
 
 impl Store {
     async fn set_up() -> Self {
         let names = StandIn::fresh_names();
         let store = Self(StandIn::of_this_process().environment(&names));
-        // The second time finds what the first has made, and breaks nothing.
+        // A second setup finds what the first has created, and breaks nothing.
         for outcome in ["made", "found"] {
             let done = store.told(&["aws", "setup", "--json"]).await;
             assert_eq!(done["done"][0], json!({ "what": "table", "name": names.table, "outcome": outcome }));
@@ -37,7 +37,7 @@ impl Store {
         command
     }
 
-    /// What a command of the operator answers.
+    /// The stdout of an operator's command.
     async fn told(&self, arguments: &[&str]) -> Value {
         let output = self.statewright(arguments).stderr(Stdio::piped()).output().await.unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -51,8 +51,8 @@ impl Store {
     }
 }
 
-/// One address for several servers, as a load balancer gives it: a state names the address of its server, which the client
-/// then insists on. Connections go to each in turn, but to none that does not answer.
+/// One address for several servers, like a load balancer's: a state names the address of its server, which the
+/// client then insists on. Connections go to each in turn, but to none that does not answer.
 struct Balancer {
     url: String,
     running: JoinHandle<()>,
@@ -89,7 +89,7 @@ impl Balancer {
     }
 }
 
-/// A client of what listens there, with the program of a project.
+/// A client of the server at this URL, with a project's program.
 fn client(url: &str, token: &str, project: &str, program: &str) -> PulumiCli {
     let cli = PulumiCli::new().backend(url).token(token);
     cli.yaml_project(project, program);

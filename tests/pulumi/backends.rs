@@ -1,4 +1,4 @@
-//! In and out: from a local folder to the server and back, and from one keeper of secrets to another.
+//! Moving stacks: from a local folder to the server and back, and from one secrets provider to another.
 
 use serde_json::json;
 use statewright_tests::app::TestApp;
@@ -7,7 +7,7 @@ use statewright_tests::cli::PulumiCli;
 use crate::BACKEND;
 use crate::support::{SECRET_PROGRAM, UP, assert_says, client, export};
 
-/// Asserts that the stack's secrets are the user's to see, and that nothing is left to be done.
+/// Asserts that the user can see the stack's secrets, and that an update would change nothing.
 async fn assert_same(cli: &PulumiCli) {
     let outputs = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
     assert_eq!(outputs, json!({ "open": "in-the-open", "hidden": "hunter2" }));
@@ -20,7 +20,7 @@ async fn assert_same(cli: &PulumiCli) {
 #[tokio::test]
 async fn secrets_go_from_the_server_to_a_passphrase_and_back() {
     let app = TestApp::on(BACKEND).await;
-    // The client asks for the new passphrase at its standard input, which is empty, and knows it from here later.
+    // The client asks for the new passphrase on its standard input, which is empty, and takes it from here later.
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "");
     cli.yaml_project("shop", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev"]).await.assert_success();
@@ -61,13 +61,13 @@ async fn a_stack_moves_from_a_local_folder_and_back_with_its_secrets() {
     back.yaml_project("shop", SECRET_PROGRAM);
     back.run(["stack", "init", "dev"]).await.assert_success();
     back.run(["config", "set", "--secret", "password", "hunter2"]).await.assert_success();
-    // The import looks for what would open the secrets, though they are in the open.
+    // The import needs the secrets provider, although the secrets are in plain text.
     back.clone().backend(&app.url).token(&app.token).run(["login"]).await.assert_success();
     back.run(["stack", "import", "--file", file]).await.assert_success();
     assert_same(&back).await;
 }
 
-/// As `pulumi stack export | pulumi stack import` does it, for a client whose source is encrypted under a passphrase.
+/// Like `pulumi stack export | pulumi stack import`, for a client whose source is encrypted under a passphrase.
 #[tokio::test]
 async fn an_export_of_a_local_folder_is_imported() {
     let app = TestApp::on(BACKEND).await;
@@ -80,7 +80,7 @@ async fn an_export_of_a_local_folder_is_imported() {
     let file = file.to_str().unwrap();
     local.run(["stack", "export", "--show-secrets", "--file", file]).await.assert_success();
 
-    // The import looks for what would open the secrets, though they are in the open.
+    // The import needs the secrets provider, although the secrets are in plain text.
     let cli = client(&app).env("PULUMI_CONFIG_PASSPHRASE", "of the folder");
     cli.yaml_project("shop", SECRET_PROGRAM);
     cli.run(["stack", "init", "dev"]).await.assert_success();

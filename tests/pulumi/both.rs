@@ -1,5 +1,5 @@
-//! A client of a server beside one of a folder, where the client itself puts its state together: what comes out has to
-//! be the same.
+//! Compares a client of a server with one of a folder, where the client itself assembles its state: the results
+//! must be the same.
 
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
@@ -24,14 +24,14 @@ impl Both {
         both
     }
 
-    /// Makes these resources the program.
+    /// Makes the program register these resources.
     pub(crate) fn write(&self, program: &Value) {
         for cli in [&self.server, &self.folder] {
             write_program(cli, self.project, program);
         }
     }
 
-    /// Deploys these resources: what the client said, and the state that is the same for both.
+    /// Deploys these resources. Returns the client's output, and the state, which is the same for both.
     pub(crate) async fn up(&self, program: &Value) -> (Output, Value) {
         self.write(program);
         self.run(&UP).await
@@ -43,7 +43,7 @@ impl Both {
         (output.assert_success(), state)
     }
 
-    /// Runs a command of any outcome, which is the same for both.
+    /// Runs a command with any outcome, which is the same for both.
     pub(crate) async fn any(&self, command: &[&str]) -> (Output, Value) {
         let output = self.server.run(command).await;
         let same = self.folder.run(command).await;
@@ -58,7 +58,7 @@ impl Both {
 fn comparable(state: &Value) -> Value {
     let mut list = state["deployment"]["resources"].clone();
     strip(&mut list);
-    // Views end when they like, beside what comes after their resource.
+    // Views end at any time, concurrently with what follows their resource.
     if let Some(list) = list.as_array_mut().filter(|list| list.iter().any(|it| it.get("viewOf").is_some())) {
         list.sort_by_key(|resource| resource["urn"].to_string());
     }

@@ -13,7 +13,7 @@ use statewright_tests::tools;
 use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state, state_once};
 
-/// Slow enough to be met in the middle.
+/// Slow enough for another client to interfere.
 const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "1200")];
 
 /// Another person on another machine, with the same program.
@@ -30,7 +30,7 @@ async fn a_second_up_gets_the_holder_and_a_preview_runs() {
     let cli = bench(&app, "busy", SLOW).await;
     let colleague = colleague(&app, "busy", &[("count", "3"), ("chain", "true")]).await;
 
-    // Held for as long as this test likes: nothing is made until the client is let go on.
+    // Paused for as long as this test needs: no resource is created until the client continues.
     let up = cli.spawn(UP);
     up.says("item-00000 creating").await;
     state_once(&app, "busy", |state| !pending(state).is_empty()).await;
@@ -49,7 +49,7 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
 "#)
     });
     let older = colleague.clone().env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
-    // Its preview is let through, only what comes after it is refused.
+    // Its preview runs; only the update after it is refused.
     let refused = older.run(["up", "--yes"]).await.assert_failure();
     assert_says(&refused, &["Previewing update (dev)", "to create"]);
     assert_says(
@@ -80,7 +80,7 @@ To learn more about possible reasons and resolution, visit https://www.pulumi.co
     assert_eq!(stack(&app, "busy").await["version"], 2);
 }
 
-/// A laptop that sleeps through its lease must not overwrite what was done meanwhile.
+/// A laptop that sleeps past the end of its lease must not overwrite what was done meanwhile.
 #[tokio::test]
 async fn a_client_that_slept_past_its_lease_is_stopped() {
     let app = TestApp::on_manual_clock(BACKEND).await;
@@ -93,7 +93,7 @@ async fn a_client_that_slept_past_its_lease_is_stopped() {
     up.pause();
     app.advance(Duration::from_secs(301));
 
-    // The colleague starts from what was saved: the first item is there and is not made again.
+    // The colleague starts from what was saved: the first item exists and is not created again.
     let second = colleague.run(UP).await.assert_success();
     assert_says(&second, &["+ 3 created", "~ 1 updated"]);
     let after = state(&app, "sleepy").await;
@@ -108,7 +108,7 @@ async fn a_client_that_slept_past_its_lease_is_stopped() {
     assert_eq!(stack(&app, "sleepy").await["version"], 2);
 }
 
-/// What waits for others hangs on how it tells a conflict from a failure.
+/// Programs that wait for others rely on recognizing a conflict.
 #[tokio::test]
 async fn the_automation_api_distinguishes_a_conflict_from_a_failure() {
     let app = TestApp::on(BACKEND).await;
@@ -133,7 +133,8 @@ async fn the_automation_api_distinguishes_a_conflict_from_a_failure() {
     assert_eq!((&told["listed"]["dev"], &told["up"]), (&json!(false), &json!("done")), "{told}");
 }
 
-/// All who see a stack see the id of its update. It is still the update of the user who began it, with each of the user's tokens.
+/// Every user who sees a stack sees the id of its update. The update still belongs to the user who began it,
+/// with each of that user's tokens.
 #[tokio::test]
 async fn an_update_is_its_users_though_others_see_its_id() {
     let app = TestApp::on(BACKEND).await;

@@ -1,4 +1,4 @@
-//! Clients that are killed in the middle of an update.
+//! Clients that are killed during an update.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use statewright_tests::cli::PulumiCli;
 use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, names, pending, stack, state_once, yaml};
 
-/// Two quick resources, then one that takes as long as this says, each after the one before.
+/// Two quick resources, then one that takes this long, each after the one before.
 fn program(delay_ms: u32) -> String {
     format!(
         "resources:
@@ -31,7 +31,7 @@ fn program(delay_ms: u32) -> String {
     )
 }
 
-/// A client that was killed while it made the third resource.
+/// A client that was killed while it created the third resource.
 async fn killed_in_the_middle(app: &TestApp, project: &str, setting: Option<&str>) -> PulumiCli {
     let mut cli = yaml(app, project, &program(600_000)).await;
     if let Some(name) = setting {
@@ -56,14 +56,15 @@ async fn goes_on(app: &TestApp, cli: &PulumiCli, project: &str) {
     cli.yaml_project(project, &program(0));
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["+ 1 created", "3 unchanged"]);
-    // Whether the interrupted creation made something only the user can find out; then it is forgotten.
+    // Only the user can find out whether the interrupted creation made a resource; then the entry is removed.
     cli.run(["refresh", "--yes", "--skip-preview", "--clear-pending-creates"]).await.assert_success();
     let state = export(cli).await;
     assert_made(&state, project, &["first", "second", "slow"]);
     assert_eq!(pending(&state), Vec::<String>::new());
 }
 
-/// Fails unless these are made and nothing else. In YAML programs stack and provider come in any order.
+/// Fails unless the state has these resources and no others. In YAML programs stack and provider come in any
+/// order.
 #[track_caller]
 fn assert_made(state: &Value, project: &str, items: &[&str]) {
     let mut made = names(state);
@@ -103,7 +104,7 @@ async fn everything_saved_without_a_journal_survives_a_kill() {
     goes_on(&app, &cli, "whole").await;
 }
 
-/// Ctrl-C: what was begun is ended and kept, and the stack is free at once.
+/// Ctrl-C: the running steps end and are saved, and the stack is free at once.
 #[tokio::test]
 async fn an_interrupted_client_leaves_nothing_open() {
     let app = TestApp::on(BACKEND).await;

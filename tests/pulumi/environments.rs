@@ -1,4 +1,4 @@
-//! Environments: `pulumi env`, stacks that import them, and stacks whose configuration the service holds.
+//! Environments: `pulumi env`, stacks that import them, and stacks whose configuration the service stores.
 
 use serde_json::json;
 use statewright_shared::domain::role::Role;
@@ -13,7 +13,7 @@ async fn run(cli: &PulumiCli, command: &str) -> Output {
     cli.run(command.split(' ')).await.assert_success()
 }
 
-/// Makes an environment of this text, or gives one this text.
+/// Makes an environment with this text, or replaces its text.
 async fn write(cli: &PulumiCli, environment: &str, text: &str) {
     cli.write("environment.yaml", text);
     let init = format!("env init {environment} --file environment.yaml");
@@ -48,7 +48,7 @@ async fn an_environment_is_made_changed_opened_and_removed() {
     let ran = cli.run(command).await.assert_success();
     assert!(ran.stdout.starts_with("eu-1\n[secret]"), "{ran}");
 
-    // What is wrong is told with its place, and changes nothing.
+    // A mistake is reported with its place, and changes nothing.
     assert_says(
         &cli.run(["env", "set", "acme/web/base", "bad", "${nope}"]).await,
         &["unknown property \"nope\""],
@@ -76,7 +76,7 @@ async fn an_environment_is_made_changed_opened_and_removed() {
     assert_eq!(opened["pulumiConfig"]["password"], "hunter2");
 }
 
-/// The client shows a warning with its place, and what it was about is saved.
+/// The client shows a warning with its place, and the definition is saved.
 #[tokio::test]
 async fn a_secret_in_a_comment_is_warned_of_and_saved() {
     let app = TestApp::on(BACKEND).await;
@@ -90,7 +90,7 @@ async fn a_secret_in_a_comment_is_warned_of_and_saved() {
     let kept = run(&cli, "env get acme/web/base --definition").await;
     assert!(kept.stdout.contains("# old: {fn::secret: hunter2}"), "{kept}");
     assert!(!kept.stdout.contains("hunter3"), "{kept}");
-    // And the one after it, which has none.
+    // And the one after it, which has no secret in a comment.
     cli.write("environment.yaml", "values:\n  new: {fn::secret: hunter3}\n");
     let edited = run(&cli, "env edit acme/web/base --file environment.yaml").await;
     assert!(!format!("{edited}").contains("stored as text"), "{edited}");
@@ -135,7 +135,7 @@ async fn revisions_have_a_history_names_and_a_way_back() {
     assert_eq!(value("latest").await, "1\n");
     let retracted = ["env", "version", "retract", "acme/web/base@stable", "--reason", "wrong"];
     cli.run(retracted).await.assert_success();
-    assert_eq!(value("3").await, "1\n", "what is in its place is opened");
+    assert_eq!(value("3").await, "1\n", "its replacement is opened");
     let history = run(&cli, "env version history acme/web/base --pager cat").await;
     assert_says(&history, &["Retracted by alice <alice>", "replaced with revision 5", "wrong"]);
     let refused = cli.run(["env", "version", "retract", "acme/web/base@5"]).await.assert_failure();
@@ -219,13 +219,13 @@ async fn a_stack_imports_environments_with_its_file() {
     assert_eq!(outputs(&cli).await["hidden"], "hunter2");
     assert_says(&run(&cli, "stack history").await, &["stack.environments: [{\"id\":\"imports/base\"}]"]);
 
-    // Another one in its place, for one run.
+    // Another environment in its place, for one run.
     write(&cli, "acme/imports/other", "values:\n  pulumiConfig:\n    password: {fn::secret: s3cret}\n").await;
     cli.run(["up", "--yes", "--skip-preview", "--override-env", "imports/base=imports/other"])
         .await
         .assert_success();
     assert_eq!(outputs(&cli).await["hidden"], "s3cret");
-    // What is in the stack's file goes before what it imports.
+    // The stack's file takes precedence over what it imports.
     run(&cli, "config set --secret password mine").await;
     cli.run(UP).await.assert_success();
     assert_eq!(outputs(&cli).await["hidden"], "mine");
@@ -249,7 +249,7 @@ async fn a_stacks_configuration_moves_into_an_environment_and_back() {
     assert_eq!(outputs(&cli).await["hidden"], "hunter2");
     run(&cli, "config env rm moves/dev --yes").await;
     assert!(!run(&cli, "config").await.stdout.contains("password"));
-    // From what the last update was given.
+    // From the configuration of the last update.
     run(&cli, "config refresh --force").await;
     assert_eq!(run(&cli, "config get password").await.stdout, "hunter2\n");
 }
@@ -273,7 +273,7 @@ async fn the_service_holds_the_configuration_of_a_stack() {
     let refused = cli.run(["config", "set", "password", "x"]).await.assert_failure();
     assert_says(&refused, &["pulumi env set remote/prod"]);
 
-    // It stays with the stack under another name, and goes on where another environment is named.
+    // It stays with the stack under another name, and continues if another environment is named.
     run(&cli, "stack rename live").await;
     assert_eq!(run(&cli, "config get password").await.stdout, "hunter2\n");
     write(&cli, "acme/remote/next", "imports: [remote/prod]\nvalues: {pulumiConfig: {extra: 1}}\n").await;
@@ -304,7 +304,7 @@ async fn an_environment_has_the_outputs_of_stacks() {
     assert_eq!(opened["stacks"], json!({ "one": { "hidden": "hunter2", "open": "in-the-open" } }));
     assert_eq!(opened["joined"], "in-the-open/hunter2");
     let shown = run(&cli, "env get acme/web/outputs --value json").await.json();
-    assert_eq!(shown["joined"], "[unknown]", "nobody is asked by a look");
+    assert_eq!(shown["joined"], "[unknown]", "a read calls no provider");
     write(&cli, "acme/web/outputs", &text.replace("source/dev", "source/none")).await;
     let refused = cli.run(["env", "open", "acme/web/outputs"]).await.assert_failure();
     assert_says(&refused, &["stack acme/source/none not found"]);
@@ -315,7 +315,7 @@ async fn a_token_that_may_plan_opens_environments_and_changes_none() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     write(&cli, "acme/web/base", "values: {n: {fn::secret: one}}\n").await;
-    // Each from a home of its own: this client remembers whom it was.
+    // Each from a home of its own: this client remembers its user.
     let as_other = |token: String| client(&app).token(token);
     let ci = as_other(app.scoped_token(Role::Plan).await);
     assert_eq!(run(&ci, "env open acme/web/base n --format string").await.stdout, "one\n");
@@ -329,7 +329,7 @@ async fn a_token_that_may_plan_opens_environments_and_changes_none() {
         let refused = ci.run(command.split(' ')).await.assert_failure();
         assert_says(&refused, &[&format!("needs the role {role} in acme")]);
     }
-    // The client has words of its own for this one.
+    // The client has its own text for this one.
     let refused =
         ci.run("env settings set acme/web/base deletion-protected true".split(' ')).await.assert_failure();
     assert_says(&refused, &["insufficient permissions to update settings"]);

@@ -1,4 +1,4 @@
-//! Updates that fail, and the way on.
+//! Updates that fail, and how users continue.
 
 use statewright_tests::app::TestApp;
 
@@ -44,7 +44,7 @@ async fn a_replacement_that_cannot_delete_the_old_keeps_both() {
     let keys = |at: usize| state["deployment"]["resources"][at]["inputs"]["replaceKey"].clone();
     assert_eq!((keys(2), keys(3)), ("b".into(), "a".into()));
 
-    // Whatever held the old one is put right: here what makes its deletion fail is edited out of the state.
+    // The cause is fixed: here by editing the setting that makes the deletion fail out of the state.
     let old = &mut state["deployment"]["resources"][3];
     for properties in ["inputs", "outputs"] {
         old[properties].as_object_mut().unwrap().remove("failOn");

@@ -1,4 +1,4 @@
-//! What was done, by whom, when; and cancelling what is not there.
+//! The history: what was done, by whom, when; and canceling when nothing runs.
 
 use std::process::Command;
 
@@ -71,12 +71,12 @@ async fn history_has_the_updates_and_no_previews() {
         cli.run(["stack", "history", "--page-size", "2", "--page", "2", "--json"]).await.assert_success();
     let page: Vec<_> = page.json().as_array().unwrap().iter().map(|row| row["version"].clone()).collect();
     assert_eq!(page, [2, 1].map(Value::from));
-    // The settings of the last update can be had back from the server.
+    // The configuration of the last update can be fetched from the server.
     std::fs::remove_file(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();
     cli.run(["config", "refresh", "--force"]).await.assert_success();
     let count = cli.run(["config", "get", "count"]).await.assert_success();
     assert_eq!(count.stdout.trim(), "3");
-    // What no program made keeps them.
+    // Versions without a program keep it.
     cli.run(["stack", "export", "--file", "state.json"]).await.assert_success();
     cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
     std::fs::remove_file(cli.project_dir().join("Pulumi.dev.yaml")).unwrap();

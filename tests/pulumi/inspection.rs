@@ -1,4 +1,4 @@
-//! What a user looks at without changing anything.
+//! Commands that show something and change nothing.
 
 use serde_json::json;
 use statewright_tests::app::TestApp;
@@ -62,7 +62,7 @@ async fn outputs_and_resources_are_shown_in_every_form() {
     assert_eq!(stack(&app, "shown").await, before);
 }
 
-/// The client keeps logs of what it did on its machine, under a key that only the server can open.
+/// The client keeps logs of its commands on its machine, under a key that only the server can open.
 #[tokio::test]
 async fn the_log_of_a_client_is_read_with_the_key_of_its_stack() {
     let app = TestApp::on(BACKEND).await;
@@ -81,7 +81,7 @@ async fn the_log_of_a_client_is_read_with_the_key_of_its_stack() {
     assert!(requests.contains(&"POST /api/stacks/acme/logged/dev/decrypt".to_owned()), "{requests:?}");
 }
 
-/// There are no pages to be opened, and the client says so instead of failing.
+/// There is no console to open, and the client says so instead of failing.
 #[tokio::test]
 async fn there_is_no_console_to_open() {
     let app = TestApp::on(BACKEND).await;
@@ -92,7 +92,7 @@ async fn there_is_no_console_to_open() {
     assert_eq!(whoami, json!({ "user": "alice", "organizations": ["acme"], "url": "" }));
 }
 
-/// It knows the operations of Pulumi Cloud by name, and fills what it knows of the stack that is selected.
+/// It knows the operations of Pulumi Cloud by name, and fills in the selected stack.
 #[tokio::test]
 async fn pulumi_api_finds_operations_by_name() {
     let app = TestApp::on(BACKEND).await;

@@ -6,13 +6,13 @@ use statewright_tests::cli::PulumiCli;
 use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, export, history, names, pending, state, state_once};
 
-/// Items one after the other, each of which takes as long as a test could wait.
+/// Items one after the other, each of which takes longer than a test waits.
 const ENDLESS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "600000")];
 
-/// The same, slow enough to be met in the middle.
+/// The same, slow enough for another client to interfere.
 const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "1200")];
 
-/// A client that is told twice to stop leaves at once, and what it had begun stays begun.
+/// A client that is interrupted twice exits at once, and its running step stays pending.
 #[tokio::test]
 async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
     let app = TestApp::on(BACKEND).await;
@@ -30,7 +30,7 @@ async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
     assert_eq!(pending(&state), ["creating item-00000"]);
     assert_eq!(history(&cli).await, ["update failed"]);
 
-    // The stack is free at once, and the operation is remembered until somebody has looked what came of it.
+    // The stack is free at once, and the pending operation stays until a user has checked its outcome.
     cli.bench_project("twice", &[("count", "3"), ("chain", "true")]);
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["with 1 pending operations from previous deployment", "+ 3 created"]);
@@ -38,7 +38,7 @@ async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
     assert_eq!(history(&cli).await, ["update succeeded", "update failed"]);
 }
 
-/// Whoever is a member of the organization may, and nobody else; the client notices at its next write.
+/// Only members of the organization may cancel; the client notices at its next write.
 #[tokio::test]
 async fn an_update_is_cancelled_by_another_member_only() {
     for (project, setting) in [("journaled", None), ("saved", Some("PULUMI_DISABLE_JOURNALING"))] {
@@ -59,7 +59,7 @@ async fn an_update_is_cancelled_by_another_member_only() {
         let up = cli.spawn(UP);
         up.says("item-00001 creating").await;
         state_once(&app, project, |state| pending(state) == ["creating item-00001"]).await;
-        // Held for as long as the others take.
+        // Paused for as long as the others take.
         up.pause();
         let refused = stranger.run(cancel).await.assert_failure();
         assert_says(&refused, &["no stack named"]);

@@ -1,4 +1,4 @@
-//! What an operator keeps, and brings back: deleted stacks, backups, master keys. The server is the program itself.
+//! Retention and recovery by an operator: deleted stacks, backups, master keys. The server is the program itself.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn client(server: &Server) -> PulumiCli {
     PulumiCli::new().backend(&server.url).token(server.token.as_ref().expect("this was its first start"))
 }
 
-/// Ends a server as a power cut does, and returns where it listened.
+/// Kills a server, like a power cut, and returns its URL.
 async fn stop(server: Server) -> String {
     let address = server.address();
     server.signal(Signal::KILL);
@@ -30,7 +30,7 @@ async fn told_json(folder: &Path, arguments: &[&str]) -> Value {
     document(folder, arguments).await
 }
 
-/// A client with a program that has a secret, which was deployed once.
+/// A client with a program that has a secret, deployed once.
 async fn with_secret(server: &Server, project: &str) -> PulumiCli {
     let cli = client(server);
     cli.yaml_project(project, SECRET_PROGRAM);
@@ -61,7 +61,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     assert_eq!(who, (&"main/kept/dev".into(), &"admin".into()), "{listed}");
     assert_eq!(told_json(&folder, &["stack", "list"]).await["stacks"], serde_json::json!([]));
 
-    // The name may be taken meanwhile, and then nothing is brought back over it.
+    // The name may be taken meanwhile, and then no stack is undeleted over it.
     cli.run(["stack", "init", "dev"]).await.assert_success();
     let words = refused(&folder, 1, &["stack", "restore", "main/kept/dev"]).await;
     assert!(words.contains("stack main/kept/dev already exists"), "{words}");
@@ -170,7 +170,7 @@ async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
     cli.run(UP).await.assert_success();
     stop(server).await;
 
-    // While nothing runs it goes at once.
+    // Without a running server it is removed at once.
     let rotated = told_json(&folder, &["key", "rotate"]).await;
     assert_eq!((&rotated["rewrapped"], &rotated["oldKeyRemoved"]), (&3.into(), &true.into()), "{rotated}");
     assert!(keys().len() == 1 && keys() != both[..1]);

@@ -11,7 +11,7 @@ use crate::support::{UP, assert_says, bench, export, item, names, resources, sta
 const COUNT: usize = 500;
 const PAYLOAD_BYTES: usize = 100_000;
 
-/// Text that compresses as little as a text may, another for each seed.
+/// Text that compresses as badly as text can, different for each seed.
 fn payload(seed: usize) -> String {
     const ALPHABET: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     let mut state = seed as u64 + 1;
@@ -64,7 +64,7 @@ async fn a_state_of_fifty_megabytes_is_imported_exported_and_changed() {
         assert_eq!(item(&after, "item-00000")["inputs"]["value"], change);
         for untouched in [1, 250, 499] {
             let name = format!("item-{untouched:05}");
-            assert!(item(&after, &name)["outputs"] == item(&state, &name)["outputs"], "{name} is another");
+            assert!(item(&after, &name)["outputs"] == item(&state, &name)["outputs"], "{name} has changed");
         }
     }
     assert_eq!(stack(&app, "large").await["version"], 4);

@@ -1,4 +1,4 @@
-//! Who is there: login, whoami, logout, tokens.
+//! Logging in: login, whoami, logout, tokens.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn a_wrong_or_missing_token_is_refused() {
     assert_says(&refused, &["PULUMI_ACCESS_TOKEN"]);
 }
 
-/// As in CI: two variables, and no `pulumi login` at all.
+/// As in CI: two variables, and no `pulumi login`.
 #[tokio::test]
 async fn the_environment_is_enough() {
     let app = TestApp::on(BACKEND).await;

@@ -1,6 +1,6 @@
-//! What a user does, with the real `pulumi` client: one file for each family of journeys. `on_aws.rs` runs them once more.
+//! What users do with the real `pulumi` client: one file for each subject. `on_aws.rs` runs the tests again.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use statewright_tests::app::Backend;
 
@@ -41,5 +41,5 @@ mod unsupported;
 mod updates;
 mod values;
 
-/// What the journeys of this target run on.
+/// The backend of this target's tests.
 const BACKEND: Backend = Backend::Embedded;

@@ -1,4 +1,4 @@
-//! The main job in one piece: a program of more than 200 resources with secrets, from its first `up` to its end.
+//! A typical stack: a program of more than 200 resources with secrets, from its first `up` to its end.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How much memory the server takes for a large state on AWS.
+//! The server's memory for a large state on AWS.
 
 use std::fs;
 use std::process::Stdio;
@@ -32,7 +32,7 @@ fn state() -> Vec<u8> {
     state.to_string().into_bytes()
 }
 
-/// What the process has had in memory at most since it was last asked for, beyond what it had then, in MB.
+/// The peak of the process's memory since the last call, minus its memory then, in MB.
 struct Memory {
     folder: String,
     before: u64,
@@ -44,7 +44,7 @@ impl Memory {
     }
 
     fn reset(mut self) -> Self {
-        // The peak starts over at what is there now.
+        // Reset the peak to the current memory.
         fs::write(format!("{}/clear_refs", self.folder), "5").unwrap();
         self.before = self.peak();
         self
@@ -61,7 +61,7 @@ impl Memory {
     }
 }
 
-/// I9: memory is bounded by a small multiple of the state's size.
+/// I9: memory is limited to a small multiple of the state's size.
 #[tokio::test]
 async fn i9_a_state_of_50_mb_on_aws_is_held_in_memory_once() {
     let stand_in = StandIn::of_this_process();
@@ -82,7 +82,7 @@ async fn i9_a_state_of_50_mb_on_aws_is_held_in_memory_once() {
     assert!(made.send().await.unwrap().status().is_success());
 
     let mut memory = Memory::of(&server);
-    // The second one has a base to be compared with.
+    // The second one is compared with a base.
     for _ in 0..2 {
         let import = client.post(format!("{stack}/dev/import")).header("Authorization", &token);
         let import = import.header("Content-Encoding", "gzip").body(sent.clone()).send().await.unwrap();
@@ -107,5 +107,5 @@ async fn i9_a_state_of_50_mb_on_aws_is_held_in_memory_once() {
     let packed = export(Some("gzip")).await;
     assert!(packed.len() < plain.len() / 2, "{}", packed.len());
     let taken = memory.taken();
-    assert!(taken < 2 * megabytes, "an export of what is packed took {taken} MB");
+    assert!(taken < 2 * megabytes, "an export of the stored gzip took {taken} MB");
 }

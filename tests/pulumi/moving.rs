@@ -1,4 +1,4 @@
-//! A store moves from a folder to AWS and back, under clients that only notice that it was away.
+//! A store moves from a folder to AWS and back. Its clients notice only the downtime.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::support::{SECRET_PROGRAM, UP, assert_says, export, export_version, hi
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A store on the stand-in, seen through a gateway.
+/// A store on the stand-in, behind a proxy.
 struct OnAws {
     gateway: Gateway,
     names: Names,
@@ -36,7 +36,7 @@ impl OnAws {
         let mut command = Command::new(tools::statewright());
         command.args(arguments).env_clear().stdin(Stdio::null()).kill_on_drop(true);
         command.envs(self.gateway.environment(&self.names)).env_remove("STATEWRIGHT_STORE");
-        // A busy machine fails no attempt, and one that is held is held until it is killed.
+        // Long enough for a busy machine; a delayed attempt waits until the process is killed.
         command.env("STATEWRIGHT_AWS_ATTEMPT_TIMEOUT", "60s");
         command
     }
@@ -60,7 +60,7 @@ impl OnAws {
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
 
-    /// Ends a copy as a power cut does, at its `nth` request to AWS.
+    /// Kills a copy, like a power cut, at its `nth` request to AWS.
     async fn killed_at(&self, nth: usize, arguments: &[&str]) {
         let before = self.gateway.seen().len();
         self.gateway.play_at(nth, Play::HoldTheAnswer);
@@ -87,7 +87,7 @@ async fn stop(server: Server) {
     assert_eq!(server.ended().await.0, Some(0));
 }
 
-/// All that a client sees of the stack: what it is, what it was, and its secret.
+/// Everything that a client sees of the stack: its state, its history, and its secret.
 async fn seen(cli: &PulumiCli, versions: u64) -> (Value, Vec<Value>, Vec<String>, Value) {
     let mut all = Vec::new();
     for version in 1..=versions {
@@ -120,7 +120,7 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     let there = ["copy", "--from", text(&folder), "--to", "aws"];
     aws.refused(&there, "another server (process ").await;
     stop(server).await;
-    // When it marks the target, when it writes the items, among the blobs: it goes on from anywhere.
+    // When it marks the target, when it writes the items, among the blobs: it continues from anywhere.
     for nth in [4, 6, 6] {
         aws.killed_at(nth, &there).await;
         aws.refused(&["serve", "--store", "aws", "--listen", "127.0.0.1:0"], "is not finished").await;
@@ -128,7 +128,7 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     }
     let copied = aws.told(&there).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
-    assert!(copied["items"].as_u64() > copied["itemsWritten"].as_u64(), "some were there: {copied}");
+    assert!(copied["items"].as_u64() > copied["itemsWritten"].as_u64(), "some existed already: {copied}");
     aws.refused(&there, "the target is not empty. Nothing was changed").await;
 
     let server = aws.serve(&address).await;
@@ -147,13 +147,13 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
 
     let back = parent.path().join("back");
     let home = ["copy", "--from", "aws", "--to", text(&back)];
-    // After it has looked twice for updates that run.
+    // After it has checked twice for running updates.
     aws.killed_at(31, &home).await;
     let unfinished = ["serve", "--data", text(&back), "--listen", "127.0.0.1:0"];
     aws.refused(&unfinished, "is not finished").await;
     let copied = aws.told(&home).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
-    // What the folder was copied from is no target, and nor is what holds something else.
+    // The source of a copy cannot be a target, nor can a store with other contents.
     aws.refused(&["copy", "--from", "aws", "--to", text(&folder)], "the target is not empty").await;
     let foreign = parent.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();

@@ -49,7 +49,7 @@ async fn an_up_over_https_speaks_http_2() {
     let stderr = Stdio::from(File::create(&log).unwrap());
     let server = Server::start_logging(&folder, "127.0.0.1:0", &arguments, &[], stderr).await;
     let url = server.url.replace("https://127.0.0.1:", "https://localhost:");
-    assert_ne!(url, server.url, "it says that it is HTTPS");
+    assert_ne!(url, server.url, "it reports HTTPS");
     let token = server.token.clone().unwrap();
 
     let stranger = PulumiCli::new().token(&token).run(["login", &url]).await.assert_failure();
@@ -86,7 +86,7 @@ async fn a_log_in_a_file_is_plain_text() {
 
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(text.contains(r#" INFO access: request method="GET" route="/api/user" status=200 "#), "{text}");
-    assert!(!text.contains('\x1b'), "it has colours: {text}");
+    assert!(!text.contains('\x1b'), "it has colors: {text}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn an_operator_sees_who_did_what_and_how_much() {
     let moved = parent.path().join("audit.log.1");
     std::fs::rename(&audit, &moved).unwrap();
     server.signal(Signal::HUP);
-    // The signal is on its way for a moment.
+    // The signal takes a moment.
     let reopened = async {
         while !audit.exists() {
             tokio::task::yield_now().await;
@@ -188,7 +188,7 @@ async fn a_certificate_without_its_key_or_with_another_is_refused() {
     assert!(!folder.exists(), "nothing was made");
 }
 
-/// A collector of traces: what it was sent.
+/// A collector of traces, with what it received.
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&sent);
@@ -220,7 +220,7 @@ async fn a_request_is_a_child_span_of_its_client_with_its_store_calls() {
         .await
         .unwrap();
     assert_eq!(answer.status(), 200);
-    // What is left is sent when the server stops.
+    // The rest is sent when the server stops.
     server.signal(Signal::TERM);
     assert_eq!(server.ended().await.0, Some(0));
 

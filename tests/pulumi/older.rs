@@ -1,4 +1,4 @@
-//! A client from when journals had to be asked for, and before an update could begin in one call.
+//! A client from before journaling was the default and an update could begin in one call.
 
 use serde_json::json;
 use statewright_tests::app::TestApp;
@@ -20,7 +20,7 @@ async fn an_older_client_can_journal_a_whole_update() {
     goes_all_the_way(PulumiCli::older().env("PULUMI_ENABLE_JOURNALING", "true"), "/journalentries").await;
 }
 
-/// From login to the removal of the stack, with this way of saving.
+/// From login to the deletion of the stack, with this way of saving.
 async fn goes_all_the_way(cli: PulumiCli, saves: &str) {
     let app = TestApp::on(BACKEND).await;
     let version = cli.run(["version"]).await.assert_success();
@@ -53,14 +53,14 @@ async fn goes_all_the_way(cli: PulumiCli, saves: &str) {
     assert!(!state.to_string().contains("hunter2"), "{state}");
     cli.write("state.json", &state.to_string());
     cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
-    // It encrypts every secret anew when it imports.
+    // An import encrypts every secret again.
     assert_eq!(names(&export(&cli).await), names(&state));
     cli.run(["stack", "rename", "prod"]).await.assert_success();
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["2 unchanged"]);
     assert_eq!(outputs(&cli).await, json!({ "open": "in-the-open", "hidden": "hunter2" }));
 
-    // The newer client goes on where the older one ended, and the older one after that.
+    // The newer client continues where the older one ended, and the older one after that.
     let newer = PulumiCli::new().backend(&app.url).token(&app.token);
     newer.yaml_project("older", &SECRET_PROGRAM.replace("in-the-open", "newer"));
     std::fs::copy(cli.project_dir().join("Pulumi.prod.yaml"), newer.project_dir().join("Pulumi.prod.yaml"))

@@ -1,12 +1,12 @@
-//! The journeys of `main.rs`, on two processes that share nothing but a table, a bucket and a key on AWS; requests go to each
-//! in turn.
+//! The tests of `main.rs`, on two processes that share only a table, a bucket and a key on AWS; requests go to
+//! each in turn.
 //!
-//! Left out by their kind, and nothing else is:
-//! * what an operator does with a folder, or sees of the program on one (`keeping`, `operator`, `server`, `watch`): a table
-//!   is no folder;
-//! * `aws`, which starts the program itself on AWS: it needs no switch.
+//! Only these are left out:
+//! * what an operator does with a folder, or sees of the program on one (`keeping`, `operator`, `server`,
+//!   `watch`): a table is not a folder;
+//! * `aws`, which starts the program itself on AWS anyway.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use statewright_tests::app::Backend;
 
@@ -39,5 +39,5 @@ mod unsupported;
 mod updates;
 mod values;
 
-/// What the journeys of this target run on.
+/// The backend of this target's tests.
 const BACKEND: Backend = Backend::Aws;

@@ -1,7 +1,7 @@
-//! The journeys of `on_functions.rs` when every request meets a cold function; the older client, which has nothing to do with
-//! that, is left out.
+//! The tests of `on_functions.rs` with a cold function for every request, without the older client, for which
+//! that makes no difference.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use statewright_tests::app::Backend;
 
@@ -30,5 +30,5 @@ mod unsupported;
 mod updates;
 mod values;
 
-/// What the journeys of this target run on.
+/// The backend of this target's tests.
 const BACKEND: Backend = Backend::ColdFunctions;

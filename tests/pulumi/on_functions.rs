@@ -1,7 +1,8 @@
-//! The journeys of `main.rs`, through functions behind an HTTP API: some of them at every run, and all that `on_aws.rs` has with
-//! the feature `extended`, but for a state that is too large for them (see `functions/limits.rs`). After each, what the functions asked of AWS is compared with their policies.
+//! The tests of `main.rs`, through functions behind an HTTP API: some of them in every run, and all that
+//! `on_aws.rs` has with the feature `extended`, except for a state that is too large for functions (see
+//! `functions/limits.rs`). After each test, the functions' calls of AWS are compared with their policies.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use statewright_tests::app::Backend;
 
@@ -50,5 +51,5 @@ mod updates;
 #[cfg(feature = "extended")]
 mod values;
 
-/// What the journeys of this target run on.
+/// The backend of this target's tests.
 const BACKEND: Backend = Backend::Functions;

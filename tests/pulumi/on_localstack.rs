@@ -1,9 +1,10 @@
-//! The journeys of `on_aws.rs`, where LocalStack stands in for S3 and KMS, and passes on what is for DynamoDB. Built with the
-//! feature `extended` alone.
+//! The tests of `on_aws.rs` with LocalStack for S3 and KMS, which forwards requests for DynamoDB. Built only
+//! with the feature `extended`.
 //!
-//! Left out is what `on_aws.rs` leaves out, and the older client and large states, which have nothing to do with what stands in.
+//! Left out is what `on_aws.rs` leaves out, and also the older client and large states, for which the stand-in
+//! makes no difference.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 use statewright_tests::app::Backend;
 
@@ -32,5 +33,5 @@ mod unsupported;
 mod updates;
 mod values;
 
-/// What the journeys of this target run on.
+/// The backend of this target's tests.
 const BACKEND: Backend = Backend::LocalStack;

@@ -1,4 +1,4 @@
-//! What an operator does beside the server, as its users see it.
+//! The operator's commands while a server runs, as its users see them.
 
 use serde_json::json;
 use statewright_tests::app::TestApp;
@@ -50,7 +50,7 @@ async fn a_restored_version_has_the_current_name_of_the_stack() {
     assert_eq!(newest, (&json!("import"), &json!("Restore version 1")));
     let refresh = cli.run(REFRESH).await.assert_success();
     assert_says(&refresh, &["2 unchanged"]);
-    // The state does not have the second resource any more, so it is made again.
+    // The restored state lacks the second resource, so it is created again.
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["+ 1 created", "2 unchanged"]);
 
@@ -75,7 +75,7 @@ async fn a_server_moves_to_another_address() {
     let app = TestApp::embedded().await;
     let old = app.url.clone();
     let new = old.replace("127.0.0.1", "localhost");
-    // Logged in by their home, as people are: a token of the environment would be good for every address.
+    // Logged in by their home, as people are: a token in the environment would be used for every address.
     let cli = PulumiCli::new();
     let login = async |url: &str| {
         cli.clone().token(&app.token).run(["login", url]).await.assert_success();
@@ -91,7 +91,7 @@ async fn a_server_moves_to_another_address() {
     let up = cli.run(UP).await.assert_failure();
     assert_says(&up, &[&old, &format!("statewright rehome --from {old} --to")]);
 
-    // The client has begun, and does not end what it cannot do.
+    // The client has begun the update, and does not end it when it fails.
     let rehome = ["rehome", "--from", old.as_str(), "--to", new.as_str()];
     let held = run(app.folder(), &rehome).await;
     assert_eq!((held.code, held.stdout.contains("Another update is currently in progress")), (Some(1), true));
@@ -105,7 +105,7 @@ async fn a_server_moves_to_another_address() {
     let again = told(app.folder(), &rehome).await;
     assert!(again.contains("none names"), "{again}");
 
-    // Whoever is logged in to both is warned, and the client itself writes the address that it uses.
+    // A user who is logged in to both gets a warning, and the client itself writes the address that it uses.
     told(app.folder(), &["rehome", "--from", &new, "--to", &old]).await;
     login(&old).await;
     login(&new).await;

@@ -1,6 +1,6 @@
-//! Resource options: each leaves its mark in the state, and some change how later updates are put together.
+//! Resource options: each has an effect on the state, and some change how later updates assemble it.
 //!
-//! Whatever they change, the state has to be the same as the client's own.
+//! Whatever they change, the state must be the same as the client's own.
 
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
@@ -30,7 +30,7 @@ async fn a_resource_is_replaced_with_and_deleted_with_another() {
     let anew: Vec<_> = created(&state).iter().zip(created(&after)).map(|(then, now)| *then != now).collect();
     assert_eq!(anew, [true, true, true, false]);
 
-    // Neither is deleted by its provider, which would refuse.
+    // Their provider, which would refuse, deletes neither.
     let (destroyed, state) = both.run(&DESTROY).await;
     assert_says(&destroyed, &["- 5 deleted"]);
     assert_eq!(resources(&state).len(), 0);
@@ -58,14 +58,14 @@ async fn a_renamed_parent_and_its_children_are_known_by_alias() {
     assert_says(&up, &["4 unchanged"]);
     assert_eq!(names(&state), ["alias-dev", "new", "default", "child", "twig"]);
     assert!(resources(&state).iter().all(|resource| resource.get("aliases").is_none()), "{state}");
-    // And on without the alias, and through a refresh.
+    // Then without the alias, and through a refresh.
     let (up, _) = both.up(&program("new", "twig", &json!({}))).await;
     assert_says(&up, &["4 unchanged"]);
     both.run(&REFRESH).await;
     both.run(&DESTROY).await;
 }
 
-/// An alias of a parent whose child fails: the state holds both names for a while.
+/// An alias of a parent whose child fails: the state has both names for a while.
 #[tokio::test]
 async fn a_failed_renaming_leaves_a_state_that_can_continue() {
     let app = TestApp::on(BACKEND).await;

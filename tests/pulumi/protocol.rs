@@ -1,4 +1,4 @@
-//! The ways in which clients talk: the modern one, and what older ones and settings turn it into.
+//! The variants of the protocol: the current one, and those that older clients and settings use.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::support::{
 
 const SETTINGS: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("secretEvery", "2")];
 
-/// Of the requests of a client those that begin updates, without the stack's address and the update's id.
+/// Those of a client's requests that begin updates, without the stack's address and the update's id.
 fn beginnings(requests: &[String], project: &str) -> Vec<String> {
     let base = format!("POST /api/stacks/acme/{project}/dev/");
     let begins = |path: &&str| {
@@ -32,7 +32,7 @@ fn beginnings(requests: &[String], project: &str) -> Vec<String> {
     paths.map(|path| path.split_once('/').map_or(path.to_owned(), |(kind, _)| format!("{kind}/ID"))).collect()
 }
 
-/// The record of the stack's last update, and the kinds of what is in its log.
+/// The record of the stack's last update, and the kinds of entries in its log.
 async fn last_update(app: &TestApp, project: &str) -> (Update, Vec<&'static str>) {
     let id = stack(app, project).await["activeUpdate"].as_str().and_then(UpdateId::parse).unwrap();
     let record = app.context.ledger.get(&Update::key(id)).await.unwrap().unwrap();
@@ -69,7 +69,7 @@ async fn a_modern_client_begins_in_one_call_and_sends_a_journal() {
     assert!(requests.contains(&"GET /api/stacks/acme/modern/dev/outputs".to_owned()), "{requests:?}");
 }
 
-/// A proxy in front of the server that makes clients ask for this journal version. Gone with the value.
+/// A proxy before the server that makes clients ask for this journal version. It ends with the value.
 async fn asking_for_journal(version: &str, app: &TestApp) -> (Child, String) {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let proxy = Command::new(tools::bench_tools())
@@ -86,7 +86,7 @@ async fn asking_for_journal(version: &str, app: &TestApp) -> (Child, String) {
     (proxy, format!("http://{address}"))
 }
 
-/// Clients before 3.274 ask for version 1: what they journal is the same but for state migrations.
+/// Clients before 3.274 ask for version 1, whose journal differs only for state migrations.
 #[tokio::test]
 async fn a_client_that_asks_for_journal_version_1_sends_a_journal() {
     let app = TestApp::on(BACKEND).await;
@@ -144,7 +144,7 @@ async fn a_client_without_a_journal_sends_whole_checkpoints() {
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 }
 
-/// The text is the client's own, and so is every offset: what does not fit would be refused, and sent whole.
+/// The client makes the text and all offsets: a wrong delta would be refused, and the text sent whole.
 #[tokio::test]
 async fn a_client_that_is_offered_deltas_sends_them() {
     let settings = Settings { delta_cutoff_bytes: Some(2_000), ..Settings::default() };
@@ -173,7 +173,7 @@ async fn a_client_that_is_offered_deltas_sends_them() {
     assert_eq!(names(&changed), expected[..7]);
     assert!(resources(&changed)[2..].iter().all(|item| item["inputs"]["value"] == "öther"));
 
-    // What the journal makes of the same is the same.
+    // The journal gives the same result.
     let journaling = cli.clone().env("PULUMI_DISABLE_JOURNALING", "false");
     let same = journaling.run(UP).await.assert_success();
     assert_says(&same, &["6 unchanged"]);
@@ -183,7 +183,7 @@ async fn a_client_that_is_offered_deltas_sends_them() {
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 }
 
-/// How many whole texts and how many deltas the last update saved, none of which was refused.
+/// The number of whole texts and of deltas that the last update saved. Fails if one was refused.
 async fn saves(app: &TestApp, project: &str, steps: usize) -> (usize, usize) {
     let (update, mut log) = last_update(app, project).await;
     assert_eq!(update.journal_version, 0);

@@ -1,4 +1,4 @@
-//! Stacks under another name: in their project, in another one, in another organization.
+//! Renamed stacks: in their project, into another one, into another organization.
 
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
@@ -61,7 +61,7 @@ async fn a_renamed_stack_keeps_its_secrets_and_its_history() {
         ["refresh succeeded", "update succeeded", "rename succeeded", "update succeeded"]
     );
 
-    // The first version is as it was. It names the stack as it was then, and the client asks for its secrets there.
+    // The first version is unchanged. It has the old name, and the client asks for its secrets there.
     assert_eq!(export_version(&cli, 1).await, before);
     app.take_requests();
     let shown = cli.run(["stack", "export", "--version", "1", "--show-secrets"]).await.assert_success();

@@ -1,4 +1,4 @@
-//! Clients whose token may do less than everything: what works, and what they tell their users where it does not.
+//! Clients with a token of a low role: what works, and what they show their users otherwise.
 
 use serde_json::json;
 use statewright_shared::domain::role::Role;
@@ -90,7 +90,7 @@ async fn outputs_are_shown_to_who_may_see_no_more() {
     assert_eq!(outputs, json!({ "open": "in-the-open", "hidden": "[secret]" }));
     let listed = reader.run(["stack", "ls", "--json"]).await.assert_success().json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
-    // A secret is opened by who may read the state.
+    // Users who may read the state may open a secret.
     let refused = reader.run(["stack", "output", "--json", "--show-secrets"]).await.assert_failure();
     assert_says(&refused, &["needs the role plan in acme"]);
     assert_says(&reader.run(["stack", "export"]).await.assert_failure(), &["needs the role plan in acme"]);

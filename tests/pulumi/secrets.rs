@@ -1,4 +1,4 @@
-//! Secrets: what is hidden, from whom, and what lies in the store.
+//! Secrets: what is hidden, from whom, and what the store contains.
 
 use std::io::Read;
 
@@ -40,7 +40,7 @@ async fn secrets_are_shown_to_their_owner_and_stored_sealed() {
     let shown = cli.run(["stack", "export", "--show-secrets"]).await.assert_success();
     assert!(shown.stdout.contains(PLAINTEXT), "{shown}");
 
-    // What is in the open is found in the ledger and among the blobs, so the search would find the secret there.
+    // Plain values are found in the ledger and among the blobs, so the search would find a plain secret there.
     let open = at_rest_with(&app, "in-the-open").await;
     let in_blobs = |place: &String| place.contains("blobs/");
     assert!(open.iter().any(in_blobs) && !open.iter().all(in_blobs), "{open:?}");
@@ -49,7 +49,7 @@ async fn secrets_are_shown_to_their_owner_and_stored_sealed() {
     assert!(!encoded.contains(PLAINTEXT));
 }
 
-/// Who does not want to leave secrets to the server need not: then it never sees one, and is not asked.
+/// Users can encrypt secrets by themselves: then the server never gets one, and no request for one.
 #[tokio::test]
 async fn secrets_may_be_kept_under_a_passphrase() {
     let app = TestApp::on(BACKEND).await;
@@ -69,7 +69,7 @@ async fn secrets_may_be_kept_under_a_passphrase() {
     assert_says(&refused, &["incorrect passphrase"]);
 }
 
-/// What a provider is configured with lies in the state like the inputs of any resource.
+/// The configuration of a provider is stored in the state like the inputs of any resource.
 #[tokio::test]
 async fn a_secret_of_a_provider_is_stored_nowhere_in_plain_text() {
     let app = TestApp::on(BACKEND).await;
@@ -89,7 +89,7 @@ async fn a_secret_of_a_provider_is_stored_nowhere_in_plain_text() {
     type: bench:index:Item
 ";
     let cli = yaml(&app, "provided", program).await;
-    // The provider that nobody named has its settings from the stack's.
+    // The default provider has the stack's settings.
     cli.run(["config", "set", "--secret", "bench:token", PLAINTEXT]).await.assert_success();
     cli.run(["up", "--yes"]).await.assert_success();
     let state = export(&cli).await;
@@ -125,7 +125,7 @@ async fn a_thousand_secrets_are_sealed_and_opened_in_few_calls() {
     cli.run(["stack", "init", "dev"]).await.assert_success();
     app.take_requests();
     cli.run(UP).await.assert_success();
-    // Inputs and outputs of each, in journal entries of their own.
+    // Inputs and outputs of each, in separate journal entries.
     let sealed = calls(&app);
     assert!(sealed <= 8, "{sealed} calls");
     let state = export(&cli).await;
@@ -140,12 +140,12 @@ async fn a_thousand_secrets_are_sealed_and_opened_in_few_calls() {
     assert_eq!(at_rest_with(&app, "plain-secret-7").await, Vec::<String>::new());
 }
 
-/// How many calls for secrets there were since the last look.
+/// The number of calls for secrets since the last call.
 fn calls(app: &TestApp) -> usize {
     app.take_requests().iter().filter(|request| request.ends_with("crypt")).count()
 }
 
-/// The places of a store in which this is: as it lies there, or in what is compressed within it.
+/// The places of a store that contain this text, directly or in compressed data.
 async fn at_rest_with(app: &TestApp, text: &str) -> Vec<String> {
     let text = text.as_bytes();
     let has =
@@ -163,7 +163,7 @@ fn streams(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let begins = bytes.windows(3).enumerate().filter(|(_, window)| *window == [0x1f, 0x8b, 0x08]);
     begins.map(|(start, _)| {
         let mut inflated = Vec::new();
-        // What follows the stream is not compressed: that it ends in an error is expected.
+        // The data after the stream is not compressed, so an error at its end is expected.
         let _ = MultiGzDecoder::new(&bytes[start..]).read_to_end(&mut inflated);
         inflated
     })

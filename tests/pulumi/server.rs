@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{UP, assert_says, export, names, pending};
 
-/// How long a server may take to start, to say something or to end.
+/// The timeout of a server for a start, a line and an end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server. Killed when dropped.
@@ -43,7 +43,7 @@ impl Server {
         Self::start_logging(folder, listen, arguments, environment, Stdio::null()).await
     }
 
-    /// The same with its log kept.
+    /// The same, and captures its log.
     pub(crate) async fn start_logging(
         folder: &Path,
         listen: &str,
@@ -70,7 +70,7 @@ impl Server {
         server
     }
 
-    /// Waits for a line that begins so, and returns the rest of it.
+    /// Waits for a line with this beginning, and returns the rest of it.
     pub(crate) async fn says(&mut self, beginning: &str) -> String {
         let reading = async {
             while let Some(line) = self.stdout.next_line().await.unwrap() {
@@ -78,12 +78,12 @@ impl Server {
                     return rest.to_owned();
                 }
             }
-            panic!("the server ended without saying {beginning:?}");
+            panic!("the server ended without printing {beginning:?}");
         };
-        tokio::time::timeout(PATIENCE, reading).await.expect("the server says it in time")
+        tokio::time::timeout(PATIENCE, reading).await.expect("the server prints it in time")
     }
 
-    /// What it listens on, for another server to take its place.
+    /// Its address, for another server to take over.
     pub(crate) fn address(&self) -> String {
         self.url.trim_start_matches("http://").to_owned()
     }
@@ -96,7 +96,7 @@ impl Server {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Its exit code, and what else it printed.
+    /// Its exit code, and the rest of its output.
     pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
         let code =
             tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").unwrap().code();
@@ -115,20 +115,20 @@ fn statewright(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command of the operator to its end.
+/// Runs an operator's command to its end.
 pub(crate) async fn operator(folder: &Path, arguments: &[&str]) -> Output {
     let running = statewright(folder, arguments).kill_on_drop(true).output();
     tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
 }
 
-/// What a command of the operator printed, which has to succeed.
+/// The stdout of an operator's command that succeeds.
 async fn told(folder: &Path, arguments: &[&str]) -> String {
     let output = operator(folder, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command of the operator said on stderr when it refused.
+/// The stderr of an operator's command that is refused.
 async fn refused(folder: &Path, arguments: &[&str]) -> String {
     let output = operator(folder, arguments).await;
     let words = String::from_utf8(output.stderr).unwrap();
@@ -150,7 +150,7 @@ async fn bench(server: &Server, token: &str, project: &str, settings: &[(&str, &
     cli
 }
 
-/// All files of a folder with their contents, but for the lock, which names who tried last.
+/// All files of a folder with their contents, except for the lock, which names the last process that tried.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -169,7 +169,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let token = server.token.clone().unwrap();
 
-    // The lines to paste, as they stand.
+    // The lines to paste, exactly.
     let cli = PulumiCli::new();
     let login = cli.clone().token(&token).run(["login", &server.url]).await.assert_success();
     assert_says(&login, &["as admin"]);
@@ -269,7 +269,7 @@ async fn a_missing_or_wrong_master_key_is_refused_and_nothing_changes() {
     assert_eq!(server.token, None);
 }
 
-/// The client tries again for a few seconds: long enough for a server that a service manager starts again.
+/// The client retries for a few seconds: long enough for a server that a service manager restarts.
 async fn survive(project: &str, arguments: &[&str], variables: &[(&str, &str)]) {
     let (_parent, folder) = folder();
     let server = Server::start_with(&folder, "127.0.0.1:0", arguments, &[]).await;
@@ -281,7 +281,7 @@ async fn survive(project: &str, arguments: &[&str], variables: &[(&str, &str)]) 
     }
 
     let up = cli.spawn(UP);
-    // Once it is asked to stop, as for a new version of it; then it dies.
+    // First it is stopped gracefully, as for an upgrade; then it is killed.
     let address = server.address();
     up.says("item-00001 creating").await;
     server.signal(Signal::TERM);
@@ -306,7 +306,7 @@ async fn an_up_survives_the_end_of_its_server() {
     survive("survivor", &[], &[]).await;
 }
 
-/// The new server does not remember the text that the next delta changes: it reads the log.
+/// The new server does not have the text that the next delta changes in its cache: it reads the log.
 #[tokio::test]
 async fn an_up_in_deltas_survives_the_end_of_its_server() {
     let arguments = ["--offer-delta-checkpoints=1000"];
@@ -339,7 +339,7 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
     assert_ne!(rows[0][2], "never");
     assert_eq!((rows[1][2], rows[2][2]), ("never", "never"));
 
-    // The server never saw this one, so it need not forget it.
+    // The server never saw this one, so it has nothing in its cache.
     told(&folder, &["token", "revoke", "unused"]).await;
     let ended = PulumiCli::new().token(unused.trim()).run(["login", &server.url]).await.assert_failure();
     assert_says(&ended, &["Unauthorized: No credentials provided or are invalid."]);
@@ -361,7 +361,7 @@ async fn a_revoked_token_is_refused_within_a_minute() {
     assert_says(&refused, &["this command requires logging in"]);
 }
 
-/// As `mkdir`, or a volume of a container, leaves it.
+/// As `mkdir`, or a volume of a container, creates it.
 #[tokio::test]
 async fn a_new_folder_is_closed_and_an_open_one_is_warned_of() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Stacks: made, listed, selected, removed.
+//! Stacks: created, listed, selected, deleted.
 
 use statewright_tests::app::{ORG, TestApp};
 
@@ -41,7 +41,7 @@ async fn tags_are_set_listed_and_removed() {
         serde_json::json!({"pulumi:project": "tagged", "pulumi:runtime": "bench", "team": "storage"});
     assert_eq!(tags, expected);
 
-    // An update brings the tags of its project along, and leaves those that were set.
+    // An update sets the tags of its project, and keeps those that were set.
     cli.run(UP).await.assert_success();
     let tags = cli.run(["stack", "tag", "ls", "--json"]).await.assert_success().json();
     assert_eq!(tags, expected);
@@ -87,7 +87,7 @@ async fn lists_are_narrowed_to_organization_project_and_tag() {
         let names = listed.as_array().unwrap().iter().map(|stack| stack["name"].as_str().unwrap().to_owned());
         names.collect()
     };
-    // A stack of the project and the organization at hand is named by its last part.
+    // A stack of the current project and organization is named by its last part.
     let all = ["acme/one/dev", "beta/one/dev", "prod"];
     assert_eq!(list(&["-a"]).await, all);
     assert_eq!(list(&["-a", "-o", "beta"]).await, ["beta/one/dev"]);
@@ -113,12 +113,12 @@ async fn a_stack_with_resources_is_removed_only_by_force() {
     assert_eq!(listed, serde_json::json!([]));
     app.get("/api/stacks/acme/removal/dev").send().await.refused(404);
 
-    // The name is free, and nothing of the old stack comes back with it.
+    // The name is free, and a new stack has nothing of the old one.
     cli.run(["stack", "init", "dev"]).await.assert_success();
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 }
 
-/// What is left when a program registers nothing.
+/// The rest when a program registers nothing.
 #[tokio::test]
 async fn a_stack_of_which_only_its_root_is_left_is_removed() {
     let app = TestApp::on(BACKEND).await;

@@ -98,7 +98,7 @@ async fn a_renamed_resource_stays_and_a_tainted_one_is_replaced() {
     assert_eq!(outputs(&cli).await, json!({ "open": "open", "hidden": "hunter2" }));
 }
 
-/// A secret that moves is encrypted anew: the other stack has a key of its own.
+/// A secret that moves is encrypted again: the other stack has a key of its own.
 #[tokio::test]
 async fn resources_move_to_another_stack_with_their_secrets() {
     let app = TestApp::on(BACKEND).await;
@@ -158,7 +158,7 @@ async fn a_broken_state_is_repaired() {
     cli.run(DESTROY).await.assert_success();
 }
 
-/// The only edit that needs somebody at a terminal.
+/// The only edit that needs a terminal.
 #[tokio::test]
 async fn a_state_is_edited_in_an_editor() {
     let app = TestApp::on(BACKEND).await;
@@ -169,7 +169,7 @@ async fn a_state_is_edited_in_an_editor() {
 
     let edit = cli.clone().env("EDITOR", editor).spawn_at_terminal(["state", "edit"]);
     edit.says("  cancel").await;
-    // From "edit", which is where the cursor stands, to "accept".
+    // From "edit", where the cursor is, to "accept".
     edit.types("\x1b[A\r");
     edit.wait().await.assert_success();
     let state = export(&cli).await;

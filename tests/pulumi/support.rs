@@ -1,4 +1,4 @@
-//! What journeys share: a client of a server, and what a state holds.
+//! Shared helpers: a client of a server, and the contents of a state.
 
 use serde_json::Value;
 use statewright_tests::app::{ORG, TestApp};
@@ -20,16 +20,16 @@ outputs:
   hidden: ${first.secretValue}
 ";
 
-/// An `up` without the preview before it and without a question.
+/// An `up` without a preview and without a question.
 pub(crate) const UP: [&str; 3] = ["up", "--yes", "--skip-preview"];
 
-/// A `destroy` without the preview before it and without a question.
+/// A `destroy` without a preview and without a question.
 pub(crate) const DESTROY: [&str; 3] = ["destroy", "--yes", "--skip-preview"];
 
-/// A `refresh` without the preview before it and without a question.
+/// A `refresh` without a preview and without a question.
 pub(crate) const REFRESH: [&str; 3] = ["refresh", "--yes", "--skip-preview"];
 
-/// A client in a fresh home that knows the server and a token from its environment, as in CI.
+/// A client in a fresh home that has the server and a token in its environment, as in CI.
 pub(crate) fn client(app: &TestApp) -> PulumiCli {
     PulumiCli::new().backend(&app.url).token(&app.token)
 }
@@ -50,7 +50,8 @@ pub(crate) async fn yaml(app: &TestApp, project: &str, program: &str) -> PulumiC
     cli
 }
 
-/// Makes the project a program that registers these resources; `tests/tools/bench-provider/README.md` has their form.
+/// Makes the project a program that registers these resources; `tests/tools/bench-provider/README.md` has their
+/// format.
 pub(crate) fn write_program(cli: &PulumiCli, project: &str, resources: &Value) {
     cli.bench_project(project, &[("program", "program.json")]);
     cli.write("program.json", &serde_json::json!({ "resources": resources }).to_string());
@@ -61,17 +62,17 @@ pub(crate) fn secret(plaintext: &str) -> Value {
     serde_json::json!({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": plaintext })
 }
 
-/// What `stack export` gives.
+/// The output of `stack export`.
 pub(crate) async fn export(cli: &PulumiCli) -> Value {
     cli.run(["stack", "export"]).await.assert_success().json()
 }
 
-/// What `stack export --version` gives.
+/// The output of `stack export --version`.
 pub(crate) async fn export_version(cli: &PulumiCli, version: u64) -> Value {
     cli.run(["stack", "export", "--version", &version.to_string()]).await.assert_success().json()
 }
 
-/// The state as the server tells it now, without starting a client.
+/// The server's current state of the stack, without starting a client.
 pub(crate) async fn state(app: &TestApp, project: &str) -> Value {
     app.get(&format!("/api/stacks/{ORG}/{project}/dev/export")).send().await.expect(200)
 }
@@ -81,7 +82,7 @@ pub(crate) fn urn(project: &str, item: &str) -> String {
     format!("urn:pulumi:dev::{project}::bench:index:Item::{item}")
 }
 
-/// What `stack history` tells of each version, newest first: `update succeeded`.
+/// The kind and result of each version in `stack history`, newest first: `update succeeded`.
 pub(crate) async fn history(cli: &PulumiCli) -> Vec<String> {
     let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
     let word = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
@@ -89,7 +90,7 @@ pub(crate) async fn history(cli: &PulumiCli) -> Vec<String> {
     entries.iter().map(|entry| format!("{} {}", word(entry, "kind"), word(entry, "result"))).collect()
 }
 
-/// The stack's outputs, secrets in the open.
+/// The stack's outputs, with secrets in plain text.
 pub(crate) async fn outputs(cli: &PulumiCli) -> Value {
     cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json()
 }
@@ -101,7 +102,7 @@ pub(crate) fn item(state: &Value, wanted: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {wanted} in {state}"))
 }
 
-/// What the server tells about the stack `dev`.
+/// The server's record of the stack `dev`.
 pub(crate) async fn stack(app: &TestApp, project: &str) -> Value {
     app.get(&format!("/api/stacks/{ORG}/{project}/dev")).send().await.expect(200)
 }
@@ -129,7 +130,7 @@ pub(crate) fn sorted(state: &Value) -> Vec<String> {
     names
 }
 
-/// The operations of a state that began and did not end: `creating item-00001`.
+/// The pending operations of a state: `creating item-00001`.
 pub(crate) fn pending(state: &Value) -> Vec<String> {
     let operations = state["deployment"]["pending_operations"].as_array().cloned().unwrap_or_default();
     operations
@@ -144,7 +145,7 @@ fn name(resource: &Value) -> &str {
     resource["urn"].as_str().and_then(|urn| urn.rsplit("::").next()).unwrap_or_default()
 }
 
-/// Fails unless the client printed all of this, to people or to programs.
+/// Fails unless the client printed all of this, to stdout or stderr.
 #[track_caller]
 pub(crate) fn assert_says(output: &Output, words: &[&str]) {
     for word in words {
@@ -155,7 +156,7 @@ pub(crate) fn assert_says(output: &Output, words: &[&str]) {
     }
 }
 
-/// Asks the server until its state of `dev` is as wanted: what a client shows may be ahead of what it has saved.
+/// Polls the server until the state of `dev` is as wanted: a client's output may be ahead of what it has saved.
 pub(crate) async fn state_once(app: &TestApp, project: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let asking = async {
         loop {

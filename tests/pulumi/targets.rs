@@ -1,4 +1,4 @@
-//! Parts of a stack: targeted, replaced by order, refreshed and destroyed with the program's help, imported.
+//! Parts of a stack: targeted, replaced on request, refreshed and destroyed with the program's help, imported.
 
 use serde_json::{Value, json};
 use statewright_tests::app::TestApp;
@@ -8,7 +8,7 @@ use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, export, history, item, names, resources, sorted, stack, urn,
 };
 
-/// The `value` and the time of creation of each item of a state, by its order.
+/// The `value` and the time of creation of each item of a state, in its order.
 fn items(state: &Value) -> Vec<(Value, Value)> {
     let items = resources(state).into_iter().filter(|resource| resource["type"] == "bench:index:Item");
     items.map(|item| (item["inputs"]["value"].clone(), item["created"].clone())).collect()
@@ -84,7 +84,7 @@ async fn a_refresh_and_a_destroy_ask_the_program() {
     assert_says(&destroy, &["- 5 deleted"]);
     let past = ["destroy succeeded", "update succeeded", "refresh succeeded", "update succeeded"];
     assert_eq!(history(&cli).await, past);
-    // The program registers its stack once more, but nothing of it is left.
+    // The program registers its stack once more, without resources.
     assert_eq!(names(&export(&cli).await), Vec::<String>::new());
 }
 

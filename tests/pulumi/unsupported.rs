@@ -1,4 +1,5 @@
-//! What the client asks of the hosted service and not of this one: it gets on without, or says what is not there.
+//! Requests of the client for features that only the hosted service has: it continues without, or reports what
+//! is missing.
 
 use statewright_tests::app::TestApp;
 

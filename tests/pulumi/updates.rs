@@ -1,4 +1,4 @@
-//! The everyday: preview, up, refresh, replacements, destroy, export, import.
+//! Daily work: preview, up, refresh, replacements, destroy, export, import.
 
 use serde_json::Value;
 use statewright_tests::app::TestApp;
@@ -8,7 +8,7 @@ use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, export, export_version, names, pending, resources, stack,
 };
 
-/// The `value` of each item of a state, by its order.
+/// The `value` of each item of a state, in its order.
 fn values(state: &Value) -> Vec<Value> {
     let items = resources(state).into_iter().filter(|resource| resource["type"] == "bench:index:Item");
     items.map(|item| item["inputs"]["value"].clone()).collect()
@@ -74,7 +74,7 @@ Duration: [TIME]
     let second = export(&cli).await;
     assert_eq!(values(&second), ["b", "b", "b"]);
 
-    // Nothing to do: a version of its own that holds the same.
+    // Nothing to do: a version of its own with the same state.
     let same = cli.run(UP).await.assert_success();
     assert_says(&same, &["4 unchanged"]);
     assert_eq!(stack(&app, "life").await["version"], 3);
@@ -99,8 +99,8 @@ Duration: [TIME]
     cli.run(["stack", "rm", "dev", "--yes"]).await.assert_success();
 }
 
-/// The engine puts what it refreshed in another order than what it made. A state that is put together in any other
-/// way is refused by every later command.
+/// The engine orders what it refreshed differently from what it created. Every later command would refuse a
+/// state in any other order.
 #[tokio::test]
 async fn a_vanished_resource_is_created_again_in_a_sound_state() {
     let app = TestApp::on(BACKEND).await;
@@ -162,7 +162,7 @@ async fn an_exported_state_is_imported() {
     cli.run(UP).await.assert_success();
     let mut state = export(&cli).await;
 
-    // Edited as one does in an emergency: the last resource is no longer there.
+    // Edited as in an emergency: the last resource is removed.
     state["deployment"]["resources"].as_array_mut().unwrap().pop();
     cli.write("state.json", &state.to_string());
     let import = cli.run(["stack", "import", "--file", "state.json"]).await.assert_success();
@@ -181,7 +181,7 @@ async fn an_exported_state_is_imported() {
     assert_eq!(names(&export(&cli).await), ["moved-dev", "default", "item-00000"]);
 }
 
-/// Who insists on a state that cannot be worked with gets it, marked as what it is; the one before it is not lost.
+/// A user who forces a broken state gets it, marked as broken; the one before it is not lost.
 #[tokio::test]
 async fn a_broken_import_is_undone_by_another() {
     let app = TestApp::on(BACKEND).await;

@@ -1,4 +1,4 @@
-//! Values and names that nobody expects: what comes out is what went in.
+//! Unusual values and names: they are returned as they were sent.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +14,8 @@ use crate::support::{
     DESTROY, REFRESH, UP, assert_says, bench, client, export, item, resources, secret, urn, write_program,
 };
 
-/// Combining beside precomposed, written from right to left, controls, line separators, beyond the first plane, what
-/// HTML and shells mind, and what is longer than a line.
+/// Combining next to precomposed characters, right-to-left text, controls, line separators, characters beyond
+/// the first plane, special characters of HTML and shells, and text longer than a line.
 fn texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "e\u{301}\u{e9}",
@@ -75,7 +75,7 @@ async fn odd_texts_numbers_and_shapes_are_kept() {
     both.run(&REFRESH).await;
 }
 
-/// The names of resources stand in URNs, and a stack that is renamed rewrites them.
+/// The names of resources are parts of URNs, which a rename rewrites.
 #[tokio::test]
 async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
     let app = TestApp::on(BACKEND).await;
@@ -113,7 +113,7 @@ async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
     both.run(&DESTROY).await;
 }
 
-/// Bytes that are no text: in the open, in a secret, and in the settings of a stack.
+/// Bytes that are not text: in plain values, in a secret, and in the settings of a stack.
 #[tokio::test]
 async fn bytes_that_are_no_text_are_kept() {
     const BYTES: &[u8] = b"\xff\x00\xfe\x80\xed\xa0\x80";
@@ -135,7 +135,7 @@ async fn bytes_that_are_no_text_are_kept() {
     both.run(&["stack", "rename", "prod"]).await;
     both.run(&REFRESH).await;
 
-    // A command line holds no zero byte.
+    // A command line cannot contain a zero byte.
     let value: Vec<u8> = BYTES.iter().copied().filter(|byte| *byte != 0).collect();
     let cli = bench(&app, "settings", &[]).await;
     let set = ["config", "set", "--secret", "raw"].map(OsString::from);
@@ -149,7 +149,7 @@ async fn bytes_that_are_no_text_are_kept() {
 #[tokio::test]
 async fn odd_messages_settings_tags_and_environments_are_kept() {
     let app = TestApp::on(BACKEND).await;
-    // Neither a command line nor an environment holds a zero.
+    // Neither a command line nor an environment can contain a zero byte.
     let odd: String = texts()[..8].concat().replace('\0', "");
     let cli = client(&app).env("CI", "true").env("JENKINS_URL", "http://127.0.0.1").env("BUILD_NUMBER", &odd);
     write_program(&cli, "told", &json!([]));
@@ -177,7 +177,7 @@ async fn odd_messages_settings_tags_and_environments_are_kept() {
     assert_eq!((&config["told:open"]["value"], &config["told:hidden"]["value"]), (&json!(odd), &json!(odd)));
 }
 
-/// Numbers that JSON has no words for: they come by import, and go through the provider and back.
+/// Numbers that JSON cannot express: an import brings them, and they go through the provider and back.
 #[tokio::test]
 async fn numbers_that_are_none_are_kept() {
     let app = TestApp::on(BACKEND).await;

@@ -1,4 +1,4 @@
-//! The commands of `statewright` beside the clients: what a user does with a state without writing a backend by hand.
+//! The commands of `statewright` with the clients: working with a state without writing a backend by hand.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ async fn create(app: &TestApp, cli: &TerraformCli, project: &str, options: &[&st
     cli.statewright(command.iter().chain(options)).await.assert_success();
 }
 
-/// Such a user, whose folder has the state `net` and is initialised.
+/// Such a user, whose folder has the state `net` and is initialized.
 async fn start(client: Client, configuration: &str) -> (TestApp, TerraformCli) {
     let app = TestApp::embedded().await;
     let cli = user(&app, client, configuration);
@@ -122,7 +122,7 @@ async fn a_folder_without_a_backend_has_one_while_its_client_runs(client: Client
     cli.statewright(["tf", "--", "init"]).await.assert_success();
     let apply = apply_slowly(&cli).await;
     assert!(files().contains(&"statewright_backend.tf".to_owned()));
-    // Another one at the same time leaves it to the first.
+    // A concurrent one leaves it to the first.
     cli.statewright(["tf", "--", "plan", "-lock=false"]).await.assert_success();
     assert!(files().contains(&"statewright_backend.tf".to_owned()));
     go(&cli);
@@ -147,7 +147,7 @@ async fn folders_have_their_own_states_and_subfolders_their_parents(client: Clie
     assert_eq!(named["id"], shown(&app).await["id"]);
     let listed = document(&second, &["state", "list"]).await;
     assert_eq!(listed["states"].as_array().unwrap().len(), 2);
-    // From above, as in a repository with several configurations.
+    // From a parent folder, as in a repository with several configurations.
     let above = user(&app, client, "");
     let moved = above.clone().below("infra");
     moved.write("main.tf", ONE);
@@ -163,7 +163,7 @@ async fn one_configuration_has_a_state_for_each_workspace(client: Client) {
                            output \"env\" {\n  value = var.env\n}\n";
     let app = TestApp::embedded().await;
     let cli = user(&app, client, BY_NAME).env("STATEWRIGHT_URL", &app.url).env("STATEWRIGHT_ORG", ORG);
-    // What a workspace is for other backends: a state of the project, with a data folder of its own.
+    // The equivalent of a workspace: a state of the project, with a data folder of its own.
     for env in ["dev", "prod"] {
         let named = format!("net/{env}");
         app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "net", "state": env }))
@@ -183,7 +183,7 @@ async fn one_configuration_has_a_state_for_each_workspace(client: Client) {
     }
     let listed = document(&cli, &["state", "list", "--project", "net"]).await;
     assert_eq!(listed["states"].as_array().unwrap().len(), 2);
-    // One that belongs to the other is not taken for it.
+    // A setting of the other one is not used for it.
     let mistaken = cli.env("TF_DATA_DIR", ".terraform-dev").env("TF_VAR_env", "prod");
     mistaken.statewright(["tf", "-s", "net/prod", "--", "plan"]).await.assert_failure();
 }
@@ -213,7 +213,7 @@ async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
     assert!(already.stdout.contains("was not locked"), "{already}");
 }
 
-/// Starts an apply of [`SLOW`] by `tf`, and returns when it holds the lock and works.
+/// Starts an apply of [`SLOW`] with `tf`, and returns when it holds the lock and works.
 async fn apply_slowly(cli: &TerraformCli) -> Running {
     let apply = cli.spawn_statewright(TF_APPLY);
     apply.says(WORKS).await;
@@ -222,7 +222,7 @@ async fn apply_slowly(cli: &TerraformCli) -> Running {
 
 async fn a_run_that_finds_a_lock_names_its_holder_and_a_remedy(client: Client) {
     let (app, cli) = start(client, SLOW).await;
-    // A client whose machine loses its power gives nothing back.
+    // A client whose machine loses its power releases nothing.
     let client = cli.clone().env("TF_HTTP_USERNAME", "x").env("TF_HTTP_PASSWORD", &app.token);
     support::apply_slowly(&client).await.kill().await;
     go(&cli);
@@ -243,13 +243,14 @@ async fn an_interrupted_run_saves_its_work_and_leaves_no_files(client: Client) {
     let apply = apply_slowly(&cli).await;
     apply.interrupt();
     apply.says("Interrupt received").await;
-    // Its work is not let go on: the client ends that itself, or else it could be done before it is stopped.
+    // The provisioner does not continue: the client ends it by itself; otherwise it could finish before it is
+    // stopped.
     let ended = apply.wait().await;
     assert_eq!(ended.code, Some(1), "{ended}");
-    assert!(!ended.stdout.contains("Two interrupts"), "it was told once: {ended}");
+    assert!(!ended.stdout.contains("Two interrupts"), "it was interrupted once: {ended}");
     let state = shown(&app).await;
     assert_eq!(state["lock"], Value::Null, "{ended}");
-    assert!(state["version"].as_u64().unwrap() > 0, "what was made is saved: {ended}");
+    assert!(state["version"].as_u64().unwrap() > 0, "created resources are saved: {ended}");
     assert!(!cli.project_dir().join("statewright_backend.tf").exists());
 }
 
@@ -259,10 +260,11 @@ async fn a_terminal_interrupts_a_run_once(client: Client) {
     apply.says("Enter a value").await;
     apply.types("yes\r");
     apply.says(WORKS).await;
-    // To all that run there, as a terminal does.
+    // To all processes of the terminal, as Ctrl-C does.
     apply.interrupt();
     apply.says("Interrupt received").await;
-    // Its work is not let go on: the client ends that itself, or else it could be done before it is stopped.
+    // The provisioner does not continue: the client ends it by itself; otherwise it could finish before it is
+    // stopped.
     let ended = apply.wait().await;
     assert_eq!(ended.code, Some(1), "{ended}");
     assert!(!ended.stdout.contains("Two interrupts"), "{ended}");
@@ -298,7 +300,7 @@ async fn a_run_ends_as_its_client_does(client: Client) {
 
 async fn an_import_keeps_serial_and_lineage(client: Client) {
     let app = TestApp::embedded().await;
-    // As it was without a server.
+    // As before the server.
     let cli = user(&app, client, ONE);
     cli.run(["init"]).await.assert_success();
     cli.run(APPLY).await.assert_success();
@@ -363,7 +365,7 @@ async fn a_refused_write_is_looked_up_and_restored(client: Client) {
     assert_eq!(versions(&app).await[0]["source"], "promoted");
 }
 
-/// The client sees the configuration of one folder, and would destroy what that of the folder above made.
+/// The client sees the configuration of one folder, and would destroy what the parent folder's created.
 async fn a_nested_configuration_never_runs_on_the_state_above(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
@@ -377,7 +379,11 @@ async fn a_nested_configuration_never_runs_on_the_state_above(client: Client) {
         );
     }
     assert_eq!(shown(&app).await["version"], 1);
-    assert_eq!(document(&nested, &["state", "get"]).await["project"], "net", "people look from below");
+    assert_eq!(
+        document(&nested, &["state", "get"]).await["project"],
+        "net",
+        "people can look from a subfolder"
+    );
     create(&app, &nested, "net/nested", &[]).await;
     nested.statewright(["tf", "--", "init"]).await.assert_success();
     let applied = nested.statewright(TF_APPLY).await.assert_success();
@@ -385,7 +391,7 @@ async fn a_nested_configuration_never_runs_on_the_state_above(client: Client) {
     cli.statewright(["tf", "--", "plan", "-detailed-exitcode"]).await.assert_success();
 }
 
-/// A backend by name, as somebody wrote it once, while others rename and remove.
+/// A backend by name from a file, while other users rename and delete.
 async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) {
     let app = TestApp::embedded().await;
     let cli = support::client_of(&app, client, "net", SLOW).await;
@@ -414,7 +420,7 @@ async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) 
     cli.run(["plan", "-lock=false"]).await.assert_failure();
     other.statewright(["state", "undelete", "web"]).await.assert_success();
     assert_eq!(cli.run(["plan", "-detailed-exitcode"]).await.code, Some(0));
-    // Until somebody makes another state of that name.
+    // Until a user creates another state of that name.
     create(&app, &other, "net", &[]).await;
     assert_eq!(cli.run(["plan", "-detailed-exitcode"]).await.code, Some(2));
 }
@@ -452,7 +458,7 @@ async fn a_failure_is_explained_by_what_it_was(client: Client) {
         let refused = bounded.statewright(command).await.assert_failure();
         assert!(refused.stderr.contains("the command itself needs the role member"), "{refused}");
     }
-    // A file of last week is not blamed.
+    // A file of last week is not named as the cause.
     cli.write("errored.tfstate", "{}");
     let stranger = app.other_user("mallory", "evil").await;
     for (token, words) in [(&stranger, "not found"), (&outputs, "needs the role plan")] {
@@ -478,9 +484,9 @@ async fn a_state_moves_away_with_the_token_of_where_it_was(client: Client) {
     unmoved("to another state").await;
     let moved = text(&app, "web").await.expect(200);
     assert_eq!(moved["resources"], text(&app, "net").await.expect(200)["resources"]);
-    // Into a file, as a configuration says that still has its link.
+    // Into a file: the configuration says so, and still has its link.
     cli.write("backend.tf", "terraform {\n  backend \"local\" {}\n}\n");
-    // It is not told from a mistake, unless it is said.
+    // Without an option, it looks like a mistake.
     let refused = cli.statewright(["tf", "--", "init"]).await.assert_failure();
     assert!(refused.stderr.contains("-migrate-state"), "{refused}");
     let into_file = cli.statewright(MOVE).await.assert_success();
@@ -489,7 +495,7 @@ async fn a_state_moves_away_with_the_token_of_where_it_was(client: Client) {
     let local: Value = serde_json::from_str(&cli.read("terraform.tfstate")).unwrap();
     assert_eq!(local["resources"], moved["resources"]);
     assert!(!holds(&cli.project_dir().join(".terraform/terraform.tfstate"), &app.token));
-    // And back, and into a file once more, by nothing that says where.
+    // And back, and into a file once more, with nothing that names the source.
     cli.statewright(["state", "init", "net", "--force"]).await.assert_success();
     cli.statewright(MOVE).await.assert_success();
     unmoved("back").await;
@@ -511,7 +517,7 @@ async fn a_token_goes_to_no_other_server(client: Client) {
         assert!(output.stderr.contains(&said), "{said}: {output}");
         assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
     };
-    // A lock elsewhere gets what the state gets.
+    // An address for locks gets the same password as the state's.
     let here = cli.read("backend.tf");
     let astray = here
         .replace(&format!("unlock_address = \"{}", app.url), &format!("unlock_address = \"{}", other.url));
@@ -519,7 +525,7 @@ async fn a_token_goes_to_no_other_server(client: Client) {
     cli.write("backend.tf", &astray);
     let init = cli.statewright(["tf", "--", "init", "-reconfigure"]).await;
     refused_by(init, "unlock_address in backend.tf", &app.url);
-    // A server before this one is asked with the same password.
+    // A previous server would get the same password.
     let known = cli.clone().env("STATEWRIGHT_URL", &other.url).env("STATEWRIGHT_TOKEN", &other.token);
     cli.write("backend.tf", &here.replace(&app.url, &other.url));
     refused_by(
@@ -527,18 +533,18 @@ async fn a_token_goes_to_no_other_server(client: Client) {
         "the backend that this folder was initialised with",
         &other.url,
     );
-    // It is forgotten where somebody says so.
+    // It is forgotten with an option.
     let new = json!({ "project": "net", "id": shown(&app).await["id"] });
     other.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
     known.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
     known.statewright(TF_APPLY).await.assert_success();
-    // Nor does one without a backend, which is given one for the time.
+    // Nor does a folder without a backend, which gets a temporary one.
     fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
     let back = cli.statewright(MOVE).await;
     refused_by(back, "the backend that this folder was initialised with", &app.url);
     assert!(!cli.project_dir().join("statewright_backend.tf").exists());
     cli.write("backend.tf", &here.replace(&app.url, &other.url));
-    // What a client was initialised with is what it asks, whatever the configuration says of its hash.
+    // A client uses what it was initialized with, whatever the configuration says about its hash.
     let kept = ".terraform/terraform.tfstate";
     cli.write(kept, &cli.read(kept).replace(&other.url, &app.url));
     refused_by(
@@ -548,7 +554,7 @@ async fn a_token_goes_to_no_other_server(client: Client) {
     );
 }
 
-/// Clients take an address from an option or from the environment before, or in the place of, what the files say.
+/// Clients take an address from an option or from the environment before, or instead of, the one in the files.
 async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
@@ -571,7 +577,7 @@ async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client)
     strays(init, "address in elsewhere.hcl");
     let with_arguments = cli.clone().env("TF_CLI_ARGS_init", format!("-reconfigure '{option}'"));
     strays(with_arguments.statewright(["tf", "--", "init"]).await, "address in -backend-config");
-    // A variable counts where nothing else says it.
+    // A variable counts if nothing else sets the address.
     let with_variable = cli.clone().env("TF_HTTP_ADDRESS", &there);
     with_variable.statewright(["tf", "--", "init", "-reconfigure"]).await.assert_success();
     let backend = cli.read("backend.tf");
@@ -580,13 +586,13 @@ async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client)
     let with_lock = cli.clone().env("TF_HTTP_ADDRESS", format!("{}/tfstate/{id}", app.url));
     let with_lock = with_lock.env("TF_HTTP_LOCK_ADDRESS", format!("{there}/lock"));
     strays(with_lock.statewright(["tf", "--", "init", "-reconfigure"]).await, "TF_HTTP_LOCK_ADDRESS");
-    // Nor where the folder has no backend of its own, and gets one for the time.
+    // Nor if the folder has no backend of its own, and gets a temporary one.
     fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
     strays(
         cli.statewright(["tf", "--", "init", "-reconfigure", &option]).await,
         "address in -backend-config",
     );
-    // What leads to the server that the token is for is as good as a file.
+    // An option with the token's server is as good as a file.
     cli.write("backend.tf", "terraform {\n  backend \"http\" {}\n}\n");
     let here = format!("-backend-config=address={}/tfstate/{id}", app.url);
     cli.statewright(["tf", "--", "init", "-reconfigure", &here]).await.assert_success();
@@ -598,7 +604,7 @@ async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client)
 
 async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) {
     let (app, cli) = start(client, ONE).await;
-    // Who works in this folder has a token of another server, and nothing of the user names the one that the files do.
+    // This folder's user has a token of another server, and no setting of the user names the server in the files.
     let stranger = cli.clone().env("STATEWRIGHT_URL", "").env("STATEWRIGHT_TOKEN", "swt_other");
     let refuses = async |what: &str| {
         let refused = stranger.statewright(["tf", "--", "plan"]).await.assert_failure();
@@ -612,13 +618,13 @@ async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) 
     cli.statewright(["state", "get", "net", "--link"]).await.assert_success();
     fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
     refuses("a link").await;
-    // What is stored for exactly that server is sent to it.
+    // A token that is stored for exactly that server is sent to it.
     cli.write("backend.tf", &backend);
     let login = json!({ "current": "", "accessTokens": { app.url.as_str(): app.token }, "accounts": {} });
     fs::create_dir(cli.home().join(".pulumi")).unwrap();
     fs::write(cli.home().join(".pulumi/credentials.json"), login.to_string()).unwrap();
     stranger.statewright(["tf", "--", "plan"]).await.assert_success();
-    // Nor to one that another file of the configuration puts in the place of the first.
+    // Nor to a server in another file that overrides the first.
     let elsewhere = backend.replace(&app.url, "http://127.0.0.1:9");
     assert_ne!(elsewhere, backend);
     for file in ["override.tf", "backend_override.tf", "a_override.tf", "backend.tofu", "z_override.tofu"] {
@@ -649,7 +655,7 @@ async fn no_file_has_the_token(client: Client) {
             }
         }
     }
-    assert!(files >= 4, "{files} files were looked at");
+    assert!(files >= 4, "{files} files were checked");
     let backend = cli.read("backend.tf");
     assert_eq!(backend.matches(&app.url).count(), 3, "{backend}");
 }

@@ -1,4 +1,4 @@
-//! What else than a token the clients show: a certificate of their own, or their user's password.
+//! Other credentials of the clients: a certificate of their own, or their user's password.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ journeys! {
     a_password_does_what_a_token_does
 }
 
-/// A server with TLS, as a user has one, with a user bob. Killed when dropped.
+/// A server with TLS, as users have one, with a user bob. Killed when dropped.
 struct Server {
     home: TempDir,
     child: Child,
@@ -44,7 +44,7 @@ impl Server {
         server
     }
 
-    /// Another process in its place, which remembers nothing.
+    /// Another process in its place, with empty caches.
     async fn restart(&mut self) {
         let id = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap();
         kill_process(id, Signal::TERM).unwrap();
@@ -57,7 +57,7 @@ impl Server {
         told(&self.home.path().join("data"), arguments).await
     }
 
-    /// Makes this certificate known as a token of bob's.
+    /// Registers this certificate as a token of bob.
     async fn knows(&self, certificate: &ClientCertificate, name: &str) {
         let file = self.home.path().join("client.pem");
         fs::write(&file, &certificate.pem).unwrap();
@@ -65,7 +65,7 @@ impl Server {
         self.told(&["token", "create", name, "--user", "bob", "--certificate", file]).await;
     }
 
-    /// A client with this certificate and no other credentials, which has not been initialised.
+    /// A client with this certificate and no other credentials, not initialized yet.
     fn client(&self, client: Client, certificate: Option<&ClientCertificate>) -> TerraformCli {
         let authority = fs::read_to_string(self.home.path().join("cert.pem")).unwrap();
         let mut cli = TerraformCli::without_token(client).env("TF_HTTP_CLIENT_CA_CERTIFICATE_PEM", authority);
@@ -81,7 +81,7 @@ impl Server {
         fs::read_to_string(self.home.path().join(name)).unwrap()
     }
 
-    /// Who did what, as the audit log has it: `state.write done bob laptop`.
+    /// The actions in the audit log: `state.write done bob laptop`.
     fn acts(&self) -> Vec<String> {
         let act = |line: &str| {
             let record: Value = serde_json::from_str(line).unwrap();
@@ -114,14 +114,14 @@ async fn serve(home: &Path, listen: &str) -> (Child, String) {
     );
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().expect("the server says where it listens");
+    let line = lines.next_line().await.unwrap().expect("the server prints its address");
     let url = line.strip_prefix("Statewright listens on ").unwrap().split(',').next().unwrap().to_owned();
-    // It says more at its first start.
+    // It prints more at its first start.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (child, url)
 }
 
-/// A certificate that nobody else issued, and its key.
+/// A self-signed certificate, and its key.
 struct ClientCertificate {
     pem: String,
     key: String,
@@ -159,7 +159,7 @@ async fn a_client_certificate_does_what_a_token_does(client: Client) {
         let refused = server.client(client, certificate).run(["init"]).await.assert_failure();
         assert!(refused.stderr.contains("requires auth"), "{refused}");
     }
-    // The client that has no certificate may still send what it has.
+    // A client without a certificate can still send other credentials.
     let token = server.told(&["token", "create", "ci", "--user", "bob"]).await;
     let other =
         server.client(client, None).env("TF_HTTP_USERNAME", "x").env("TF_HTTP_PASSWORD", token.trim());
@@ -171,7 +171,7 @@ async fn a_client_certificate_does_what_a_token_does(client: Client) {
     assert!(refused.stderr.contains("requires auth"), "{refused}");
 
     let log = server.read("log") + &server.read("audit.log");
-    assert!(log.contains("/tfstate/{org}/{project}"), "requests are told: {log}");
+    assert!(log.contains("/tfstate/{org}/{project}"), "requests are logged: {log}");
     let of_pem = |pem: &str| pem.lines().nth(1).unwrap().to_owned();
     for secret in [&of_pem(&known.pem), &of_pem(&known.key), &of_pem(&unknown.pem), &token.trim().to_owned()]
     {
@@ -189,13 +189,13 @@ async fn a_certificate_that_expires_during_an_apply_loses_nothing(client: Client
     cli.run(["init"]).await.assert_success();
     let apply = apply_slowly(&cli).await;
     let left = end - OffsetDateTime::now_utc();
-    assert!(left.is_positive(), "the client was too slow for this to tell anything");
+    assert!(left.is_positive(), "the client was too slow for this test");
     SystemClock.sleep(left.unsigned_abs() + Duration::from_secs(1)).await;
     go(&cli);
     apply.wait().await.assert_success();
     let acts = server.acts();
     assert_eq!(acts[acts.len() - 2..], ["state.write done bob ci", "state.unlock done bob ci"], "{acts:?}");
-    // It is good for nothing else.
+    // It is not valid for anything else.
     let refused = cli.run(["plan"]).await.assert_failure();
     assert!(refused.stderr.contains("requires auth"), "{refused}");
 }
@@ -203,7 +203,7 @@ async fn a_certificate_that_expires_during_an_apply_loses_nothing(client: Client
 async fn a_password_does_what_a_token_does(client: Client) {
     let app = TestApp::embedded_on_manual_clock().await;
     told(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
-    // A command has the real time, and a user who is made later than a lock was taken did not take it.
+    // A command uses the real time, and a user who is created after a lock was taken did not take it.
     app.advance(SystemClock.now().since(app.context.now()));
     let set = async |password: &str| {
         let set = run_with(app.folder(), &["user", "password", "bob"], &format!("{password}\n")).await;

@@ -15,7 +15,7 @@ journeys! {
     a_state_reads_another_ones_output_and_reruns_on_a_change
 }
 
-/// `statewright dep`, as whoever runs the client.
+/// `statewright dep`, as the client's user.
 async fn dep(app: &TestApp, folder: &Path, arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(tools::statewright());
     command.arg("dep").args(arguments).current_dir(folder).env_clear().stdin(Stdio::null());
@@ -75,7 +75,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
         warning.contains("warning: net_vpc_id is left out: net/default has no output vpc_id"),
         "{warning}"
     );
-    // The same edge again, with a value in the output's place.
+    // The same edge again, with a mock value for the output.
     told(&app, &web, &["add", "-s", "web", "net", "vpc_id", "--mock", "\"vpc-${mock}\""]).await;
     let (is_done, _, warning) = dep(&app, &web.project_dir(), &["sync", "-s", "web"]).await;
     assert!(is_done && warning.contains("warning: net_vpc_id has a mock value"), "{warning}");
@@ -107,7 +107,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     let id = app.get(&format!("/api/orgs/{ORG}/tfstates/net/default")).send().await.expect(200)["id"].clone();
     assert!(requests.contains(&format!("GET /tfstate/{}/outputs", id.as_str().unwrap())), "{requests:?}");
 
-    // A value that is gone is not mocked: what was made with it would be made anew with the mock value.
+    // A removed value gets no mock: resources that depend on it would be created again with the mock value.
     net.write("main.tf", "output \"password\" {\n  value = \"hunter2\"\n  sensitive = true\n}\n");
     net.run(APPLY).await.assert_success();
     let (is_done, synced, warning) =
@@ -135,7 +135,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     let all = told(&app, &web, &["status", "--all"]).await;
     assert!(all.contains("web/default  clean   1 clean"), "{all}");
 
-    // A file of somebody else stays.
+    // A file that we did not write stays.
     web.write("dependencies.tf", "locals {}\n");
     let words = refused(&app, &web, &["sync", "-s", "web"]).await;
     assert!(words.contains("was not written by statewright"), "{words}");
@@ -145,7 +145,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     assert!(words.contains("acme/web/default has no input other; it has net_vpc_id"), "{words}");
     told(&app, &web, &["remove", "-s", "web", "net_vpc_id"]).await;
     assert_eq!(told(&app, &web, &["list", "--all"]).await.lines().count(), 1);
-    // What it read stays in its state, and without the edge nothing is asked of it.
+    // The value that it read stays in its state, and without the edge nothing is required of it.
     let path = format!("/api/tfstates/{}?force=true", id.as_str().unwrap());
     app.request(Method::DELETE, &path).send().await.expect(204);
 }

@@ -1,4 +1,4 @@
-//! What people do to a state beside applying, and moving it from one place to another.
+//! Edits of a state without an apply, and moving it from one place to another.
 
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
@@ -57,7 +57,7 @@ async fn a_push_is_taken_as_its_client_sends_it(client: Client) {
     };
     let (serial, lineage) = (pulled["serial"].as_u64().unwrap(), pulled["lineage"].as_str().unwrap());
     let count = versions(&app).await.len();
-    assert_eq!(count, 1, "the same text was not sent");
+    assert_eq!(count, 1, "the same text is not sent");
     with(serial + 1, "another");
     cli.run(["state", "push", "push.tfstate"]).await.assert_failure();
     assert_eq!(versions(&app).await.len(), count, "it was not sent");
@@ -100,7 +100,7 @@ async fn a_state_moves_from_a_file_to_the_server_and_on_and_back(client: Client)
     cli.backend(&app, &format!("{ORG}/net/prod"));
     cli.run(MOVE).await.assert_success();
     unmoved("to another state").await;
-    // Onto one that is there already.
+    // Onto an existing one.
     cli.backend(&app, &format!("{ORG}/net"));
     cli.run(MOVE).await.assert_success();
     unmoved("back over the first").await;
@@ -174,7 +174,7 @@ async fn a_state_addressed_by_id_works_with_the_clients_methods(client: Client) 
         assert!(asked.contains(&format!("{method} /tfstate/{id}")), "{asked:?}");
     }
     cli.run(["plan", "-detailed-exitcode"]).await.assert_success();
-    // One that is not there is no empty state.
+    // A missing one is not an empty state.
     let elsewhere = TerraformCli::new(client, &app.token);
     elsewhere.backend(&app, "019b7c3a-0000-7000-8000-000000000002");
     elsewhere.write("main.tf", ONE);

@@ -19,7 +19,7 @@ async fn a_state_works_when_every_function_is_cold(client: Client) {
     life(TestApp::on(Backend::ColdFunctions).await, client).await;
 }
 
-/// A first apply, what people do to a state by hand, a client that was killed and its lock, and the end.
+/// A first apply, manual edits of a state, a killed client and its lock, and the end.
 async fn life(app: TestApp, client: Client) {
     let cli = client_of(&app, client, "net", ONE).await;
     cli.run(APPLY).await.assert_success();

@@ -1,4 +1,4 @@
-//! Labels and schemas around what a real client writes, by the commands of a user.
+//! Labels and schemas of states that a real client writes, with a user's commands.
 
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
@@ -26,7 +26,7 @@ impl User {
         self.0.statewright(arguments.into_iter().chain(["--json"])).await.assert_success().json()
     }
 
-    /// What a command says that ends with 1.
+    /// The stderr of a command that exits with 1.
     async fn refused<const N: usize>(&self, arguments: [&str; N]) -> String {
         let output = self.0.statewright(arguments).await;
         assert_eq!(output.code, Some(1), "{output}");
@@ -53,7 +53,7 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     user.run(["state", "set", "-s", "net", "tier-"]).await;
     assert_eq!(shown(&app).await["labels"], json!({ "env": "dev" }));
 
-    // The organization's policy: a state that was there before is reported, and put right.
+    // The organization's policy: an existing state is reported, and corrected.
     user.write("policy.json", r#"{ "requiredKeys": ["team"] }"#);
     let policy = user.json(["policy", "set", "policy.json"]).await;
     assert_eq!(policy["version"], 1);
@@ -64,7 +64,7 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     user.run(["state", "set", "-s", "net", "team=web"]).await;
     assert_eq!(user.run(["policy", "compliance"]).await, "Every state keeps to the policy.");
 
-    // A schema that fits what was applied, and an apply that does not fit it, which is taken all the same.
+    // A schema that the outputs match, and an apply that violates it, which is accepted all the same.
     user.run(["state", "infer", "net"]).await;
     let schema = user.json(["state", "get-schema", "-s", "net", "o"]).await;
     assert_eq!(schema, json!({ "type": "string" }));
@@ -80,7 +80,7 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     let standing = |index: usize| all[index]["outputs"][0]["validity"]["status"].as_str().unwrap().to_owned();
     assert_eq!((standing(0), standing(1)), ("invalid".to_owned(), "valid".to_owned()));
 
-    // Outputs by the name that a stack would have too, and what was removed.
+    // Outputs by the name that a stack would have too, and deleted states.
     assert!(user.run(["outputs"]).await.contains("tfstate"));
     let outputs = user.json(["outputs", "net/default"]).await;
     assert_eq!(outputs["outputs"], json!([{ "name": "o", "secret": false, "value": "far too long" }]));

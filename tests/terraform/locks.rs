@@ -1,4 +1,4 @@
-//! Locks: who has one, who waits for one, and what becomes of one whose client is gone.
+//! Locks: who has one, who waits for one, and what happens to the lock of a client that is gone.
 
 use serde_json::{Value, json};
 use statewright_tests::app::ORG;
@@ -42,7 +42,7 @@ async fn the_lock_of_a_client_that_was_killed_is_broken_by_force(client: Client)
     cli.run(["plan"]).await.assert_failure();
     let wrong = cli.run(["force-unlock", "-force", "aaaa-bbbb"]).await;
     if client == Client::Tofu {
-        // Terraform does not tell which lock it means.
+        // Terraform does not say which lock it means.
         wrong.assert_failure();
         assert_eq!(shown(&app).await["lock"]["ID"], lock["ID"]);
         let id = lock["ID"].as_str().unwrap();
@@ -106,7 +106,7 @@ async fn another_users_lock_has_to_be_broken_first(client: Client) {
     let one = &rejected["rejected"][0];
     assert_eq!((&one["why"], &one["by"], &one["lock"]), (&json!("locked"), &json!("bob"), &json!(id)));
 
-    // What a colleague's run left is saved once its lock is broken.
+    // The result of a colleague's run is saved once its lock is broken.
     first.kill().await;
     go(&cli);
     bob.backend(&app, &format!("{ORG}/net"));

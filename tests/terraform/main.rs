@@ -1,8 +1,8 @@
-//! States with the real clients: what users do with them, and what they complain about elsewhere.
+//! States with the real clients: what users do with them, and their complaints about other backends.
 
-#![expect(clippy::unwrap_used, reason = "a test whose ground is missing stops there")]
+#![expect(clippy::unwrap_used, reason = "a test without its preconditions stops there")]
 
-/// A journey of both clients: `tofu` and `terraform` are modules with a test of each name.
+/// A test with both clients: `tofu` and `terraform` are modules with a test of each name.
 macro_rules! journeys {
     ($($(#[$doc:meta])* $name:ident)*) => {
         mod tofu {

@@ -1,4 +1,4 @@
-//! Clients whose token may do less than everything: what works, and what they tell their users where it does not.
+//! Clients with a token of a low role: what works, and what they show their users otherwise.
 
 use serde_json::{Value, json};
 use statewright_shared::domain::role::Role;
@@ -16,7 +16,7 @@ journeys! {
     only_a_member_breaks_another_users_lock
 }
 
-/// Another client of the state `net`, which shows this token.
+/// Another client of the state `net`, with this token.
 async fn with_token(app: &TestApp, client: Client, token: &str, configuration: &str) -> TerraformCli {
     let cli = TerraformCli::new(client, token);
     cli.backend(app, &format!("{ORG}/net"));
@@ -25,7 +25,7 @@ async fn with_token(app: &TestApp, client: Client, token: &str, configuration: &
     cli
 }
 
-/// What a client says in one line: they break theirs at a width, and OpenTofu draws a bar before each.
+/// A client's message on one line: they wrap theirs, and OpenTofu draws a bar before each line.
 fn said(output: &Output) -> String {
     output.stderr.replace(['│', '╷', '╵'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -54,7 +54,7 @@ async fn a_token_that_may_plan_plans_and_does_not_apply(client: Client) {
         ] {
             assert!(words.contains(expected), "{expected:?} is not in {refused}");
         }
-        // At the lock, before anything is made.
+        // At the lock, before any resource is created.
         assert_eq!(app.take_requests(), [format!("POST {lock}")]);
         assert!(!refused.stdout.contains("Creating"), "{refused}");
     }
@@ -103,16 +103,16 @@ async fn a_plan_token_can_read_and_cannot_write(client: Client) {
         let refused = ci.run(arguments).await.assert_failure();
         assert!(said(&refused).contains("needs the role apply in acme"), "{refused}");
     }
-    // An import says of its lock what a console does, and is refused when it saves; nothing but the state was to change.
+    // An import describes its lock like a console, and is refused when it saves; only the state would change.
     let removed = cli.run(["state", "rm", "terraform_data.b"]).await.assert_success();
     assert!(removed.stdout.contains("terraform_data.b"), "{removed}");
     let refused = ci.run(["import", "terraform_data.b", "some-id"]).await.assert_failure();
     assert!(refused.stderr.contains("403"), "{refused}");
     let forced = ["apply", "-auto-approve", "-lock=false"];
     let refused = ci.run(forced).await.assert_failure();
-    assert!(refused.stderr.contains("403"), "without a lock nobody can be told before: {refused}");
+    assert!(refused.stderr.contains("403"), "without a lock there is no earlier refusal: {refused}");
 
-    // Away from here it only reads.
+    // Moving the state away only reads it.
     std::fs::remove_file(ci.project_dir().join("backend.tf")).unwrap();
     ci.run(["init", "-migrate-state", "-force-copy"]).await.assert_success();
     assert_eq!(versions(&app).await.len(), 2);
@@ -149,7 +149,7 @@ async fn outputs_are_read_with_a_token_that_may_see_no_more(client: Client) {
     web.run(APPLY).await.assert_success();
     assert_eq!(web.run(["output", "-raw", "seen"]).await.assert_success().stdout, "naïve 🦀");
     assert_eq!(web.run(["output", "-raw", "secret"]).await.assert_success().stdout, "hush");
-    // The state itself is refused, and is no empty one.
+    // The state itself is refused, and does not look empty.
     web.write("main.tf", &reader(""));
     let refused = web.run(["plan"]).await.assert_failure();
     assert!(refused.stderr.contains("invalid auth"), "{refused}");
@@ -181,7 +181,7 @@ async fn only_a_member_breaks_another_users_lock(client: Client) {
         details.iter().any(|detail| detail.as_str().is_some_and(|it| it.contains("of alice"))),
         "{details:?}"
     );
-    // Whoever took one breaks it, whatever else they may: a job that was killed is run again.
+    // The user who took a lock can break it, whatever their role: a killed job is run again.
     let apply = app.member_with_role(Role::Apply, "ann", "ci").await;
     let job = with_token(&app, client, &apply, &SLOW.replace("\"slow\"", "\"slower\"")).await;
     apply_slowly(&job).await.kill().await;

@@ -1,4 +1,4 @@
-//! Runs that meet what goes wrong, and states that are out of the ordinary.
+//! Runs with failures, and unusual states.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn a_run_whose_lock_was_broken_loses_nothing(client: Client) {
     assert!(failed.stderr.contains("409"), "{failed}");
     let rejected = app.get(&format!("{}/rejected", api(&app).await)).send().await.expect(200);
     assert_eq!(rejected["rejected"][0]["why"], "displaced");
-    // The client has it too, and can push it; or a person promotes what the server kept.
+    // The client has it too, and can push it; or a person promotes the copy that the server kept.
     assert!(cli.read("errored.tfstate").contains("\"made\""));
     let id = rejected["rejected"][0]["id"].as_str().unwrap();
     let promote = format!("{}/versions/{id}/restore", api(&app).await);
@@ -55,7 +55,7 @@ async fn a_token_that_expires_during_an_apply_loses_nothing(client: Client) {
     apply.wait().await.assert_success();
     let state = shown(&app).await;
     assert_eq!((&state["version"], &state["lock"]), (&json!(1), &Value::Null));
-    // It is good for nothing else.
+    // It is not valid for anything else.
     let refused = cli.run(["plan"]).await.assert_failure();
     assert!(refused.stderr.contains("requires auth"), "{refused}");
 }
@@ -148,7 +148,7 @@ async fn a_state_that_opentofu_encrypts_is_kept_and_shows_nothing() {
     assert_eq!(outputs, json!({ "version": 1, "encrypted": true, "outputs": null }));
     cli.run(DESTROY).await.assert_success();
     assert_eq!(versions(&app).await.len(), 2);
-    // Back to before that, which the client cannot do by itself; it goes on from there.
+    // Back to the version before, which the client cannot do by itself; it continues from there.
     let restore = format!("{}/versions/1/restore", api(&app).await);
     app.post(&restore, &json!(null)).send().await.expect(200);
     assert_eq!(cli.run(["output", "-raw", "o"]).await.assert_success().stdout, "hunter2");

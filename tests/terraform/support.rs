@@ -1,4 +1,4 @@
-//! What journeys share.
+//! Shared helpers.
 
 use serde_json::Value;
 use statewright_tests::app::{Answer, ORG, TestApp};
@@ -12,7 +12,7 @@ pub(crate) const ONE: &str = "resource \"terraform_data\" \"a\" {\n  input = \"n
 pub(crate) const APPLY: [&str; 2] = ["apply", "-auto-approve"];
 pub(crate) const DESTROY: [&str; 2] = ["destroy", "-auto-approve"];
 
-/// A server, and a client with this configuration whose backend is initialised.
+/// A server, and a client with this configuration whose backend is initialized.
 pub(crate) async fn start(client: Client, configuration: &str) -> (TestApp, TerraformCli) {
     let app = TestApp::embedded().await;
     let cli = client_of(&app, client, "net", configuration).await;
@@ -49,7 +49,7 @@ pub(crate) async fn versions(app: &TestApp) -> Vec<Value> {
     answer["versions"].as_array().unwrap().clone()
 }
 
-/// The current text of a state, as the protocol gives it.
+/// The current text of a state, as the protocol returns it.
 pub(crate) async fn text(app: &TestApp, place: &str) -> Answer {
     app.get(&format!("/tfstate/{ORG}/{place}")).send().await
 }
@@ -59,8 +59,9 @@ pub(crate) const SLOW: &str = "resource \"terraform_data\" \"slow\" {\n  input =
                                provisioner \"local-exec\" {\n    \
                                command = \"echo begun; until [ -e go ]; do sleep 0.05; done\"\n  }\n}\n";
 
-/// What a client prints once the command of [`SLOW`] runs. An interrupt of the whole group that comes while a program of Go is
-/// about to start a command reaches it twice, the second time by way of a child that still shares its memory.
+/// What a client prints once the command of [`SLOW`] runs. An interrupt of the whole group that comes while a
+/// Go program is about to start a command reaches it twice, the second time by a child that still shares its
+/// memory.
 pub(crate) const WORKS: &str = "(local-exec): begun";
 
 /// Starts an apply of [`SLOW`] and returns when it holds the lock and works.
