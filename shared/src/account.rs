@@ -9,8 +9,8 @@
 //!
 //! A request that holds nothing waits in the queue and blocks no other. One that holds memory and needs more
 //! than its owner's share must have the *turn*. One request at a time has the turn, until its answer is ready.
-//! The turn opens the part of the account that shares leave free. Queued requests never hold so many bytes that
-//! the request with the turn cannot end: otherwise the newest of them are refused. So the request with the turn
+//! The turn opens the part of the account that shares leave free. Queued requests always leave
+//! enough for the request with the turn to end: otherwise the newest of them are refused. So the request with the turn
 //! waits only for requests that wait for no other here, and each of those ends, or joins the queue and is
 //! counted there.
 

@@ -1,5 +1,5 @@
-//! Goal: whichever call of a use case fails, in whichever way, for however long, and whoever continues: the
-//! stack is valid and nothing acknowledged is lost.
+//! Goal: whichever call of a use case fails, in whichever way, for however long, and whichever process continues:
+//! the stack is valid and nothing acknowledged is lost.
 //!
 //! Method: a run without faults counts the calls. Then, for each call, each kind of fault and each length of
 //! it, the client does what the real one does. It repeats the request, on the process that failed or on a new

@@ -237,8 +237,8 @@ impl Books {
         true
     }
 
-    /// The newest queued request to refuse, if those in the queue hold so many bytes that the request with the
-    /// turn could not end.
+    /// The newest queued request to refuse, if those in the queue leave too few bytes for the request with the
+    /// turn to end.
     fn in_the_way(&self) -> Option<usize> {
         let first = self.waiting.iter().find(|it| self.has_turn(it.request()))?;
         let needed = first.part.request.held() + self.counted(&first.part, first.bytes);

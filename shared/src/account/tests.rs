@@ -172,7 +172,7 @@ async fn the_turn_goes_around_among_owners() {
 }
 
 #[tokio::test]
-async fn answers_that_are_read_slowly_do_not_fill_the_account_by_turns() {
+async fn slowly_read_answers_do_not_fill_the_account_by_turns() {
     let (account, clock) = account(80 * MIB);
     let mut answers = Vec::new();
     loop {
