@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `statewright aws setup` makes, as LocalStack starts. It may run again.
+# Creates what `statewright aws setup` creates, when LocalStack starts. It may run again.
 set -euo pipefail
 
 awslocal dynamodb describe-table --table-name statewright >/dev/null 2>&1 || {
