@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_the_key_what_watches_and_the_sweeps() {
+    fn an_idle_month_costs_the_key_metrics_alarms_and_sweeps() {
         let idle = Idle::of(&Prices::load().unwrap(), 0.04).unwrap();
         near(idle.first_year, 2.74);
         near(idle.third_year, 4.74);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_has_what_is_asked_what_goes_and_what_is_there() {
+    fn a_month_has_requests_deletions_and_storage() {
         let stored = |table, bucket| Stored { table, bucket };
         let work = Work {
             up: 0.0004,

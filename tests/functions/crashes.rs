@@ -57,7 +57,7 @@ async fn the_sweep_finishes_an_update_whose_publisher_and_client_died() {
 }
 
 #[tokio::test]
-async fn a_function_asks_for_nothing_after_its_answer() {
+async fn a_function_makes_no_calls_after_its_answer() {
     let setting = Setting { between: Between::Frozen, ..Setting::default() };
     let functions = Functions::start_as(setting).await;
     let cli = bench(&functions, "frozen", &[("count", "3")]).await;

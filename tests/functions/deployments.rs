@@ -58,7 +58,7 @@ async fn has_version(functions: &Functions, project: &str, version: u32) -> bool
 }
 
 #[tokio::test]
-async fn what_the_sam_template_makes_is_a_store_as_it_should_be() {
+async fn the_sam_template_creates_a_correct_store() {
     let deployment = Deployment::create("whole", &[]).await.unwrap();
     let (stand_in, names) = (StandIn::of_this_process(), deployment.names().await);
     let clients = clients(&stand_in.url).await;
@@ -75,7 +75,7 @@ async fn what_the_sam_template_makes_is_a_store_as_it_should_be() {
 
 /// One list: what `aws setup` sets, what `doctor` checks, and what the templates have.
 #[tokio::test]
-async fn setup_doctor_and_templates_agree_on_what_a_store_has() {
+async fn setup_doctor_and_templates_agree_on_settings() {
     let sam = tools::template("sam", &file("sam/template.yaml"));
     let properties = |name: &str| &sam["Resources"][name]["Properties"];
     let rules = properties("Bucket")["LifecycleConfiguration"]["Rules"].as_array().unwrap();
@@ -126,7 +126,7 @@ async fn setup_doctor_and_templates_agree_on_what_a_store_has() {
 
 /// A version of a function depends on its code alone unless something adds to it, and the API may call a version.
 #[tokio::test]
-async fn changed_parameters_reach_what_the_api_calls() {
+async fn changed_parameters_reach_the_called_functions() {
     for (name, warm) in [("cold", "0"), ("warm", "1")] {
         let warm = ("ProvisionedConcurrency", warm);
         let deployment = Deployment::create(name, &[warm]).await.unwrap();
@@ -418,7 +418,7 @@ async fn templates_have_room_below_the_limits_of_aws() {
 
 /// CI templates and `sam sync` begin with it.
 #[test]
-fn sam_build_takes_the_functions_as_they_are_built() {
+fn sam_build_accepts_the_built_functions() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     fs::create_dir_all(at("infra/sam")).unwrap();
@@ -452,7 +452,7 @@ fn sam_build_takes_the_functions_as_they_are_built() {
 
 /// The sources of credentials for people are as large as everything else of AWS in a function.
 #[test]
-fn functions_are_built_without_what_logs_people_in() {
+fn functions_are_built_without_credentials_for_people() {
     let alias = fs::read_to_string(file("../.cargo/config.toml")).unwrap();
     for name in tools::function_names() {
         assert!(

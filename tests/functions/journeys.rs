@@ -97,7 +97,7 @@ async fn a_stack_lives_when_processes_are_frozen_between_requests() {
 }
 
 #[tokio::test]
-async fn the_first_token_is_made_by_who_has_the_store() {
+async fn the_operator_creates_the_first_token() {
     let functions = Behind::start(Setting::default()).await;
     let environment = StandIn::of_this_process().environment(&functions.names);
     let told = async |arguments: &[&str]| {

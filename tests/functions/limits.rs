@@ -40,7 +40,7 @@ async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
 
 /// A request that is too large for the gateway goes through a server on the same store.
 #[tokio::test]
-async fn an_import_that_is_too_long_for_functions_goes_by_a_server() {
+async fn an_import_too_large_for_functions_uses_a_server() {
     let functions = Functions::start().await;
     let cli = bench(&functions, "large", &[("count", "50"), ("payloadBytes", "160000")]).await;
     let stand_in = StandIn::of_this_process();

@@ -94,7 +94,7 @@ async fn past(app: TestApp) -> StateId {
 }
 
 #[tokio::test]
-async fn policies_allow_what_functions_do_and_nothing_else() {
+async fn policies_allow_exactly_the_calls_of_functions() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
     let state = past(TestApp::aws_long_ago(&stand_in.url, &names).await).await;

@@ -268,7 +268,7 @@ fn described<'a>(document: &'a Value, route: &Route) -> &'a Value {
 }
 
 #[tokio::test]
-async fn what_the_official_client_sends_is_read_as_the_document_says() {
+async fn requests_of_the_official_client_match_the_document() {
     let official = Official::load();
     let app = TestApp::memory().await;
     let document = app.get("/api/openapi/pulumi-spec.json").anonymous().send().await.expect(200);
@@ -609,7 +609,7 @@ const MORE: &str = "clients ignore unknown members";
 const EVENTS: &str = "events are returned as the CLI sent them, without a type and with a sequence";
 
 #[tokio::test]
-async fn answers_are_of_the_shapes_that_the_official_client_takes() {
+async fn answers_have_the_shapes_of_the_official_client() {
     let official = Official::load();
     let server = Watched::start().await;
     server.live().await;

@@ -103,7 +103,7 @@ async fn functions_answer_repeats_and_odd_requests_as_a_server_does() {
 }
 
 #[tokio::test]
-async fn of_200_locks_at_once_through_functions_one_is_taken() {
+async fn of_200_concurrent_locks_through_functions_one_is_taken() {
     let app = TestApp::on(Backend::Functions).await;
     let path = format!("/tfstate/{ORG}/net");
     app.post(&path, &text(1, [])).send().await.expect(200);
@@ -121,7 +121,7 @@ async fn of_200_locks_at_once_through_functions_one_is_taken() {
 
 /// I8: clients treat "not found" as an empty state, whichever function answers it.
 #[tokio::test]
-async fn no_function_says_that_a_state_is_not_found() {
+async fn no_function_answers_404_for_a_state() {
     let app = TestApp::on(Backend::Functions).await;
     for path in ["/tfstate", "/tfstate/", "/tfstate/acme/net/prod/more", "/tfstate/acme//net"] {
         for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {

@@ -132,7 +132,7 @@ fn the_pulumi_program_has_the_routes_of_the_table() {
 }
 
 #[test]
-fn names_made_of_routes_tell_them_apart() {
+fn names_made_of_routes_are_unique() {
     let mut ids: Vec<String> = ROUTES.iter().map(|route| route.id()).collect();
     ids.sort();
     ids.dedup();

@@ -221,7 +221,7 @@ fn only(app: &TestApp, request_id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_action_leaves_one_record_of_who_did_it() {
+async fn each_action_has_one_record_with_its_user() {
     let app = TestApp::memory().await;
     let token = app.member_of(&[ORG, OTHER_ORG], "bob", "laptop").await;
     let mut actions = 0;
@@ -314,7 +314,7 @@ fn each_row_that_answers_secrets_is_an_action() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_kept_with_the_login_and_without_itself() {
+async fn a_wrong_password_is_audited_with_its_login_only() {
     let app = TestApp::memory().await;
     app.member_of(&[ORG], "bob", "laptop").await;
     let login = Login::parse("bob").unwrap();
@@ -346,7 +346,7 @@ async fn a_wrong_password_is_kept_with_the_login_and_without_itself() {
 }
 
 #[tokio::test]
-async fn what_a_role_may_not_do_is_kept_on_every_row() {
+async fn refusals_for_a_role_are_audited_on_every_row() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let token = app.member_with_role(Role::Outputs, "bob", "ci").await;
@@ -401,7 +401,7 @@ fn sent(route: &Route) -> Value {
 
 /// A resource of another organization looks like a missing one, and the audit log records the attempt.
 #[tokio::test]
-async fn who_asks_about_another_organization_is_kept_on_each_row() {
+async fn requests_about_other_organizations_are_audited_on_each_row() {
     let app = TestApp::memory().await;
     let new = json!({ "id": STATE, "project": "audited" });
     app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
@@ -448,7 +448,7 @@ async fn who_asks_about_another_organization_is_kept_on_each_row() {
 
 /// A request for something missing in the caller's own organization is not a refusal.
 #[tokio::test]
-async fn what_a_member_does_not_find_is_in_no_record() {
+async fn missing_things_of_members_are_not_audited() {
     let app = TestApp::memory().await;
     app.take_audit();
     app.get(&format!("/api/stacks/{ORG}/none/dev")).send().await.refused(404);
@@ -463,7 +463,7 @@ fn said(record: &Value) -> String {
 }
 
 #[tokio::test]
-async fn the_records_of_a_stack_tell_its_life() {
+async fn the_records_of_a_stack_cover_its_life() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let made = &app.take_audit()[0];
@@ -531,7 +531,7 @@ async fn an_invalid_name_is_never_stored() {
 
 /// The audit log records what ended an update: its client, a person, or the end of its lease.
 #[tokio::test]
-async fn the_record_of_an_end_says_who_ended_it() {
+async fn the_record_of_an_end_names_its_user() {
     let app = TestApp::memory().await;
     let bob = app.member("bob", "laptop").await;
     let stack = Stack::new(&app).await;

@@ -176,7 +176,7 @@ async fn take_away(app: &TestApp, taken: Taken) {
 }
 
 #[tokio::test]
-async fn what_was_taken_away_ends_with_the_lease() {
+async fn revoked_permissions_end_with_the_lease() {
     for (taken, said) in TAKEN {
         for dry_run in [false, true] {
             let app = TestApp::memory().await;
@@ -297,7 +297,7 @@ async fn an_unbound_update_is_not_renewed_once_another_key_signs() {
 
 /// A user who is deleted and created again under the same login is another user.
 #[tokio::test]
-async fn who_has_a_login_later_has_nothing_that_was_taken_under_it() {
+async fn a_later_user_of_a_login_has_nothing_of_the_former() {
     let app = TestApp::memory().await;
     state(&app).await;
     let stack = Stack::new(&app).await;
@@ -359,7 +359,7 @@ async fn a_member_who_may_only_plan_can_preview() {
 
 /// An `up` that began in time may finish: half of its work would be worse. A revoked token does not allow that.
 #[tokio::test]
-async fn a_token_that_merely_expires_ends_what_it_began() {
+async fn an_expired_token_may_finish_what_it_began() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     app.member_with_role(Role::Apply, "ann", "laptop").await;
@@ -634,7 +634,7 @@ fn body(route: &Route, stack: &Stack<'_>) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn a_second_person_of_the_role_does_nothing_with_it() {
+async fn a_second_user_of_the_role_can_do_nothing_with_an_id() {
     let app = TestApp::memory().await;
     state(&app).await;
     let app = &app;

@@ -141,7 +141,7 @@ async fn a_disabled_master_key_stops_only_requests_for_secrets() {
 }
 
 #[tokio::test]
-async fn a_blob_that_is_gone_or_altered_in_the_bucket_is_never_served() {
+async fn a_missing_or_altered_blob_is_never_served() {
     let stand_in = StandIn::of_this_process();
     let (store, names) = stand_in.fresh_store().await;
     let gateway = Gateway::before(stand_in).await;

@@ -117,7 +117,7 @@ async fn bad_names_in_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn what_this_server_does_not_do_at_creation_is_refused_by_name() {
+async fn missing_features_at_creation_are_refused_by_name() {
     let app = TestApp::memory().await;
     let path = format!("/api/stacks/{ORG}/{}", new_project());
     for (name, value, word) in
@@ -170,7 +170,7 @@ fn bomb(length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn i9_bounded_what_inflates_over_its_limit_is_a_413_with_a_code() {
+async fn i9_bounded_a_body_inflating_over_its_limit_gets_a_413() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -268,7 +268,7 @@ fn nested(levels: usize) -> String {
 
 /// 100,000 levels of nesting, in every member that can nest: accepted or refused, and never a crash.
 #[tokio::test]
-async fn deep_nesting_is_taken_or_refused() {
+async fn deep_nesting_is_accepted_or_refused() {
     let app = TestApp::memory().await;
     for levels in [100, 1_000, 100_000] {
         let stack = Stack::new(&app).await;
@@ -351,7 +351,7 @@ async fn odd_numbers_and_texts_round_trip_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn odd_texts_in_what_is_shown_come_back() {
+async fn unusual_texts_in_outputs_round_trip() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let odd = "a\u{0}b\u{202e}😀\n\u{7f}";
@@ -371,7 +371,7 @@ async fn odd_texts_in_what_is_shown_come_back() {
 }
 
 #[tokio::test]
-async fn events_are_kept_in_order_however_they_come() {
+async fn events_are_stored_in_order_however_they_arrive() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;

@@ -140,7 +140,7 @@ async fn a_sound_store_has_no_findings_and_no_unnamed_blobs() {
 }
 
 #[tokio::test]
-async fn a_blob_that_nothing_names_is_found_and_left_where_it_is() {
+async fn an_unnamed_blob_is_found_and_stays() {
     let store = Store::new().await;
     stack(&store).await;
     let orphan = BlobKey::parse("snap/nobody/nothing").unwrap();
@@ -195,7 +195,7 @@ async fn replace_deployment(store: &Store, id: StackId, text: &str, resource_cou
 }
 
 #[tokio::test]
-async fn a_deployment_that_breaks_a_rule_has_to_say_so() {
+async fn a_deployment_that_breaks_a_rule_must_be_marked() {
     let store = Store::new().await;
     let (stack, id, _) = stack(&store).await;
     let mut orphan = stack.resource("child");
@@ -214,7 +214,7 @@ async fn a_deployment_that_breaks_a_rule_has_to_say_so() {
 }
 
 #[tokio::test]
-async fn versions_have_no_gap_but_those_that_are_not_kept() {
+async fn versions_have_no_gap_except_deleted_ones() {
     let store = Store::new().await;
     let (_, id, _) = stack(&store).await;
     store.remove(StackVersion::key(id, 1)).await;
@@ -438,7 +438,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
 }
 
 #[tokio::test]
-async fn what_lists_say_of_states_agrees_with_their_heads() {
+async fn lists_of_states_agree_with_their_heads() {
     let store = Store::new().await;
     let [net, ..] = states(&store).await;
     let org = OrgName::parse(ORG).unwrap();

@@ -154,7 +154,7 @@ async fn a_wrong_delta_is_refused_and_a_whole_text_replaces_it() {
 }
 
 #[tokio::test]
-async fn what_no_client_should_save_is_refused_and_nothing_is_stored() {
+async fn an_invalid_save_is_refused_and_not_stored() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin_whole().await;

@@ -221,7 +221,7 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
 }
 
 #[tokio::test]
-async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
+async fn concurrent_uses_of_one_password_wait_for_one_check() {
     let app = with_password().await;
     let good = basic(format!("bob:{PASSWORD}"));
     let asked = (0..40).map(|_| shown(&app, &good));
@@ -239,7 +239,7 @@ async fn many_who_show_the_same_password_at_once_wait_for_one_look() {
 
 /// A browser that was asked for a password once adds it to requests of any page.
 #[tokio::test]
-async fn a_password_that_a_page_has_sent_is_not_taken() {
+async fn a_password_from_a_page_in_a_browser_is_refused() {
     let app = TestApp::memory().await;
     prepare(&app).await;
     let by_token = basic(format!("b:{}", app.token));
@@ -406,7 +406,7 @@ async fn reads(app: &TestApp, certificate: &Bytes, headers: &[(&str, &str)]) -> 
 }
 
 #[tokio::test]
-async fn a_certificate_is_a_token_whose_secret_is_its_key() {
+async fn a_certificate_is_a_token_with_a_private_key_as_its_secret() {
     let app = with_password().await;
     let known = certificate(&app, "bob", "laptop-key", None).await;
     let unknown = Bytes::from(made(2).der);
@@ -487,7 +487,7 @@ async fn a_certificate_may_do_less_than_its_owner_as_a_token_may() {
 
 /// Neither its hash nor the certificate is a secret.
 #[tokio::test]
-async fn nothing_that_is_known_of_a_certificate_is_a_token() {
+async fn no_public_part_of_a_certificate_is_a_token() {
     let app = with_password().await;
     let known = certificate(&app, "bob", "laptop-key", None).await;
     let entries = tokens::list_tokens(&app.context, &login("bob")).await.unwrap();

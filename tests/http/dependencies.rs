@@ -341,7 +341,7 @@ async fn a_run_that_began_before_a_change_has_not_seen_it_for_sure() {
 
 /// Edits of resources and restores of an old version are not runs.
 #[tokio::test]
-async fn what_changes_a_state_without_a_run_does_not_make_it_clean() {
+async fn an_edit_without_a_run_does_not_make_a_state_clean() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db"]).await;
     web.connect("net", "db").await;
@@ -445,7 +445,7 @@ async fn i7_secret_a_digest_reveals_nothing_of_a_value() {
 }
 
 #[tokio::test]
-async fn a_removed_state_shows_in_its_edges_until_it_is_erased() {
+async fn a_deleted_state_shows_in_its_edges_until_it_is_erased() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db", "web"]).await;
     web.connect("net", "db").await;
@@ -533,7 +533,7 @@ async fn the_largest_graph_of_an_organization_is_answered_quickly() {
 }
 
 #[tokio::test]
-async fn a_list_says_how_states_stand_where_it_is_asked() {
+async fn a_list_has_the_status_of_states_on_request() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db", "web", "other"]).await;
     web.connect("net", "db").await;
@@ -583,7 +583,7 @@ impl Web<'_> {
 }
 
 #[tokio::test]
-async fn what_is_done_to_edges_is_in_the_audit_log() {
+async fn changes_of_edges_are_audited() {
     let app = TestApp::memory().await;
     let web = Web::of(&app, &["net", "db"]).await;
     app.take_audit();

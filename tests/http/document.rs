@@ -113,7 +113,7 @@ async fn the_document_has_the_members_of_real_answers() {
 }
 
 #[tokio::test]
-async fn the_document_says_of_each_route_what_it_is_for() {
+async fn the_document_has_a_summary_of_each_route() {
     let app = TestApp::memory().await;
     let document = app.get("/api/openapi").anonymous().send().await.expect(200);
     for route in ROUTES {

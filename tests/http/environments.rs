@@ -156,7 +156,7 @@ async fn i7_secret_no_secret_is_stored_in_plain_text() {
 }
 
 #[tokio::test]
-async fn a_removed_environment_comes_back_whole_or_goes_whole() {
+async fn a_deleted_environment_is_undeleted_or_erased_whole() {
     let app = TestApp::on_manual_clock(Backend::Embedded).await;
     let this = Environment::new(&app, "a", "values: {s: {fn::secret: first}}\n").await;
     let restore = format!("/api/esc/environments/{ORG}/restore");
@@ -259,7 +259,7 @@ async fn a_secret_opens_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn what_needs_a_missing_provider_is_kept_and_not_opened() {
+async fn a_definition_with_a_missing_provider_is_stored_not_opened() {
     let app = TestApp::memory().await;
     let text = "# of the team\nvalues:\n  aws:\n    fn::open::aws-login: {oidc: {roleArn: a}}\n  key: {fn::rotate::aws-iam: {inputs: {}, state: {current: {a: b}}}}\n";
     let this = Environment::new(&app, "a", text).await;
@@ -409,7 +409,7 @@ async fn a_check_reports_known_values_and_mistakes() {
 }
 
 #[tokio::test]
-async fn a_definition_can_name_who_opens_it_and_where() {
+async fn a_definition_can_name_its_user_and_organization() {
     let app = TestApp::memory().await;
     let text = "values:\n  who: ${context.pulumi.user.id} ${context.pulumi.user.login}\n  \
                 for: ${context.pulumi.organization.id} ${context.pulumi.organization.login}\n";

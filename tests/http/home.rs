@@ -17,7 +17,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
 const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 
 #[tokio::test]
-async fn the_first_page_says_what_this_is_and_how_to_log_in() {
+async fn the_first_page_names_the_server_and_the_login() {
     let app = TestApp::memory().await;
     let (page, text) = (open(&app, &[BROWSER]).await, open(&app, &[]).await);
     assert_eq!((page.status.as_u16(), text.status.as_u16()), (200, 200));
@@ -37,7 +37,7 @@ async fn the_first_page_says_what_this_is_and_how_to_log_in() {
 }
 
 #[tokio::test]
-async fn the_first_page_loads_nothing_and_has_its_own_style() {
+async fn the_first_page_loads_nothing_and_has_inline_style() {
     let app = TestApp::memory().await;
     let page = open(&app, &[BROWSER]).await;
     let text = page.text();
@@ -55,7 +55,7 @@ async fn the_first_page_loads_nothing_and_has_its_own_style() {
 
 /// A client can send any host name.
 #[tokio::test]
-async fn the_first_page_takes_an_address_from_a_proxy_and_no_markup() {
+async fn the_first_page_uses_a_proxys_address_without_markup() {
     let app = TestApp::memory().await;
     let behind = |host, proto| [BROWSER, ("X-Forwarded-Host", host), ("X-Forwarded-Proto", proto)];
     let page = open(&app, &behind("state.example.com", "https")).await.text();

@@ -297,7 +297,7 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
 }
 
 #[tokio::test]
-async fn removed_states_are_listed_until_they_are_erased() {
+async fn deleted_states_are_listed_until_they_are_erased() {
     let app = TestApp::memory().await;
     let project = new_project();
     let kept = made(&app, &project, "kept", &json!({})).await;
@@ -366,7 +366,7 @@ fn standings(outputs: &Value) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn each_write_says_how_its_outputs_stand_to_their_schemas() {
+async fn each_write_has_a_verdict_on_its_outputs() {
     let app = TestApp::memory().await;
     let path = made(&app, &new_project(), "prod", &json!({})).await;
     let state = format!("/tfstate/{}", path.rsplit('/').next().unwrap());

@@ -178,7 +178,7 @@ async fn a_body_that_does_not_arrive_gets_a_408_and_is_disconnected() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_by_drops_is_not_waited_for() {
+async fn a_body_that_arrives_too_slowly_is_given_up() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let mut upload = Upload::begin(&app, &stack, &app.token, 1_000_000, b"{").await;
@@ -200,7 +200,7 @@ async fn a_body_that_comes_by_drops_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_slow_body_holds_what_came_of_it_for_ten_minutes() {
+async fn a_slow_body_holds_its_bytes_for_ten_minutes() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let what = format!("POST {}/import", stack.path);

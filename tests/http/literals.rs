@@ -497,7 +497,7 @@ fn check(answer: &Answer, literal: Literal) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn answers_hold_what_clients_compare() {
+async fn answers_have_every_literal_that_clients_compare() {
     let seen = seen().await;
     let mut wrong = Vec::new();
     for (situation, literal, places) in LITERALS {

@@ -213,7 +213,7 @@ async fn requests_that_need_more_do_not_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_while_work_runs_leaves_nothing() {
+async fn a_client_that_disconnects_during_work_leaves_nothing() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let state = long_state(16 * MIB).to_string();
@@ -264,7 +264,7 @@ async fn leaves_room(app: &TestApp, path: &str, other: &str, stalled: Vec<JoinHa
 }
 
 #[tokio::test]
-async fn what_one_token_asks_for_leaves_room_for_others() {
+async fn requests_of_one_token_leave_memory_for_others() {
     let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);
@@ -278,7 +278,7 @@ async fn what_one_token_asks_for_leaves_room_for_others() {
 
 /// A preview takes no lock, so one token can begin any number of them.
 #[tokio::test]
-async fn what_previews_hold_counts_for_their_user() {
+async fn memory_of_previews_counts_for_their_user() {
     let limits = Limits { memory_bytes_max: 32 * MIB, ..Limits::default() };
     let app = TestApp::memory_limited(limits).await;
     let (greedy, other) = (app.member("greedy", "laptop").await, app.member("other", "laptop").await);

@@ -207,7 +207,7 @@ async fn running_updates_and_conflicts_are_counted() {
 
 /// Whatever is requested, the route table limits the number of series.
 #[tokio::test]
-async fn i9_bounded_what_clients_make_up_makes_no_series() {
+async fn i9_bounded_made_up_requests_make_no_metric_series() {
     let app = TestApp::memory().await;
     let headers = [("Authorization", "token made-up")];
     let ask = async |number: u32| {

@@ -85,7 +85,7 @@ async fn a_restored_version_is_the_same_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_version_from_before_a_rename_comes_back_under_the_new_name() {
+async fn a_version_before_a_rename_is_restored_under_the_new_name() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     stack.import(&state(&stack, OLD, &["a"])).await;

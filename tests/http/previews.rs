@@ -86,7 +86,7 @@ async fn a_page_of_previews_is_cut_from_their_list_in_either_order() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_preview_goes_all_at_once() {
+async fn everything_of_a_preview_is_deleted_at_once() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     preview(&stack, "gone in time").await.complete("succeeded").await.expect(204);

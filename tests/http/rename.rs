@@ -195,7 +195,7 @@ async fn a_rename_waits_for_updates_and_ends_abandoned_ones() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_or_no_name_is_refused_and_nothing_moves() {
+async fn a_taken_or_invalid_name_is_refused_without_effect() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     stack.publish(&["a"]).await;

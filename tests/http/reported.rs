@@ -48,7 +48,7 @@ async fn entries_after_a_cancel_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_failed_update_keeps_what_was_made_and_what_was_begun() {
+async fn a_failed_update_keeps_created_and_pending_resources() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -183,7 +183,7 @@ async fn an_update_token_cancels_neither_its_own_nor_another_update() {
 }
 
 #[tokio::test]
-async fn secrets_of_24_first_callers_at_once_all_open() {
+async fn concurrent_first_secrets_of_24_callers_all_open() {
     let app = TestApp::memory().await;
     // Two processes with separate caches, so that they race for the stack's first key.
     let other = app.another_process("other").await;

@@ -128,7 +128,7 @@ async fn stack_id(stack: &Stack<'_>) -> StackId {
 }
 
 #[tokio::test]
-async fn a_log_goes_when_its_time_is_over_and_events_when_theirs_is() {
+async fn logs_and_events_are_deleted_after_their_retention() {
     let kept = Kept::new().await;
     let app = &kept.app;
     let stack = Stack::new(app).await;
@@ -199,7 +199,7 @@ async fn events_may_go_before_the_log() {
 
 /// However short the retention: a late request must find that the update is over.
 #[tokio::test]
-async fn a_log_is_never_gone_before_what_was_sent_for_it_is_refused() {
+async fn a_log_is_kept_until_late_requests_are_refused() {
     let moment = Duration::from_secs(60);
     let kept = Kept::with(Retention { events: moment, logs: moment, ..Retention::DEFAULT }).await;
     let stack = Stack::new(&kept.app).await;
@@ -352,7 +352,7 @@ async fn a_blob_stays_as_long_as_any_version_names_it() {
 }
 
 #[tokio::test]
-async fn what_a_running_update_is_based_on_is_never_pruned() {
+async fn the_base_of_a_running_update_is_never_pruned() {
     let retention = Retention { versions: NonZeroU64::new(1), ..Retention::DEFAULT };
     let kept = Kept::with(retention).await;
     let stack = Stack::new(&kept.app).await;
@@ -395,7 +395,7 @@ async fn a_stack_of_many_versions_is_pruned_in_bounded_pages() {
 }
 
 #[tokio::test]
-async fn a_log_of_thousands_of_slots_goes_in_bounded_pages() {
+async fn a_log_of_thousands_of_slots_is_deleted_in_bounded_pages() {
     let kept = Kept::new().await;
     let (app, ctx) = (&kept.app, &kept.app.context);
     let stack = Stack::new(app).await;
@@ -451,7 +451,7 @@ async fn opens(stack: &Stack<'_>, sealed: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_removed_stack_comes_back_as_it_was() {
+async fn a_deleted_stack_is_undeleted_unchanged() {
     let kept = Kept::new().await;
     let ctx = &kept.app.context;
     let (stack, sealed) = full(&kept).await;
@@ -503,7 +503,7 @@ async fn a_deleted_stack_is_undeleted_only_if_its_name_is_free() {
 }
 
 #[tokio::test]
-async fn of_a_removed_stack_nothing_is_left_when_its_time_is_over() {
+async fn a_deleted_stack_is_erased_wholly_after_its_retention() {
     let kept = Kept::new().await;
     let ctx = &kept.app.context;
     let (other, other_sealed) = full(&kept).await;

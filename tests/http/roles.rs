@@ -246,7 +246,7 @@ async fn unlock(app: &TestApp, token: &str, body: Option<&Value>) -> Answer {
 }
 
 #[tokio::test]
-async fn a_lock_is_given_back_by_who_took_it_and_broken_by_members() {
+async fn a_lock_is_released_by_its_user_and_broken_by_members() {
     let app = TestApp::memory().await;
     state(&app).await;
     let owner = app.member_with_role(Role::Apply, "ann", "ci").await;
@@ -368,7 +368,7 @@ async fn a_lock_for_a_write_is_refused_at_once_to_plan() {
 }
 
 #[tokio::test]
-async fn who_may_only_plan_makes_no_state_by_a_lock() {
+async fn a_plan_token_creates_no_state_by_a_lock() {
     let app = TestApp::memory().await;
     let plan = app.scoped_token(Role::Plan).await;
     let path = format!("/tfstate/{ORG}/new");
@@ -523,7 +523,7 @@ async fn members_of_an_older_store_stay_what_they_were() {
 }
 
 #[tokio::test]
-async fn the_document_of_routes_says_which_role_each_needs() {
+async fn the_document_has_the_role_of_each_route() {
     let app = TestApp::memory().await;
     let document = app.get("/api/openapi").send().await.expect(200);
     for route in ROUTES {

@@ -205,7 +205,7 @@ async fn no_body_makes_any_route_fail() {
 }
 
 #[tokio::test]
-async fn what_is_not_in_the_table_is_a_404_with_a_code() {
+async fn paths_outside_of_the_table_get_a_404_with_a_code() {
     let app = TestApp::memory().await;
     let authorization = format!("token {}", app.token);
     let headers = [("Authorization", authorization.as_str())];

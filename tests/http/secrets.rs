@@ -204,7 +204,7 @@ async fn i7_secret_no_plaintext_is_stored_anywhere() {
 }
 
 #[tokio::test]
-async fn a_secret_in_plain_text_is_refused_wherever_a_state_comes_in() {
+async fn a_secret_in_plain_text_is_refused_on_every_path() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let mut resource = stack.resource("a");

@@ -238,7 +238,7 @@ async fn a_list_says_which_stacks_an_update_holds() {
 
 /// As in Pulumi Cloud, the root stands for the stack itself.
 #[tokio::test]
-async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
+async fn a_stack_with_only_its_root_is_deleted_without_force() {
     let app = TestApp::memory().await;
     let remove = async |stack: &Stack<'_>, query: &str| {
         app.request(Method::DELETE, &format!("{}{query}", stack.path)).send().await
@@ -267,7 +267,7 @@ async fn a_stack_of_which_only_its_root_is_left_goes_unforced() {
 }
 
 #[tokio::test]
-async fn tags_are_added_changed_and_removed_one_by_one() {
+async fn tags_are_added_changed_and_deleted_one_by_one() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let tags = async || stack.get("").send().await.expect(200)["tags"].clone();

@@ -141,7 +141,7 @@ async fn an_invalid_lock_or_state_gets_a_400_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_warns_from_10_mib_and_takes_what_is_longer() {
+async fn a_server_warns_from_10_mib_and_accepts_more() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     let padded = |serial: u64, bytes: usize| {
@@ -196,7 +196,7 @@ async fn every_store() -> [TestApp; 3] {
 }
 
 #[tokio::test]
-async fn a_state_comes_back_byte_for_byte() {
+async fn a_state_is_returned_byte_for_byte() {
     let app = TestApp::memory().await;
     for body in [
         "{\"version\": 4,\n  \"serial\": 1, \"lineage\": \"a\",  \"big\": 12345678901234567890.10}\n",
@@ -216,7 +216,7 @@ async fn a_state_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_lock_is_taken_once_however_often_it_is_asked_for() {
+async fn a_lock_is_taken_once_however_often_it_is_requested() {
     for app in every_store().await {
         let net = Net::new(&app);
         net.lock("a").await.expect(200);
@@ -314,7 +314,7 @@ async fn a_body_that_was_changed_on_its_way_is_refused() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_version_is_kept_and_can_be_made_one() {
+async fn a_refused_write_is_kept_and_can_become_a_version() {
     for app in every_store().await {
         let net = Net::new(&app);
         net.lock("first").await.expect(200);
@@ -478,7 +478,7 @@ async fn outputs_are_read_without_the_state() {
 }
 
 #[tokio::test]
-async fn of_200_locks_at_once_one_is_taken() {
+async fn of_200_concurrent_locks_one_is_taken() {
     for app in every_store().await {
         let net = Net::new(&app);
         // So that they race for the lock and not for the name.
@@ -653,7 +653,7 @@ async fn where_no_state_can_be_is_never_404() {
 }
 
 #[tokio::test]
-async fn a_token_is_taken_in_each_way_that_clients_can_send_it() {
+async fn a_token_is_accepted_in_every_form_that_clients_send() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     net.write(&text(1, &[]), None).await.expect(200);
@@ -749,7 +749,7 @@ async fn a_lock_expires_only_by_policy_and_its_run_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_policy_refuses_what_it_says() {
+async fn a_policy_refuses_every_violation() {
     let app = TestApp::memory().await;
     let net = Net::new(&app);
     net.write(&text(5, &["a"]), None).await.expect(200);
@@ -864,7 +864,7 @@ async fn lists_come_in_pages_and_so_do_the_locks_of_an_organization() {
 
 /// A backend names its state by the name that the state had when the file was written.
 #[tokio::test]
-async fn an_old_name_leads_to_its_state_until_it_is_taken() {
+async fn an_old_name_leads_to_its_state_until_it_is_reused() {
     for app in every_store().await {
         let (net, other) = (Net::new(&app), new_project());
         net.lock("run").await.expect(200);
@@ -930,7 +930,7 @@ async fn a_state_is_not_renamed_under_a_lock() {
 
 /// A run may know its state by a former name alone.
 #[tokio::test]
-async fn a_former_name_is_not_taken_from_under_a_run() {
+async fn a_former_name_stays_while_a_run_uses_it() {
     for app in every_store().await {
         let net = Net::new(&app);
         net.write(&text(1, &["a"]), None).await.expect(200);
@@ -953,7 +953,7 @@ async fn a_former_name_is_not_taken_from_under_a_run() {
 
 /// A client that read nothing would create everything a second time.
 #[tokio::test]
-async fn a_removed_name_is_reserved_while_its_state_can_come_back() {
+async fn a_deleted_name_is_reserved_while_its_state_can_be_undeleted() {
     for app in every_store().await {
         let net = Net::new(&app);
         net.write(&text(1, &["a"]), None).await.expect(200);
@@ -1192,7 +1192,7 @@ async fn retention_deletes_old_versions_refused_writes_and_states() {
 
 /// The client's timeout, after which it retries.
 #[tokio::test]
-async fn a_store_that_is_away_is_a_503_that_says_when_to_come_back() {
+async fn an_unavailable_store_gets_a_503_with_retry_after() {
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
     let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
     let faults = Faults::none();

@@ -113,7 +113,7 @@ async fn sweeps_of_several_processes_do_their_work_once() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_a_bounded_page_and_says_that_there_is_more() {
+async fn a_sweep_takes_a_bounded_page_and_reports_more() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     for _ in 0..450 {
@@ -129,7 +129,7 @@ async fn a_sweep_takes_a_bounded_page_and_says_that_there_is_more() {
 
 /// A failed item stays due, before everything that is due later.
 #[tokio::test]
-async fn what_cannot_be_done_does_not_keep_a_sweep_from_the_rest() {
+async fn a_failed_item_does_not_stop_a_sweep() {
     let app = TestApp::memory().await;
     for shard in 0..4 {
         for number in 0..250 {

@@ -157,7 +157,7 @@ async fn events_are_narrowed_to_a_resource_or_to_policy_violations() {
 }
 
 #[tokio::test]
-async fn what_is_not_supported_is_refused_by_its_name() {
+async fn missing_features_are_refused_by_name() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let of_stack = |tail: &str| format!("{}/{tail}", stack.path);

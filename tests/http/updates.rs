@@ -549,7 +549,7 @@ async fn a_reader_waits_for_the_publisher_and_then_takes_over() {
 }
 
 #[tokio::test]
-async fn a_process_that_sealed_and_came_back_publishes_at_once() {
+async fn a_process_that_sealed_and_restarted_publishes_at_once() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
@@ -563,7 +563,7 @@ async fn a_process_that_sealed_and_came_back_publishes_at_once() {
 }
 
 #[tokio::test]
-async fn entries_that_one_process_took_are_in_what_another_publishes() {
+async fn another_process_publishes_entries_that_one_accepted() {
     let app = TestApp::memory().await;
     let other = app.another_process("other").await;
     let stack = Stack::new(&app).await;

@@ -119,7 +119,7 @@ async fn a_member_sees_what_does_not_exist_for_others() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_or_missing_is_refused_by_name() {
+async fn existing_and_missing_things_are_refused_by_name() {
     let app = TestApp::memory().await;
     let ctx = &app.context;
     let words = |error: statewright_shared::services::Error| error.to_string();
@@ -139,7 +139,7 @@ async fn what_is_there_already_or_missing_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_there_was_a_directory_lists_whom_it_has() {
+async fn a_store_from_before_the_directory_lists_its_users() {
     let app = TestApp::memory().await;
     app.member("bob", "laptop").await;
     app.member_of(&["beta", "gamma"], "carol", "laptop").await;

@@ -176,7 +176,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
 
 /// The store's region is lost: a replica of its key and the bucket of the backup are in another one.
 #[tokio::test]
-async fn a_lost_region_comes_back_in_another_one() {
+async fn a_lost_region_is_restored_in_another_one() {
     const ELSEWHERE: &str = "eu-west-1";
     let stand_in = StandIn::of_this_process();
     let names = StandIn::fresh_names();
@@ -242,7 +242,7 @@ async fn a_backup_may_be_under_a_key_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_backed_up_or_copied_leaves_nothing_begun() {
+async fn a_refused_backup_or_copy_creates_nothing() {
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
     let parent = tempfile::tempdir().unwrap();

@@ -44,7 +44,7 @@ async fn has_password(app: &TestApp) -> bool {
 }
 
 #[tokio::test]
-async fn a_password_is_read_from_stdin_and_taken_away_again() {
+async fn a_password_is_read_from_stdin_and_removed_again() {
     let app = with_bob().await;
     assert!(!has_password(&app).await);
     assert_eq!(status(&app, PASSWORD).await, 401);

@@ -77,7 +77,7 @@ async fn doctor_checks_a_folders_permissions_and_its_master_key() {
 }
 
 #[tokio::test]
-async fn people_get_a_table_and_then_what_to_do() {
+async fn people_get_a_table_and_a_next_step() {
     let app = TestApp::embedded().await;
     mode(app.folder(), 0o755);
     let output = run(app.folder(), &["doctor"]).await;
@@ -167,7 +167,7 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
 }
 
 #[tokio::test]
-async fn what_is_about_a_folder_is_refused_on_aws() {
+async fn options_of_folders_are_refused_on_aws() {
     let place = Place::set_up().await;
     for (arguments, code, words) in [
         (&["backup", "--to", "there", "--without-key"][..], 2, "--without-key is about a folder"),

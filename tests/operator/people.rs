@@ -113,7 +113,7 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
 
 /// An operator who revokes something gets the list of what still runs with it, and how to end that.
 #[tokio::test]
-async fn what_still_runs_is_listed_where_rights_are_taken() {
+async fn revoking_lists_what_still_runs() {
     let app = TestApp::embedded().await;
     let folder = app.folder();
     told(folder, &["user", "create", "bob", "--org", ORG, "--role", "apply"]).await;

@@ -64,7 +64,7 @@ async fn people_read_tables() {
 }
 
 #[tokio::test]
-async fn a_version_comes_back_and_its_number_has_to_be_there() {
+async fn a_version_is_restored_only_if_its_number_exists() {
     let app = TestApp::embedded().await;
     let folder = app.folder();
     stack(&app, "shop").await;
@@ -121,7 +121,7 @@ async fn an_unreadable_log_is_shown_and_published_without_its_end() {
 }
 
 #[tokio::test]
-async fn a_rehome_says_what_it_leaves_and_a_second_one_does_nothing() {
+async fn a_rehome_lists_what_it_skips_and_a_second_one_does_nothing() {
     let app = TestApp::embedded().await;
     let folder = app.folder();
     for project in ["free", "held", "other"] {

@@ -49,7 +49,7 @@ async fn told(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn without_a_server_or_a_token_it_says_where_one_is_looked_for() {
+async fn without_server_or_token_the_error_lists_the_sources() {
     let (app, home) = start().await;
     let list = ["state", "list"];
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", "")], &list).await;
@@ -62,7 +62,7 @@ async fn without_a_server_or_a_token_it_says_where_one_is_looked_for() {
 }
 
 #[tokio::test]
-async fn what_pulumi_login_left_is_enough() {
+async fn the_file_of_pulumi_login_is_enough() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
@@ -215,7 +215,7 @@ async fn a_token_for_outputs_reads_those_of_a_state_by_its_name() {
 }
 
 #[tokio::test]
-async fn what_a_state_holds_and_what_changed_is_shown_without_values() {
+async fn resources_and_changes_are_shown_without_values() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     let write = async |serial: u64, value: &str| {
@@ -448,7 +448,7 @@ async fn nothing_is_deleted_without_a_confirmation() {
 }
 
 #[tokio::test]
-async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
+async fn a_deleted_state_is_undeleted_by_a_unique_name() {
     let (app, home) = start().await;
     let id = async |arguments: &[&str]| {
         let said = told(&app, home.path(), &[arguments, &["--json"]].concat()).await;
@@ -494,7 +494,7 @@ async fn a_removed_state_comes_back_by_its_name_if_it_is_the_only_one() {
 }
 
 #[tokio::test]
-async fn a_policy_is_changed_by_what_is_said_and_keeps_the_rest() {
+async fn a_policy_change_keeps_the_other_settings() {
     let (app, home) = start().await;
     told(&app, home.path(), &["state", "create", "net"]).await;
     let shown =
@@ -539,7 +539,7 @@ async fn outputs_are_shown_of_whatever_is_named_as_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_list_shows_how_states_stand_to_what_they_read() {
+async fn a_list_shows_the_status_of_states() {
     let (app, home) = start().await;
     for project in ["net", "web"] {
         told(&app, home.path(), &["state", "create", project, "--force"]).await;

@@ -61,7 +61,7 @@ async fn states(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn no_command_of_a_user_obeys_what_others_wrote() {
+async fn no_command_of_a_user_prints_control_characters() {
     let (app, home) = (TestApp::embedded().await, tempfile::tempdir().unwrap());
     states(&app).await;
     // A script passes on what it read elsewhere.
@@ -117,7 +117,7 @@ async fn no_command_of_a_user_obeys_what_others_wrote() {
 }
 
 #[tokio::test]
-async fn no_command_of_the_operator_obeys_what_others_wrote() {
+async fn no_command_of_the_operator_prints_control_characters() {
     let app = TestApp::embedded().await;
     states(&app).await;
     stack(&app, "shop").await;

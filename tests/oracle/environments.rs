@@ -17,7 +17,7 @@ use crate::odd_texts::ODD_TEXTS;
 const ONCE_DIFFERENT: [u64; 6] = [20_018_340, 20_038_406, 20_056_936, 20_072_421, 20_073_147, 30_052_121];
 
 #[test]
-fn random_definitions_come_to_what_the_reference_says() {
+fn random_definitions_evaluate_as_in_the_reference() {
     let mut oracle = Oracle::start().expect("the oracle starts");
     let mut tally = Tally::default();
     for seed in (1..=1_500).chain(1_000_000..1_000_500).chain(ONCE_DIFFERENT) {
@@ -29,7 +29,7 @@ fn random_definitions_come_to_what_the_reference_says() {
 }
 
 #[test]
-fn odd_texts_come_to_what_the_reference_says() {
+fn unusual_texts_evaluate_as_in_the_reference() {
     let mut oracle = Oracle::start().expect("the oracle starts");
     let mut differences = Vec::new();
     let mut tally = Tally::default();
@@ -76,7 +76,7 @@ fn published() -> Vec<(String, Case, Value)> {
 }
 
 #[test]
-fn published_cases_come_to_what_is_published() {
+fn published_cases_evaluate_as_published() {
     let mut performed = 0;
     let mut different = BTreeMap::new();
     for (name, case, expected) in published() {

@@ -23,7 +23,7 @@ async fn write(cli: &PulumiCli, environment: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn an_environment_is_made_changed_opened_and_removed() {
+async fn an_environment_is_created_changed_opened_and_deleted() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     assert_says(&run(&cli, "env init acme/web/base").await, &["Environment created: acme/web/base"]);
@@ -97,7 +97,7 @@ async fn a_secret_in_a_comment_is_warned_of_and_saved() {
 }
 
 #[tokio::test]
-async fn an_environment_is_shown_though_its_import_was_removed() {
+async fn an_environment_with_a_deleted_import_is_shown() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     write(&cli, "acme/web/base", "values: {region: eu-1}\n").await;
@@ -110,7 +110,7 @@ async fn an_environment_is_shown_though_its_import_was_removed() {
 }
 
 #[tokio::test]
-async fn revisions_have_a_history_names_and_a_way_back() {
+async fn revisions_have_a_history_tags_and_a_rollback() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     write(&cli, "acme/web/base", "values: {n: 1}\n").await;

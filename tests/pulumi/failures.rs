@@ -6,7 +6,7 @@ use crate::BACKEND;
 use crate::support::{DESTROY, UP, assert_says, bench, export, names, stack};
 
 #[tokio::test]
-async fn what_was_made_before_a_failure_is_kept() {
+async fn resources_made_before_a_failure_are_kept() {
     let app = TestApp::on(BACKEND).await;
     let failing = [("count", "6"), ("chain", "true"), ("failAt", "5")];
     let cli = bench(&app, "halfway", &failing).await;

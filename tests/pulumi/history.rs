@@ -92,7 +92,7 @@ async fn history_has_the_updates_and_no_previews() {
 }
 
 #[tokio::test]
-async fn what_an_update_said_can_be_read_afterwards() {
+async fn events_of_an_update_can_be_read_afterwards() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "said", &[("count", "2"), ("chain", "true"), ("failAt", "1")]).await;
     cli.run(crate::support::UP).await.assert_failure();

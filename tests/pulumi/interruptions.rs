@@ -14,7 +14,7 @@ const SLOW: &[(&str, &str)] = &[("count", "3"), ("chain", "true"), ("delayMs", "
 
 /// A client that is interrupted twice exits at once, and its running step stays pending.
 #[tokio::test]
-async fn a_client_that_is_interrupted_twice_leaves_what_it_had_begun() {
+async fn a_client_interrupted_twice_leaves_its_step_pending() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "twice", ENDLESS).await;
     let up = cli.spawn(UP);

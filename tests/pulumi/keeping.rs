@@ -182,7 +182,7 @@ async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_ends_a_check_with_one() {
+async fn a_check_with_problems_exits_with_1() {
     let (_parent, folder) = place();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     with_secret(&server, "broken").await;

@@ -35,7 +35,7 @@ fn items(state: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn two_hundred_resources_with_secrets_go_all_the_way() {
+async fn two_hundred_resources_with_secrets_from_up_to_destroy() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "big", &program("one", COUNT)).await.patience(Duration::from_secs(300));
 

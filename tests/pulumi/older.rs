@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn an_older_client_goes_all_the_way() {
+async fn an_older_client_runs_from_login_to_destroy() {
     goes_all_the_way(PulumiCli::older(), "/checkpoint").await;
 }
 

@@ -37,7 +37,7 @@ async fn a_resource_is_replaced_with_and_deleted_with_another() {
 }
 
 #[tokio::test]
-async fn a_renamed_parent_and_its_children_are_known_by_alias() {
+async fn a_renamed_parent_and_its_children_are_found_by_alias() {
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "alias").await;
     let program = |parent: &str, leaf: &str, alias: &Value| {

@@ -82,7 +82,7 @@ async fn apply_allows_the_daily_work_and_no_destroy() {
 }
 
 #[tokio::test]
-async fn outputs_are_shown_to_who_may_see_no_more() {
+async fn the_role_outputs_sees_outputs_alone() {
     let app = TestApp::on(BACKEND).await;
     let cli = started(&app, "shown-outputs").await;
     let reader = cli.clone().token(app.member_with_role(Role::Outputs, "olga", "ci").await);

@@ -197,7 +197,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
 }
 
 #[tokio::test]
-async fn the_help_says_where_it_listens() {
+async fn the_help_shows_the_default_address() {
     let (_parent, folder) = folder();
     let help = told(&folder, &["serve", "--help"]).await;
     assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
@@ -363,7 +363,7 @@ async fn a_revoked_token_is_refused_within_a_minute() {
 
 /// As `mkdir`, or a volume of a container, creates it.
 #[tokio::test]
-async fn a_new_folder_is_closed_and_an_open_one_is_warned_of() {
+async fn a_new_folder_is_private_and_an_open_one_gives_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = tempfile::tempdir().unwrap();
     let (folder, log) = (place.path().join("data"), place.path().join("log"));

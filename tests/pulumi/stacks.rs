@@ -32,7 +32,7 @@ async fn stacks_are_made_listed_and_selected() {
 }
 
 #[tokio::test]
-async fn tags_are_set_listed_and_removed() {
+async fn tags_are_set_listed_and_deleted() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "tagged", &[]).await;
     cli.run(["stack", "tag", "set", "team", "storage"]).await.assert_success();
@@ -99,7 +99,7 @@ async fn lists_are_narrowed_to_organization_project_and_tag() {
 }
 
 #[tokio::test]
-async fn a_stack_with_resources_is_removed_only_by_force() {
+async fn a_stack_with_resources_is_deleted_only_by_force() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "removal", &[("count", "1")]).await;
     cli.run(UP).await.assert_success();
@@ -120,7 +120,7 @@ async fn a_stack_with_resources_is_removed_only_by_force() {
 
 /// The rest when a program registers nothing.
 #[tokio::test]
-async fn a_stack_of_which_only_its_root_is_left_is_removed() {
+async fn a_stack_with_only_its_root_is_deleted() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "removal", &[("count", "0")]).await;
     cli.run(UP).await.assert_success();
@@ -130,7 +130,7 @@ async fn a_stack_of_which_only_its_root_is_left_is_removed() {
 }
 
 #[tokio::test]
-async fn a_stack_without_resources_is_removed() {
+async fn a_stack_without_resources_is_deleted() {
     let app = TestApp::on(BACKEND).await;
     let cli = client(&app);
     cli.bench_project("removal", &[]);

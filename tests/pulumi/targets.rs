@@ -107,7 +107,7 @@ async fn a_refresh_that_is_only_previewed_changes_nothing() {
 }
 
 #[tokio::test]
-async fn many_resources_are_taken_in_from_a_file() {
+async fn many_resources_are_imported_from_a_file() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "taken", &[("count", "2"), ("chain", "true")]).await;
     let entry =

@@ -7,7 +7,7 @@ use crate::BACKEND;
 use crate::support::{assert_says, bench};
 
 #[tokio::test]
-async fn commands_for_what_is_not_there_say_so_and_fail() {
+async fn commands_for_missing_things_report_that_and_fail() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "beyond", &[("count", "1")]).await;
     cli.run(["env", "init", "acme/web/base"]).await.assert_success();

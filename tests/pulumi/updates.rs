@@ -122,7 +122,7 @@ async fn a_vanished_resource_is_created_again_in_a_sound_state() {
 }
 
 #[tokio::test]
-async fn a_refresh_drops_what_vanished() {
+async fn a_refresh_drops_vanished_resources() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "gone", &[("count", "3"), ("failAt", "2"), ("failOn", "gone")]).await;
     cli.run(UP).await.assert_success();
@@ -214,7 +214,7 @@ async fn a_broken_import_is_undone_by_another() {
 }
 
 #[tokio::test]
-async fn what_exists_is_taken_in_and_a_single_resource_is_destroyed() {
+async fn resources_are_imported_and_a_single_one_is_destroyed() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "adopt", &[("count", "2"), ("chain", "true")]).await;
     let import = [

@@ -36,7 +36,7 @@ fn texts() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn odd_texts_numbers_and_shapes_are_kept() {
+async fn unusual_texts_numbers_and_shapes_are_kept() {
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "odd").await;
     let mut object = serde_json::Map::new();
@@ -77,7 +77,7 @@ async fn odd_texts_numbers_and_shapes_are_kept() {
 
 /// The names of resources are parts of URNs, which a rename rewrites.
 #[tokio::test]
-async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
+async fn unusual_names_survive_a_rename_of_their_stack() {
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "named").await;
     let names: Vec<String> = texts().into_iter().filter(|text| (2..1000).contains(&text.len())).collect();
@@ -115,7 +115,7 @@ async fn odd_names_are_kept_and_survive_the_renaming_of_their_stack() {
 
 /// Bytes that are not text: in plain values, in a secret, and in the settings of a stack.
 #[tokio::test]
-async fn bytes_that_are_no_text_are_kept() {
+async fn bytes_that_are_not_text_are_kept() {
     const BYTES: &[u8] = b"\xff\x00\xfe\x80\xed\xa0\x80";
     let app = TestApp::on(BACKEND).await;
     let both = Both::new(&app, "bytes").await;
@@ -147,7 +147,7 @@ async fn bytes_that_are_no_text_are_kept() {
 }
 
 #[tokio::test]
-async fn odd_messages_settings_tags_and_environments_are_kept() {
+async fn unusual_messages_settings_tags_and_environments_are_kept() {
     let app = TestApp::on(BACKEND).await;
     // Neither a command line nor an environment can contain a zero byte.
     let odd: String = texts()[..8].concat().replace('\0', "");
@@ -179,7 +179,7 @@ async fn odd_messages_settings_tags_and_environments_are_kept() {
 
 /// Numbers that JSON cannot express: an import brings them, and they go through the provider and back.
 #[tokio::test]
-async fn numbers_that_are_none_are_kept() {
+async fn numbers_outside_of_json_are_kept() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "none", &[("count", "1")]).await;
     cli.run(UP).await.assert_success();

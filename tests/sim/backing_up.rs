@@ -112,7 +112,7 @@ async fn a_backup_is_whole_wherever_the_one_before_broke_off() {
 }
 
 #[tokio::test]
-async fn the_next_backup_copies_what_is_new_and_removes_old_items() {
+async fn the_next_backup_copies_new_blobs_and_removes_old_items() {
     let scene = scene().await;
     let shelf = scene.world.elsewhere();
     let process = shelf.process("backup");
@@ -140,7 +140,7 @@ async fn the_next_backup_copies_what_is_new_and_removes_old_items() {
 }
 
 #[tokio::test]
-async fn what_was_altered_in_a_backup_is_found_and_put_right() {
+async fn altered_blobs_of_a_backup_are_found_and_corrected() {
     let scene = scene().await;
     let shelf = scene.world.elsewhere();
     let process = shelf.process("backup");
@@ -167,7 +167,7 @@ async fn what_was_altered_in_a_backup_is_found_and_put_right() {
 }
 
 #[tokio::test]
-async fn a_place_that_holds_something_else_takes_no_backup() {
+async fn a_place_with_other_contents_is_refused_for_a_backup() {
     let scene = scene().await;
     let refused = async |shelf: &World, words: &str| {
         let before = shelf.blobs_in_memory().keys();

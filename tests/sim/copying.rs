@@ -203,7 +203,7 @@ async fn a_repeated_copy_follows_a_source_that_changed_meanwhile() {
 }
 
 #[tokio::test]
-async fn what_was_altered_in_the_target_is_found_by_its_hash() {
+async fn altered_items_of_a_target_are_found_by_hash() {
     let scene = scene().await;
     let target = scene.world.elsewhere();
     let faults = Faults::none();
@@ -300,7 +300,7 @@ async fn a_source_that_others_may_use_is_not_copied_while_updates_run() {
 /// Two concurrent attempts, of which one was believed dead: the first to finish is served at once, and the
 /// other must not touch what the server writes.
 #[tokio::test]
-async fn a_copy_that_another_one_went_on_with_writes_nothing_more() {
+async fn an_overtaken_copy_writes_nothing_more() {
     let source = scene().await;
     let mut lost = 0;
     for seed in 0..300 {

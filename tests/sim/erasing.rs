@@ -141,7 +141,7 @@ async fn logs_and_old_versions_go_wholly_wherever_a_sweep_dies() {
 }
 
 #[tokio::test]
-async fn a_removed_stack_goes_wholly_wherever_a_sweep_dies() {
+async fn a_deleted_stack_is_erased_wholly_wherever_a_sweep_dies() {
     goes_wholly(Goes::Stack).await;
     let (scene, stack) = scene().await;
     Goes::Stack.prepare(&scene).await;

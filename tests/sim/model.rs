@@ -318,7 +318,7 @@ proptest! {
     #![proptest_config(Config { cases: 150, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn a_stack_is_what_the_model_says(operations in prop::collection::vec((operation(), any::<bool>()), 1..40)) {
+    fn a_stack_behaves_like_its_model(operations in prop::collection::vec((operation(), any::<bool>()), 1..40)) {
         // Without a stack there is little to test, so there usually is one.
         let operations = std::iter::once((Operation::Create, false)).chain(operations).collect();
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(operations));

@@ -25,7 +25,7 @@ fn inventory(scene: &Scene) -> (MemoryLedger, MemoryBlobs) {
 }
 
 #[tokio::test]
-async fn keys_are_wrapped_anew_wherever_that_dies() {
+async fn rewrapping_continues_wherever_it_died() {
     let probe = scene().await;
     let faults = Faults::none();
     let process = probe.world.faulty("command", &faults);

@@ -466,7 +466,7 @@ async fn two_edges_at_once_make_no_cycle() {
 
 /// An erased state has no edges left, even if one was added at the moment of its deletion.
 #[tokio::test]
-async fn a_state_that_goes_takes_its_edges_with_it() {
+async fn erasing_a_state_deletes_its_edges() {
     let mut added = 0;
     for seed in 0..40 {
         let scene = Scene::new();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_run_to_run_is_hidden() {
+    fn differences_between_runs_are_hidden() {
         let text = " +  bench:index:Item item-00000 created (0.01s) \n\
              @ updating....\n\
              Duration: 1m12s\n\

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_what_was_put_and_not_removed() {
+    fn the_store_has_what_was_put_and_not_deleted() {
         let mut meter = Meter::default();
         let mut put = |sort, bytes| {
             let put = json!({ "TableName": "t", "Item": item(sort, bytes) });

@@ -25,13 +25,13 @@ journeys! {
     a_refused_write_is_looked_up_and_restored
     no_file_has_the_token
     a_state_moves_away_with_the_token_of_where_it_was
-    a_token_goes_to_no_other_server
-    a_token_goes_nowhere_that_an_option_or_a_variable_leads
-    a_token_of_the_environment_goes_to_no_server_of_a_file
+    a_token_is_sent_to_no_other_server
+    a_token_follows_no_option_or_variable_to_another_server
+    an_environments_token_is_not_sent_to_a_server_of_a_file
     a_nested_configuration_never_runs_on_the_state_above
     a_client_continues_under_an_old_name_not_a_deleted_one
     two_differently_linked_checkouts_are_distinguished
-    a_failure_is_explained_by_what_it_was
+    a_failure_is_explained_by_its_cause
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
@@ -443,7 +443,7 @@ async fn two_differently_linked_checkouts_are_distinguished(client: Client) {
     assert!(refused.stderr.contains("freeze"), "{refused}");
 }
 
-async fn a_failure_is_explained_by_what_it_was(client: Client) {
+async fn a_failure_is_explained_by_its_cause(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
     let outputs = app.scoped_token(Role::Outputs).await;
@@ -508,7 +508,7 @@ async fn a_state_moves_away_with_the_token_of_where_it_was(client: Client) {
     assert_eq!(shown(&app).await["lock"], Value::Null);
 }
 
-async fn a_token_goes_to_no_other_server(client: Client) {
+async fn a_token_is_sent_to_no_other_server(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
     let other = TestApp::embedded().await;
@@ -555,7 +555,7 @@ async fn a_token_goes_to_no_other_server(client: Client) {
 }
 
 /// Clients take an address from an option or from the environment before, or instead of, the one in the files.
-async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client) {
+async fn a_token_follows_no_option_or_variable_to_another_server(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.statewright(TF_APPLY).await.assert_success();
     let other = TestApp::embedded().await;
@@ -602,7 +602,7 @@ async fn a_token_goes_nowhere_that_an_option_or_a_variable_leads(client: Client)
     assert_eq!(other.take_audit().iter().filter(|record| !record["user"].is_null()).count(), 1, "its maker");
 }
 
-async fn a_token_of_the_environment_goes_to_no_server_of_a_file(client: Client) {
+async fn an_environments_token_is_not_sent_to_a_server_of_a_file(client: Client) {
     let (app, cli) = start(client, ONE).await;
     // This folder's user has a token of another server, and no setting of the user names the server in the files.
     let stranger = cli.clone().env("STATEWRIGHT_URL", "").env("STATEWRIGHT_TOKEN", "swt_other");

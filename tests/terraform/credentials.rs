@@ -20,9 +20,9 @@ use tokio::process::Child;
 use crate::support::{APPLY, Client, ONE, SLOW, TerraformCli, apply_slowly, go, versions};
 
 journeys! {
-    a_client_certificate_does_what_a_token_does
+    a_client_certificate_works_like_a_token
     a_certificate_that_expires_during_an_apply_loses_nothing
-    a_password_does_what_a_token_does
+    a_password_works_like_a_token
 }
 
 /// A server with TLS, as users have one, with a user bob. Killed when dropped.
@@ -141,7 +141,7 @@ impl ClientCertificate {
     }
 }
 
-async fn a_client_certificate_does_what_a_token_does(client: Client) {
+async fn a_client_certificate_works_like_a_token(client: Client) {
     let mut server = Server::new().await;
     let (known, unknown) = (ClientCertificate::new(), ClientCertificate::new());
     server.knows(&known, "laptop").await;
@@ -200,7 +200,7 @@ async fn a_certificate_that_expires_during_an_apply_loses_nothing(client: Client
     assert!(refused.stderr.contains("requires auth"), "{refused}");
 }
 
-async fn a_password_does_what_a_token_does(client: Client) {
+async fn a_password_works_like_a_token(client: Client) {
     let app = TestApp::embedded_on_manual_clock().await;
     told(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
     // A command uses the real time, and a user who is created after a lock was taken did not take it.

@@ -7,9 +7,9 @@ use crate::support::{APPLY, Client, ONE, TerraformCli, api, client_of, shown, st
 
 journeys! {
     each_command_that_edits_a_state_is_a_version
-    a_push_is_taken_as_its_client_sends_it
+    a_push_is_accepted_as_its_client_sends_it
     a_console_shows_that_it_holds_the_lock
-    a_state_moves_from_a_file_to_the_server_and_on_and_back
+    a_state_moves_from_a_file_to_servers_and_back
     outputs_are_read_by_other_configurations
     a_version_is_restored_and_the_next_apply_starts_from_it
     a_state_addressed_by_id_works_with_the_clients_methods
@@ -42,7 +42,7 @@ async fn each_command_that_edits_a_state_is_a_version(client: Client) {
     assert_eq!(shown(&app).await["lock"], Value::Null);
 }
 
-async fn a_push_is_taken_as_its_client_sends_it(client: Client) {
+async fn a_push_is_accepted_as_its_client_sends_it(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.run(APPLY).await.assert_success();
     let pulled = cli.run(["state", "pull"]).await.assert_success();
@@ -83,7 +83,7 @@ async fn a_console_shows_that_it_holds_the_lock(client: Client) {
     assert_eq!(shown(&app).await["lock"], Value::Null);
 }
 
-async fn a_state_moves_from_a_file_to_the_server_and_on_and_back(client: Client) {
+async fn a_state_moves_from_a_file_to_servers_and_back(client: Client) {
     const MOVE: [&str; 3] = ["init", "-migrate-state", "-force-copy"];
     let app = TestApp::embedded().await;
     let cli = TerraformCli::new(client, &app.token);

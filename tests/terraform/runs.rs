@@ -15,8 +15,8 @@ use crate::support::{
 journeys! {
     a_run_whose_lock_was_broken_loses_nothing
     a_token_that_expires_during_an_apply_loses_nothing
-    an_interrupted_apply_saves_what_it_did_and_unlocks
-    a_state_of_16_mb_goes_both_ways
+    an_interrupted_apply_saves_its_work_and_unlocks
+    a_state_of_16_mb_is_written_and_read
 }
 
 async fn a_run_whose_lock_was_broken_loses_nothing(client: Client) {
@@ -60,7 +60,7 @@ async fn a_token_that_expires_during_an_apply_loses_nothing(client: Client) {
     assert!(refused.stderr.contains("requires auth"), "{refused}");
 }
 
-async fn an_interrupted_apply_saves_what_it_did_and_unlocks(client: Client) {
+async fn an_interrupted_apply_saves_its_work_and_unlocks(client: Client) {
     let first = "resource \"terraform_data\" \"first\" {}\n";
     let slow = SLOW.replace("input =", "depends_on = [terraform_data.first]\n  input =");
     let (app, cli) = start(client, &format!("{first}{slow}")).await;
@@ -78,7 +78,7 @@ async fn an_interrupted_apply_saves_what_it_did_and_unlocks(client: Client) {
     cli.run(APPLY).await.assert_success();
 }
 
-async fn a_state_of_16_mb_goes_both_ways(client: Client) {
+async fn a_state_of_16_mb_is_written_and_read(client: Client) {
     let app = TestApp::embedded().await;
     let cli = client_of(&app, client, "net", "").await;
     // It is in the state as the input and as the output.
@@ -121,7 +121,7 @@ async fn opentofu_may_send_the_token_as_a_header() {
 }
 
 #[tokio::test]
-async fn a_state_that_opentofu_encrypts_is_kept_and_shows_nothing() {
+async fn an_encrypted_state_is_stored_and_shows_nothing() {
     let app = TestApp::embedded().await;
     let cli = TerraformCli::new(Client::Tofu, &app.token);
     cli.backend(&app, &format!("{ORG}/net"));

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_whatever_its_item_is_called() {
+    fn a_cursor_round_trips_for_any_key() {
         for (partition, sort) in [("P", "s"), ("[\"", "\0"), ("\u{10ffff}", "a,b")] {
             let key = ItemKey::new(partition, sort);
             assert_eq!(item_behind(&cursor_behind(&key)).unwrap(), key);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_is_away_comes_back_when_it_is_healed() {
+    async fn an_unavailable_store_works_again_when_healed() {
         let faults = Faults::none();
         let ledger = Faulty::new(MemoryLedger::new(), faults.clone());
         faults.fail_from(1, 1_000, Fault::Before);

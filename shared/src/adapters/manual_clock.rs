@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sleep_of_nothing_returns_at_once() {
+    async fn a_sleep_of_zero_returns_at_once() {
         assert!(ManualClock::default().sleep(Duration::ZERO).now_or_never().is_some());
     }
 

@@ -78,7 +78,7 @@ async fn a_store_as_it_is_set_up_is_good_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named_and_what_follows_from_it_is_not() {
+async fn a_missing_part_is_reported_without_its_consequences() {
     let (gateway, names) = fresh().await;
     let nothing = StandIn::fresh_names();
     let cases = [
@@ -93,7 +93,7 @@ async fn what_is_missing_is_named_and_what_follows_from_it_is_not() {
 }
 
 #[tokio::test]
-async fn what_is_not_allowed_is_named_by_the_right_that_it_takes() {
+async fn a_forbidden_call_is_reported_with_its_permission() {
     let (gateway, names) = fresh().await;
     let denied = |code: &str| Play::json_error(400, code);
     let (table, key) = (format!("the table {}", names.table), format!("the key {}", names.key));

@@ -153,7 +153,7 @@ async fn a_cut_answer_is_unknown_for_writes_and_not_done_for_reads() {
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_as_it_was_sent_is_not_done() {
+async fn a_call_refused_as_sent_is_not_done() {
     let world = World::new().await;
     for code in ["ValidationException", "AccessDeniedException", "ResourceNotFoundException"] {
         world.gateway.play("PutItem", 1, Play::json_error(400, code));
@@ -164,7 +164,7 @@ async fn what_the_service_refuses_as_it_was_sent_is_not_done() {
 }
 
 #[tokio::test]
-async fn what_is_throttled_is_done_once_the_load_is_over() {
+async fn a_throttled_call_is_done_when_the_load_is_over() {
     for code in ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"] {
         let world = World::new().await;
         let throttled = || Play::json_error(400, code);
@@ -191,7 +191,7 @@ async fn what_is_throttled_is_done_once_the_load_is_over() {
 }
 
 #[tokio::test]
-async fn what_is_throttled_for_ever_is_not_done_within_two_seconds() {
+async fn lasting_throttling_is_not_done_within_two_seconds() {
     let world = World::new().await;
     world.gateway.play("PutItem", usize::MAX, Play::json_error(400, "ThrottlingException"));
     let outcome = world.ledger().commit(vec![put("a", 1)]).await;

@@ -58,7 +58,7 @@ async fn unsupported_calls_are_reported_and_refused_calls_stop() {
 
 /// An existing bucket and an existing table keep their settings.
 #[tokio::test]
-async fn what_is_found_is_completed_and_loses_nothing() {
+async fn existing_parts_are_completed_and_lose_nothing() {
     let stand_in = StandIn::of_this_process();
     let clients = clients(&stand_in.url).await;
     let names = StandIn::fresh_names();

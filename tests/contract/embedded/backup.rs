@@ -135,7 +135,7 @@ async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_backup_and_what_is_restored_are_for_their_owner_alone() {
+async fn backups_and_restored_folders_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
     let (server, _) = server(&place).await;

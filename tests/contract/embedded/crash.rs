@@ -44,18 +44,14 @@ async fn append_for_ever(folder: &Path) {
 /// This test runs itself in a second process, which gets the folder's name in its environment, and kills that
 /// process at several moments of its work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_process_has_acknowledged_is_there() {
+async fn acknowledged_commits_survive_a_kill() {
     if let Some(folder) = std::env::var_os(FOLDER_VARIABLE) {
         return append_for_ever(Path::new(&folder)).await;
     }
     for slots_before_the_kill in [1, 10, 33] {
         let folder = TempDir::new().unwrap();
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--nocapture",
-                "--exact",
-                "embedded::crash::what_a_killed_process_has_acknowledged_is_there",
-            ])
+            .args(["--nocapture", "--exact", "embedded::crash::acknowledged_commits_survive_a_kill"])
             .env(FOLDER_VARIABLE, folder.path())
             .stdout(Stdio::piped())
             .spawn()

@@ -148,7 +148,7 @@ async fn folder_and_key_are_for_their_owner_alone() {
 /// As `mkdir`, a container's volume or a package creates it.
 #[cfg(unix)]
 #[tokio::test]
-async fn an_empty_folder_comes_to_be_for_its_owner_alone() {
+async fn an_empty_folder_becomes_private() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let make = |path: &Path| {
@@ -273,7 +273,7 @@ async fn a_command_makes_no_folder() {
 }
 
 #[tokio::test]
-async fn a_missing_master_key_is_refused_and_not_made_anew() {
+async fn a_missing_master_key_is_refused_and_not_recreated() {
     let (_kept, path) = place();
     fill(&path).await;
     fs::remove_file(path.join("master.key")).unwrap();
@@ -349,7 +349,7 @@ async fn a_ledger_with_items_but_no_check_value_is_refused() {
 
 /// A first start that is killed at any of its steps is finished by the second.
 #[tokio::test]
-async fn a_first_start_that_was_broken_off_is_taken_up() {
+async fn an_interrupted_first_start_is_finished_by_the_next() {
     let (_kept, complete) = place();
     drop(serve(&complete).await.unwrap());
     for steps_done in 0..4 {

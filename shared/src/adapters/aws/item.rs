@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_comes_back_as_it_went() {
+    fn an_item_round_trips() {
         let key = ItemKey::new("P", "s");
         for revision in [0, 1, (1 << 53) + 1, u64::MAX].map(Revision) {
             for expires in [None, Some(0), Some(-1), Some(1), Some(i64::MAX), Some(i64::MIN)] {

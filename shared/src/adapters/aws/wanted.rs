@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_known_by_what_it_does() {
+    fn a_rule_is_recognized_by_its_effect() {
         let all: Vec<LifecycleRule> = LIFECYCLE.iter().map(|rule| rule.to_sdk().unwrap()).collect();
         assert_eq!(missing(&all), []);
         assert_eq!(missing(&all[1..]), [LIFECYCLE[0]]);

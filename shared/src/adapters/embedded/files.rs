@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn opening_removes_what_broken_puts_have_left() {
+    async fn opening_deletes_the_files_of_interrupted_puts() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("blobs");
         let blobs = FileBlobs::open_or_create(&root).unwrap();

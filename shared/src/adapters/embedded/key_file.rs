@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_in_its_order() {
+    fn what_is_written_reads_back_in_order() {
         for count in 1..=3 {
             let keys: MasterKeys = (0..count).map(|n| Zeroizing::new([n; 32])).collect();
             assert_eq!(parse(&write(&keys)).as_ref(), Some(&keys));

@@ -27,7 +27,7 @@ macro_rules! inventory_contract {
                 thousands_of_items_are_found_once_each,
                 items_of_many_megabytes_are_found_once_each,
                 oddly_named_items_are_found_once_each,
-                what_was_removed_is_not_found,
+                deleted_things_are_not_found,
                 a_change_is_found_by_the_next_look,
                 a_listing_continues_after_its_last_item_is_deleted,
                 blobs_are_found_by_their_keys,
@@ -169,7 +169,7 @@ pub async fn oddly_named_items_are_found_once_each(whole: Whole) {
 }
 
 /// A removal is visible at once.
-pub async fn what_was_removed_is_not_found(whole: Whole) {
+pub async fn deleted_things_are_not_found(whole: Whole) {
     let items: Vec<Item> = (0..20).map(|n| item("GONE#", &format!("{n:02}"), "x")).collect();
     put(&whole, &items).await;
     remove(&whole, &items[3].key).await;

@@ -21,8 +21,8 @@ macro_rules! keys_contract {
                 another_master_key_does_not_open_it,
                 the_wrapped_key_does_not_show_the_key,
                 a_key_is_never_shown,
-                a_key_under_the_newest_master_key_is_not_wrapped_anew,
-                what_does_not_open_is_not_wrapped_anew,
+                a_key_under_the_newest_master_key_is_not_rewrapped,
+                a_key_that_does_not_open_is_not_rewrapped,
                 many_callers_get_keys_of_their_own,
                 a_key_from_elsewhere_opens_under_its_context_only,
             ]
@@ -138,14 +138,14 @@ pub async fn a_key_is_never_shown(pair: Pair) {
 }
 
 /// There is only one master key, so no data key is under an older one.
-pub async fn a_key_under_the_newest_master_key_is_not_wrapped_anew(pair: Pair) {
+pub async fn a_key_under_the_newest_master_key_is_not_rewrapped(pair: Pair) {
     let context = context("stack", "one");
     let (_, wrapped) = generate(&pair.keys, &context).await;
     assert_eq!(pair.keys.rewrap(&wrapped, &context).await.expect("the key opens"), None);
 }
 
 /// Another context, another master key, altered bytes.
-pub async fn what_does_not_open_is_not_wrapped_anew(pair: Pair) {
+pub async fn a_key_that_does_not_open_is_not_rewrapped(pair: Pair) {
     let context = context("stack", "one");
     let (_, wrapped) = generate(&pair.keys, &context).await;
     let mut altered = wrapped.clone();

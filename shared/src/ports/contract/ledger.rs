@@ -49,7 +49,7 @@ macro_rules! ledger_contract {
                 query_keeps_to_its_partition,
                 query_keeps_to_its_prefix,
                 query_starts_behind_after,
-                query_of_nothing_is_an_empty_last_page,
+                query_without_matches_is_an_empty_last_page,
                 query_pages_cover_everything_once,
                 query_pages_of_large_values_cover_everything_once,
                 query_says_when_more_is_left,
@@ -548,8 +548,8 @@ pub async fn query_starts_behind_after(ledger: Arc<dyn Ledger>) {
 }
 
 /// An empty result is not an error and has no more pages.
-pub async fn query_of_nothing_is_an_empty_last_page(ledger: Arc<dyn Ledger>) {
-    let partition = "query_of_nothing_is_an_empty_last_page";
+pub async fn query_without_matches_is_an_empty_last_page(ledger: Arc<dyn Ledger>) {
+    let partition = "query_without_matches_is_an_empty_last_page";
     let nothing = Page { items: Vec::new(), more: false };
     assert_eq!(page(&ledger, &query(partition)).await, nothing);
     fill(&ledger, partition, &["a", "b"]).await;
