@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
     let here = std::env::current_exe()?;
-    let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
-    let data_in = arguments.data.clone().unwrap_or_else(|| beside.to_owned());
+    let folder = here.parent().ok_or_else(|| io::Error::other("this program has no folder"))?;
+    let data_in = arguments.data.clone().unwrap_or_else(|| folder.to_owned());
     large(&arguments, &program, &data_in).await?;
     plans(&arguments, &program, &data_in).await
 }

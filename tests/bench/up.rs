@@ -88,8 +88,8 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         Subject::Statewright => {
             let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
             let here = std::env::current_exe()?;
-            let beside = here.parent().ok_or_else(|| io::Error::other("this program lies nowhere"))?;
-            let data_in = arguments.data.as_deref().unwrap_or(beside);
+            let folder = here.parent().ok_or_else(|| io::Error::other("this program has no folder"))?;
+            let data_in = arguments.data.as_deref().unwrap_or(folder);
             Lane::new(Server::statewright(&program, data_in).await?, true, &arguments)
         }
     };

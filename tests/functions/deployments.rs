@@ -119,8 +119,8 @@ async fn setup_doctor_and_templates_agree_on_settings() {
     let set: Vec<&str> = done.iter().map(|step| step.what).filter(|what| !parts.contains(what)).collect();
     assert_eq!(set, FEATURES);
     let found = examine(&clients, &names, &SystemClock).await;
-    let looked_at: BTreeSet<&str> = found.iter().map(|finding| finding.what).collect();
-    let missing: Vec<&&str> = FEATURES.iter().filter(|what| !looked_at.contains(**what)).collect();
+    let checked: BTreeSet<&str> = found.iter().map(|finding| finding.what).collect();
+    let missing: Vec<&&str> = FEATURES.iter().filter(|what| !checked.contains(**what)).collect();
     assert_eq!(missing, [&""; 0], "doctor does not check it");
 }
 

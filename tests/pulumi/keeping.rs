@@ -26,7 +26,7 @@ async fn stop(server: Server) -> String {
     address
 }
 
-async fn told_json(folder: &Path, arguments: &[&str]) -> Value {
+async fn json_of(folder: &Path, arguments: &[&str]) -> Value {
     document(folder, arguments).await
 }
 
@@ -55,11 +55,11 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     let gone = cli.run(["stack", "select", "dev"]).await.assert_failure();
     assert_says(&gone, &["no stack named 'dev' found"]);
 
-    let listed = told_json(&folder, &["stack", "list", "--deleted"]).await;
+    let listed = json_of(&folder, &["stack", "list", "--deleted"]).await;
     let line = &listed["stacks"][0];
     let who = (&line["stack"], &line["deleted"]["user"]);
     assert_eq!(who, (&"main/kept/dev".into(), &"admin".into()), "{listed}");
-    assert_eq!(told_json(&folder, &["stack", "list"]).await["stacks"], serde_json::json!([]));
+    assert_eq!(json_of(&folder, &["stack", "list"]).await["stacks"], serde_json::json!([]));
 
     // The name may be taken meanwhile, and then no stack is undeleted over it.
     cli.run(["stack", "init", "dev"]).await.assert_success();
@@ -77,7 +77,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     shows_secret(&cli).await;
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["2 unchanged"]);
-    let check = told_json(&folder, &["check", "--orphans"]).await;
+    let check = json_of(&folder, &["check", "--orphans"]).await;
     assert_eq!((&check["problems"], &check["orphans"]), (&0.into(), &serde_json::json!([])), "{check}");
 }
 
@@ -114,10 +114,10 @@ async fn a_backup_made_during_an_update_restores_and_continues() {
         }
     });
     let saved = saved.await.expect("it is saved in time");
-    let made = told_json(&folder, &["backup", "--to", to]).await;
+    let made = json_of(&folder, &["backup", "--to", to]).await;
     assert_eq!((&made["masterKey"], &made["missing"]), (&true.into(), &serde_json::json!([])), "{made}");
     // A second one into the same folder has little to do.
-    let again = told_json(&folder, &["backup", "--to", to]).await;
+    let again = json_of(&folder, &["backup", "--to", to]).await;
     assert_eq!((&again["blobs"], &again["blobsCopied"]), (&made["blobs"], &0.into()), "{again}");
     up.kill().await;
     let address = stop(server).await;
@@ -126,7 +126,7 @@ async fn a_backup_made_during_an_update_restores_and_continues() {
     assert!(words.contains("is not empty. Nothing was changed"), "{words}");
     let done = told(&folder, &["restore", "--from", to, "--data", from]).await;
     assert!(done.contains("statewright serve --data"), "{done}");
-    let check = told_json(&restored, &["check"]).await;
+    let check = json_of(&restored, &["check"]).await;
     assert_eq!(check["problems"], 0, "{check}");
 
     // At the same address, since the states name it.
@@ -153,13 +153,13 @@ async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
     };
     let old = keys();
-    let rotated = told_json(&folder, &["key", "rotate"]).await;
+    let rotated = json_of(&folder, &["key", "rotate"]).await;
     assert_eq!((&rotated["rewrapped"], &rotated["oldKeyRemoved"]), (&2.into(), &false.into()), "{rotated}");
     let both = keys();
     assert_eq!((both.len(), &both[1..]), (2, old.as_slice()));
     shows_secret(&cli).await;
     cli.run(UP).await.assert_success();
-    let renewed = told_json(&folder, &["key", "rotate", "--stack", "main/rotated/dev"]).await;
+    let renewed = json_of(&folder, &["key", "rotate", "--stack", "main/rotated/dev"]).await;
     assert_eq!(renewed["dataKey"], 2, "{renewed}");
 
     let address = stop(server).await;
@@ -171,14 +171,14 @@ async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
     stop(server).await;
 
     // Without a running server it is removed at once.
-    let rotated = told_json(&folder, &["key", "rotate"]).await;
+    let rotated = json_of(&folder, &["key", "rotate"]).await;
     assert_eq!((&rotated["rewrapped"], &rotated["oldKeyRemoved"]), (&3.into(), &true.into()), "{rotated}");
     assert!(keys().len() == 1 && keys() != both[..1]);
     let _server = Server::start(&folder, &address).await;
     shows_secret(&cli).await;
     let got = cli.run(["config", "get", "another"]).await.assert_success();
     assert_eq!(got.stdout.trim(), "secret");
-    assert_eq!(told_json(&folder, &["check"]).await["problems"], 0);
+    assert_eq!(json_of(&folder, &["check"]).await["problems"], 0);
 }
 
 #[tokio::test]

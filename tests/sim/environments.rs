@@ -185,7 +185,7 @@ impl Scene {
 }
 
 /// The answers to a request that was done already.
-fn is_told_so(step: Step, error: &Error) -> bool {
+fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
     match step {
         Step::Create | Step::Tag | Step::Name | Step::Clone | Step::CloneAll => {
             matches!(error, Error::EnvironmentExists(_))
@@ -217,7 +217,7 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
     let process = if is_new { scene.world.process("second") } else { process };
     for _ in 0..=u64::from(first.is_err()) {
         if let Err(error) = Box::pin(scene.act(&process, step)).await {
-            assert!(is_told_so(step, &error), "the repeat of {step:?} gave {error:?}");
+            assert!(is_answer_to_repeat(step, &error), "the repeat of {step:?} gave {error:?}");
         }
         scene.check().await;
     }

@@ -91,7 +91,7 @@ async fn calls(case: &Case, is_warm: bool) -> u64 {
 }
 
 /// The answer to a client whose request was done already.
-fn is_told_so(step: Step, error: &Error) -> bool {
+fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
     match step {
         Step::CreateStack => matches!(error, Error::StackExists(_)),
         Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
@@ -145,12 +145,12 @@ async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u6
     };
     if first.is_err() {
         if let Err(error) = scene.act(process, case.step).await {
-            assert!(!case.is_retried && is_told_so(case.step, &error), "the repeat gave {error:?}");
+            assert!(!case.is_retried && is_answer_to_repeat(case.step, &error), "the repeat gave {error:?}");
         }
         scene.check().await;
     }
     if let Err(error) = scene.act(process, case.step).await {
-        assert!(is_told_so(case.step, &error), "the second delivery gave {error:?}");
+        assert!(is_answer_to_repeat(case.step, &error), "the second delivery gave {error:?}");
     }
     scene.check().await;
     scene.finish().await;

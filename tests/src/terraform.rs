@@ -98,7 +98,7 @@ impl TerraformCli {
     }
 
     /// A client without a token, whose user has the commands of `statewright` with this server and its token.
-    pub fn beside_commands(client: Client, url: &str, token: &str) -> Self {
+    pub fn with_commands(client: Client, url: &str, token: &str) -> Self {
         let cli = Self::without_token(client);
         let mut path =
             client.program().parent().map_or_else(OsString::new, |folder| folder.as_os_str().to_owned());

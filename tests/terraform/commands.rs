@@ -38,8 +38,7 @@ const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
 
 /// A user of a server's commands, with this configuration.
 fn user(app: &TestApp, client: Client, configuration: &str) -> TerraformCli {
-    let cli =
-        TerraformCli::beside_commands(client, &app.url, &app.token).env("STATEWRIGHT_TF", client.name());
+    let cli = TerraformCli::with_commands(client, &app.url, &app.token).env("STATEWRIGHT_TF", client.name());
     cli.write("main.tf", configuration);
     cli
 }

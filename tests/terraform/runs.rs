@@ -99,7 +99,7 @@ async fn a_state_of_16_mb_is_written_and_read(client: Client) {
 #[tokio::test]
 async fn opentofu_may_send_the_token_as_a_header() {
     let app = TestApp::embedded().await;
-    let cli = TerraformCli::beside_commands(Client::Tofu, &app.url, &app.token);
+    let cli = TerraformCli::with_commands(Client::Tofu, &app.url, &app.token);
     let url = format!("{}/tfstate/{ORG}/net", app.url);
     let backend = |token: &str| {
         cli.write(
