@@ -37,6 +37,7 @@ const MODULES: &[(&str, &[&str])] = &[
 
 /// Which modules may name these crates.
 const CRATES: &[(&str, &[&str])] = &[
+    ("boon", &["domain"]),
     ("rusqlite", &["adapters"]),
     ("aws_config", &["adapters"]),
     ("aws_sdk_dynamodb", &["adapters"]),

@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub mod ids;
 pub mod integrity;
 pub(crate) mod json;
+pub mod json_schema;
 pub mod names;
 pub(crate) mod resource;
 pub mod role;

@@ -2,7 +2,8 @@
 
 use fastrand::Rng;
 use serde_json::{Value, json};
-use statewright_shared::domain::tfstate::{Checked as SchemaChecked, Filter, Labels, Schema, Steps, infer};
+use statewright_shared::domain::json_schema::{Checked as SchemaChecked, Schema, Steps};
+use statewright_shared::domain::tfstate::{Filter, Labels, infer};
 
 use super::corpus::Corpus;
 use super::pure::{Checked, holds, without_panic};

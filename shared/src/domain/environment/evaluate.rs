@@ -15,7 +15,7 @@ use super::definition::{Call, Definition, Expr, ExprKind, Function, Import, inli
 use super::value::{Kind, Over, Text, Value, json_string, list, merge, read_json};
 use super::yaml::{self, Key};
 use super::{Diagnostic, Range, Severity, Span, has_errors};
-use crate::domain::tfstate::{Checked, Schema, Steps};
+use crate::domain::json_schema::{Checked, Schema, Steps};
 
 /// What a text is called that is no environment of its own (`esc.AnonymousEnvironmentName`, pulumi v3.274.1).
 pub const ANONYMOUS: &str = "<yaml>";

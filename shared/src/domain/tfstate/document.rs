@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::super::json::{self, Malformed, Reader, canonical};
-use super::edges::Mark;
 use super::index::Index;
-use super::schema::Validity;
+use super::outputs::Output;
 
 /// Why a body is no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,23 +17,6 @@ impl From<Malformed> for InvalidState {
     fn from(malformed: Malformed) -> Self {
         Self(malformed.to_string())
     }
-}
-
-/// An output, without its value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
-    /// Its name.
-    pub name: String,
-    /// Whether its configuration calls it sensitive.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub sensitive: bool,
-    /// Its value as far as that is told from others. `None` in what is not a version, and in versions that were written before
-    /// this was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
-    /// How it stands to its schema; `None` where its state has no schemas.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validity: Option<Validity>,
 }
 
 /// What a server reads of a state.

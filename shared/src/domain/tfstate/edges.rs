@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
-use super::document::Output;
+use super::outputs::Output;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{DEFAULT_STATE, InputName, OutputName, StateAddress};
 use crate::ports::Timestamp;

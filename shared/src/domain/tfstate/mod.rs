@@ -8,20 +8,22 @@ mod edges;
 mod filter;
 mod graph;
 mod index;
+mod infer;
 mod judge;
 mod label_policy;
 mod labels;
 mod lock;
+mod outputs;
 mod resources;
-mod schema;
 
-pub use document::{Document, InvalidState, Output, outputs_document, outputs_of, with_serial};
+pub use document::{Document, InvalidState, outputs_document, outputs_of, with_serial};
 pub use edges::{
     EdgeStatus, Ends, Look, Mark, Run, Sight, StateStatus, Supply, default_input, edge_status, look, marked,
 };
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use graph::{Direction, Graph, Layers};
 pub use index::{Changes, Index, NAMED_MAX};
+pub use infer::infer;
 pub use judge::{
     Current, Holder, PLAN_LOCK_EXPIRES_AFTER_SECONDS, Policy, Refused, Sent, Taken, Verdict, judge,
 };
@@ -31,7 +33,5 @@ pub use labels::{
     merged, read_changes,
 };
 pub use lock::{InvalidLock, LockInfo};
+pub use outputs::{Output, Standing, Validity, judge_outputs};
 pub use resources::{InstanceChanges, Listed, instance_changes, resources_of};
-pub use schema::{
-    Checked, InvalidSchema, SCHEMA_BYTES_MAX, Schema, Standing, Steps, Validity, infer, judge_outputs,
-};

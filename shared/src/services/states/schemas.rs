@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use super::blobs;
 use super::{Located, StateRef, WithLock};
+use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
+use crate::domain::json_schema::{CHECK_BYTES_MAX, Schema};
 use crate::domain::names::{Login, StateAddress};
-use crate::domain::tfstate::{Output, Schema, infer, judge_outputs, outputs_of};
+use crate::domain::tfstate::{Output, infer, judge_outputs, outputs_of};
 use crate::layout::{OutputSchema, Record, StateHead, StateSchemas, StateVersion, Stored, delete};
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
@@ -189,15 +191,21 @@ pub(super) async fn judge(
     mut schemas: StateSchemas,
     origin: Origin,
 ) -> Result<Judged, Error> {
-    work::on(text.len(), move || {
-        let texts = outputs_of(&text).ok().flatten().unwrap_or_default();
-        if schemas.infer {
-            infer_missing(&texts, &mut schemas, &origin);
-        }
-        let of_outputs =
-            schemas.outputs.iter().map(|(name, schema)| (name.clone(), &schema.schema)).collect();
-        judge_outputs(&mut outputs, &texts, &of_outputs);
-        Ok(Judged { schemas, outputs, version: None })
+    let bytes = if schemas.outputs.is_empty() && !schemas.infer { 0 } else { CHECK_BYTES_MAX };
+    account::apart(async {
+        // No write is refused for a schema: without room for a check there is none.
+        let has_room = account::take(bytes).await.is_ok();
+        work::on(text.len(), move || {
+            let texts = outputs_of(&text).ok().flatten().unwrap_or_default();
+            if schemas.infer && has_room {
+                infer_missing(&texts, &mut schemas, &origin);
+            }
+            let checked = schemas.outputs.iter().filter(|_| has_room);
+            let of_outputs = checked.map(|(name, schema)| (name.clone(), &schema.schema)).collect();
+            judge_outputs(&mut outputs, &texts, &of_outputs);
+            Ok(Judged { schemas, outputs, version: None })
+        })
+        .await
     })
     .await
 }

@@ -1,0 +1,138 @@
+//! The outputs of a state, and how they stand to their schemas.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::edges::Mark;
+use crate::domain::json_schema::{Checked, Schema, Steps, shortened};
+
+/// An output, without its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// Whether its configuration calls it sensitive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
+    /// Its value as far as that is told from others. `None` in what is not a version, and in versions that were written before
+    /// this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+    /// How it stands to its schema; `None` where its state has no schemas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<Validity>,
+}
+
+/// How an output stands to its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is as its schema says.
+    Valid,
+    /// It is not.
+    Invalid,
+    /// It could not be told: the schema cannot be read, or the check took too long.
+    Error,
+    /// It has no schema, or is too long to be looked at.
+    NotValidated,
+}
+
+/// How an output stands to its schema, and why. It is advice: no write is refused for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// How.
+    pub status: Standing,
+    /// Why, in words of the schema: nothing of the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Where in the value: `$.subnets[0].id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl Validity {
+    fn because(status: Standing, message: impl Into<String>) -> Self {
+        Self { status, message: Some(message.into()), path: None }
+    }
+}
+
+impl From<Checked> for Validity {
+    fn from(checked: Checked) -> Self {
+        match checked {
+            Checked::Valid => Self { status: Standing::Valid, message: None, path: None },
+            Checked::Invalid { message, path } => {
+                Self { path: Some(path), ..Self::because(Standing::Invalid, message) }
+            }
+            Checked::Error(why) => Self::because(Standing::Error, why),
+        }
+    }
+}
+
+/// The longest output that is checked, in bytes of its text.
+pub(super) const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// Says of each output how it stands to its schema. `texts` are those of the state.
+pub fn judge_outputs(outputs: &mut [Output], texts: &[(String, &str)], schemas: &BTreeMap<String, &Value>) {
+    let texts: BTreeMap<&str, &str> = texts.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+    let mut steps = Steps::default();
+    for output in outputs {
+        let text = texts.get(output.name.as_str()).copied();
+        output.validity = Some(match (schemas.get(&output.name), text) {
+            (Some(schema), Some(text)) => judge_output(schema, text, output.sensitive, &mut steps),
+            _ => Validity { status: Standing::NotValidated, message: None, path: None },
+        });
+    }
+}
+
+fn judge_output(schema: &Value, text: &str, is_sensitive: bool, steps: &mut Steps) -> Validity {
+    if text.len() > OUTPUT_BYTES_MAX {
+        let words =
+            format!("it has {} bytes, and {OUTPUT_BYTES_MAX} are the most that is looked at", text.len());
+        return Validity::because(Standing::NotValidated, words);
+    }
+    let schema = match Schema::read(schema) {
+        Ok(schema) => schema,
+        Err(error) => return Validity::because(Standing::Error, shortened(&error.to_string())),
+    };
+    match serde_json::from_str::<Value>(text) {
+        Ok(output) => {
+            let value = output.get("value").unwrap_or(&Value::Null);
+            schema.check(value, is_sensitive, steps).into()
+        }
+        // What a parser says of a text may quote it.
+        Err(_) => Validity::because(Standing::Error, "the output is nested too deep to be looked at"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_output_is_judged_by_its_schema_and_in_bounded_time() {
+        let output =
+            |name: &str, sensitive| Output { name: name.to_owned(), sensitive, mark: None, validity: None };
+        let names = ["fits", "secret", "none", "broken", "long"];
+        let mut outputs: Vec<Output> = names.iter().map(|name| output(name, *name == "secret")).collect();
+        let long = format!(r#"{{"value":"{}"}}"#, "x".repeat(OUTPUT_BYTES_MAX));
+        let value = r#"{"value":"hunter2"}"#;
+        let texts: Vec<(String, &str)> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), if *name == "long" { &long } else { value }))
+            .collect();
+        let (fits, number, broken) =
+            (json!({ "type": "string" }), json!({ "type": "number" }), json!({ "typ": 1 }));
+        let schemas = [("fits", &fits), ("secret", &number), ("broken", &broken), ("long", &fits)];
+        judge_outputs(&mut outputs, &texts, &schemas.map(|(name, schema)| (name.to_owned(), schema)).into());
+        let told: Vec<_> = outputs.iter().map(|it| it.validity.as_ref().unwrap()).collect();
+        use Standing::{Error, Invalid, NotValidated, Valid};
+        let standings: Vec<_> = told.iter().map(|it| it.status).collect();
+        assert_eq!(standings, [Valid, Invalid, NotValidated, Error, NotValidated]);
+        assert_eq!(told[1].path.as_deref(), Some("$"));
+        assert!(!format!("{told:?}").contains("hunter2"));
+    }
+}
