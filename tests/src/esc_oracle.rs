@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use statewright_shared::domain::environment::definition::{self, Definition};
 use statewright_shared::domain::environment::evaluate::{
-    Answer, Asked, Evaluated, Given, Question, evaluate,
+    ProviderCall, ProviderOutputs, Request, Source, evaluate,
 };
 use statewright_shared::domain::environment::sealed::{self, Replacement};
 use statewright_shared::domain::environment::{Diagnostic, Severity, has_errors};
+use statewright_shared::wire::esc;
 
 use crate::tools;
 
@@ -254,43 +255,54 @@ fn sealed_and_opened(text: &str) -> Result<Option<(String, String)>, String> {
     Ok(Some((sealed, opened)))
 }
 
-fn given(name: &str, text: &str) -> Given {
+fn source(name: &str, text: &str) -> Source {
     let mut diagnostics = Vec::new();
     let definition: Definition = definition::read(name, text, &mut diagnostics);
     let secrets = definition.ciphertexts().into_iter().map(|it| (it.clone(), unseal(&it))).collect();
-    Given { name: name.to_owned(), definition, diagnostics, secrets }
+    Source { name: name.to_owned(), definition, diagnostics, secrets }
 }
 
-/// Our result for a definition, with providers that answer with their inputs.
-pub fn ours(case: &Case, is_opened: bool) -> Evaluated {
-    let root = given(&case.name, &case.text);
-    let mut others: BTreeMap<String, Result<Given, String>> =
-        case.envs.iter().map(|(name, text)| (name.clone(), Ok(given(name, text)))).collect();
+/// What ours makes of a definition.
+#[derive(Debug)]
+pub struct Ours {
+    /// What is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The environment as clients read it.
+    pub environment: String,
+}
+
+/// What ours makes of a definition, with providers that return their inputs.
+pub fn ours(case: &Case, is_opened: bool) -> Ours {
+    let root = source(&case.name, &case.text);
+    let mut others: BTreeMap<String, Result<Source, String>> =
+        case.envs.iter().map(|(name, text)| (name.clone(), Ok(source(name, text)))).collect();
     let mut named: Vec<String> = root.definition.named();
     named.extend(others.values().flatten().flat_map(|other| other.definition.named()));
     for name in named {
         others.entry(name).or_insert_with(|| Err("not found".to_owned()));
     }
     let context = if case.context.is_null() { "{}".to_owned() } else { case.context.to_string() };
-    let mut answers = BTreeMap::new();
+    let mut outputs = BTreeMap::new();
     loop {
-        let question =
-            Question { root: &root, others: &others, is_opened, context: &context, answers: &answers };
-        let evaluated = evaluate(&question, None);
-        if evaluated.asked.is_empty() {
-            return evaluated;
+        let request =
+            Request { root: &root, others: &others, is_opened, context: &context, outputs: &outputs };
+        let evaluation = evaluate(&request, None);
+        if evaluation.calls.is_empty() {
+            let environment = esc::environment(&evaluation).expect("numbers are JSON");
+            return Ours { diagnostics: evaluation.diagnostics, environment };
         }
-        for asked in evaluated.asked {
-            let answer = echo(&asked);
-            answers.insert(asked, answer);
+        for call in evaluation.calls {
+            let echoed = echo(&call);
+            outputs.insert(call, echoed);
         }
     }
 }
 
-fn echo(asked: &Asked) -> Result<Answer, String> {
-    match asked.provider.as_str() {
-        "test" => Ok(Answer::Value { json: asked.inputs.clone(), is_secret: false }),
-        "secret-wrapper" => Ok(Answer::Value { json: asked.inputs.clone(), is_secret: true }),
+fn echo(call: &ProviderCall) -> Result<ProviderOutputs, String> {
+    let value = |is_secret| ProviderOutputs::Value { json: call.inputs.clone(), is_secret };
+    match call.provider.as_str() {
+        "test" => Ok(value(false)),
+        "secret-wrapper" => Ok(value(true)),
         other => Err(format!("unknown provider {other:?}")),
     }
 }
@@ -307,9 +319,9 @@ fn plain(value: &Value) -> Value {
 }
 
 /// The values of our result.
-pub fn values(evaluated: &Evaluated) -> Result<Value, String> {
+pub fn values(ours: &Ours) -> Result<Value, String> {
     let environment: Value =
-        serde_json::from_str(&evaluated.environment).map_err(|error| format!("ours is not JSON: {error}"))?;
+        serde_json::from_str(&ours.environment).map_err(|error| format!("ours is not JSON: {error}"))?;
     Ok(match &environment["properties"] {
         Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), plain(value))).collect(),
         _ => Value::Null,

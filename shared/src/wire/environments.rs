@@ -91,8 +91,7 @@ pub struct DefinitionError {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What an environment comes to, as [`evaluate`](crate::domain::environment::evaluate) writes it; all of it is absent from one
-/// that says nothing.
+/// An evaluated environment, as [`esc`](super::esc) writes it. A text that says nothing has none of the members.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluated {

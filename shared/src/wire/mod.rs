@@ -3,6 +3,7 @@
 mod bounded;
 pub mod edges;
 pub mod environments;
+pub mod esc;
 pub mod pulumi;
 pub(crate) mod schema;
 pub mod tfstate;

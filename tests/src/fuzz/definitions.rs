@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use serde_json::Value;
-use statewright_shared::domain::environment::evaluate::{Evaluated, Given, Question, evaluate};
+use statewright_shared::domain::environment::evaluate::{Request, Source, evaluate};
 use statewright_shared::domain::environment::sealed::{self, Replacement};
-use statewright_shared::domain::environment::{definition, has_errors};
+use statewright_shared::domain::environment::{Diagnostic, definition, has_errors};
+use statewright_shared::wire::esc;
 
 use super::pure::{Checked, holds, without_panic};
 use super::{Blob, Case, mutate};
@@ -93,7 +94,7 @@ pub(super) fn definition(dice: &mut Rng) -> Case {
     Case::Definition(Blob(text))
 }
 
-fn given(name: &str, text: &str, secrets: &BTreeMap<String, String>) -> Given {
+fn source(name: &str, text: &str, secrets: &BTreeMap<String, String>) -> Source {
     let mut diagnostics = Vec::new();
     let definition = definition::read(name, text, &mut diagnostics);
     let open = |sealed: String| {
@@ -101,20 +102,27 @@ fn given(name: &str, text: &str, secrets: &BTreeMap<String, String>) -> Given {
         (sealed, plain.ok_or_else(|| "it is sealed elsewhere".to_owned()))
     };
     let secrets = definition.ciphertexts().into_iter().map(open).collect();
-    Given { name: name.to_owned(), definition, diagnostics, secrets }
+    Source { name: name.to_owned(), definition, diagnostics, secrets }
+}
+
+/// An evaluation as clients read it.
+struct Evaluated {
+    diagnostics: Vec<Diagnostic>,
+    environment: String,
 }
 
 fn evaluated(text: &str, secrets: &BTreeMap<String, String>) -> Evaluated {
-    let root = given("net/top", text, secrets);
-    let other = |name: &str, text: &str| (name.to_owned(), Ok(given(name, text, &BTreeMap::new())));
+    let root = source("net/top", text, secrets);
+    let other = |name: &str, text: &str| (name.to_owned(), Ok(source(name, text, &BTreeMap::new())));
     let others = BTreeMap::from([
         other("net/base", "values: {db: {host: b, extra: [1]}, x: {y: z}, e: {fn::final: 1}}\n"),
         other("net/other", "imports: [net/base]\nvalues: {x: 2}\n"),
     ]);
-    let answers = BTreeMap::new();
-    let question =
-        Question { root: &root, others: &others, is_opened: true, context: "{}", answers: &answers };
-    evaluate(&question, None)
+    let outputs = BTreeMap::new();
+    let request = Request { root: &root, others: &others, is_opened: true, context: "{}", outputs: &outputs };
+    let evaluation = evaluate(&request, None);
+    let environment = esc::environment(&evaluation).expect("numbers are JSON");
+    Evaluated { diagnostics: evaluation.diagnostics, environment }
 }
 
 /// The values of an environment without their origins.

@@ -26,13 +26,14 @@ use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
 use crate::services::environments::{self, Changed, Preserve, Text};
-use crate::services::environments::{open as opening, tags};
+use crate::services::environments::{evaluation, session as sessions, tags};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
     RestoreEnvironment, Retract, Retracted, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag,
     TagEdit, TagText, Tags,
 };
+use crate::wire::esc;
 use crate::wire::pulumi::Base64;
 
 /// The number of the revision that is answered (pulumi v3.274.1, `pkg/cmd/esc/cli/client/client.go`).
@@ -315,7 +316,7 @@ pub(crate) async fn open(
     RevisionPath(which): RevisionPath,
     Query(query): Parameters,
 ) -> Answer {
-    let id = opening::open(&app, &caller, &address, &which, lasts(&query)?).await?.to_string();
+    let id = sessions::open(&app, &caller, &address, &which, lasts(&query)?).await?.to_string();
     json(&Opened { id })
 }
 
@@ -335,7 +336,7 @@ pub(crate) async fn open_text(
         })?,
         None => BTreeMap::new(),
     };
-    let id = opening::open_text(&app, &caller, &org, body.text()?, &overrides, lasts(&query)?).await?;
+    let id = sessions::open_text(&app, &caller, &org, body.text()?, &overrides, lasts(&query)?).await?;
     json(&Opened { id: id.to_string() })
 }
 
@@ -351,13 +352,20 @@ pub(crate) async fn look(
     SessionPath { org, environment, session }: SessionPath,
     Query(query): Parameters,
 ) -> Answer {
-    let path = match query.get("property").filter(|path| !path.is_empty()) {
+    let opened = environment.as_ref();
+    let text = match query.get("property").filter(|path| !path.is_empty()) {
         Some(path) => {
-            Some(access::path(path).map_err(|what| Error::Invalid(format!("the property path: {what}")))?)
+            let path =
+                access::path(path).map_err(|what| Error::Invalid(format!("the property path: {what}")))?;
+            sessions::look_for(&app, &caller, &org, opened, &session, path, esc::value).await?
         }
-        None => None,
+        None => sessions::look(&app, &caller, &org, opened, &session, esc::environment).await?,
     };
-    let text = opening::look(&app, &caller, &org, environment.as_ref(), &session, path).await?;
+    evaluated(text)
+}
+
+fn evaluated(text: serde_json::Result<String>) -> Answer {
+    let text = text.map_err(|error| Error::Broken(format!("an environment is not JSON: {error}")))?;
     Ok(json_text(text.into()))
 }
 
@@ -370,13 +378,8 @@ pub(crate) async fn check(
     body: Body,
 ) -> Answer {
     let with_secrets = query.get("showSecrets").is_some_and(|value| value == "true");
-    let (mut text, diagnostics) = opening::check(&app, &caller, &org, body.text()?, with_secrets).await?;
-    if !diagnostics.is_empty() && text.pop() == Some('}') {
-        let told = serde_json::to_string(&diagnostics).unwrap_or_default();
-        let comma = if text == "{" { "" } else { "," };
-        text.push_str(&format!("{comma}\"diagnostics\":{told}}}"));
-    }
-    Ok(json_text(text.into()))
+    let text = evaluation::check(&app, &caller, &org, body.text()?, with_secrets, esc::checked).await?;
+    evaluated(text)
 }
 
 /// A page of the revisions of an environment, the newest first.

@@ -13,7 +13,9 @@ pub mod comments;
 pub mod definition;
 mod emitter;
 pub mod evaluate;
+pub mod functions;
 pub mod sealed;
+pub mod tree;
 pub mod value;
 pub mod yaml;
 

@@ -28,6 +28,8 @@ pub struct Value {
     pub from: Rc<Range>,
     /// What it overrides.
     pub base: Option<Rc<Self>>,
+    /// How many values it overrides, one below the other.
+    overrides: usize,
     /// What its expression overrides in its own environment, whatever this was merged with later.
     pub over: Option<Rc<Over>>,
     /// The names of its properties, where those of what it overrides are not among them.
@@ -102,6 +104,10 @@ const JSON_BYTES_MAX: usize = 1 << 20;
 /// How deep values may lie in each other.
 const DEPTH_MAX: usize = 100;
 
+/// How many values one may override, one below the other: they are walked by recursion. Imports that import the same twice each can
+/// come to 2^50.
+const OVERRIDES_MAX: usize = 250;
+
 impl Value {
     /// A value that comes from there.
     pub fn new(kind: Kind, from: &Rc<Range>) -> Self {
@@ -112,6 +118,7 @@ impl Value {
             is_final: false,
             from: Rc::clone(from),
             base: None,
+            overrides: 0,
             over: None,
             closed: None,
             totals: OnceCell::new(),
@@ -155,6 +162,7 @@ impl Value {
             is_final: self.is_final,
             from: Rc::clone(from),
             base: self.base.clone(),
+            overrides: self.overrides,
             over: self.over.clone(),
             closed: None,
             // A copy has all properties, and with them what is true of them.
@@ -401,72 +409,6 @@ impl Value {
     pub fn yaml(&self) -> Result<String, String> {
         emitter::yaml(self)
     }
-
-    /// It as the client reads it (`esc.Value`, pulumi v3.274.1): `{"value":…,"secret"?,"unknown"?,"trace":{"def":…,"base"?}}`.
-    /// A base is told by where it comes from, and by its value where that is no object or list: those grow with each level of imports.
-    pub fn export(&self, out: &mut String) {
-        out.push_str("{\"value\":");
-        match &self.kind {
-            Kind::Array(items) => list(out, '[', items.iter(), ']', |out, item| item.export(out)),
-            Kind::Object(_) => self.export_properties(out),
-            _ => self.export_scalar(out),
-        }
-        self.export_marks(out);
-        out.push_str(",\"trace\":");
-        self.export_trace(out);
-        out.push('}');
-    }
-
-    /// The properties of an object as the client reads them.
-    pub fn export_properties(&self, out: &mut String) {
-        list(out, '{', self.keys(), '}', |out, key| {
-            out.push_str(&json_string(key.as_bytes()));
-            out.push(':');
-            match self.property(&key) {
-                Some(value) => value.export(out),
-                None => out.push_str("null"),
-            }
-        });
-    }
-
-    /// What is not made of other values; `null` for what is.
-    fn export_scalar(&self, out: &mut String) {
-        match &self.kind {
-            Kind::Array(_) | Kind::Object(_) => out.push_str("null"),
-            _ if self.is_unknown => out.push_str("null"),
-            _ => self.write_json(out),
-        }
-    }
-
-    fn export_marks(&self, out: &mut String) {
-        if self.is_secret {
-            out.push_str(",\"secret\":true");
-        }
-        if self.is_unknown {
-            out.push_str(",\"unknown\":true");
-        }
-    }
-
-    fn export_trace(&self, out: &mut String) {
-        let mut depth = 0;
-        let mut next = Some(self);
-        while let Some(value) = next {
-            if depth > 0 {
-                out.push_str(",\"base\":{\"value\":");
-                value.export_scalar(out);
-                value.export_marks(out);
-                out.push_str(",\"trace\":");
-            }
-            let range = serde_json::to_string(value.from.as_ref()).unwrap_or_default();
-            let _ = write!(out, "{{\"def\":{range}");
-            depth += 1;
-            next = value.base.as_deref();
-        }
-        out.push('}');
-        for _ in 1..depth {
-            out.push_str("}}");
-        }
-    }
 }
 
 /// A text on its way, made of values.
@@ -485,7 +427,7 @@ pub struct Text {
 pub struct TooLong;
 
 /// A text in quotes, as Go writes JSON: also what HTML or JavaScript could take for a part of itself is escaped.
-pub(super) fn json_string(text: impl AsRef<[u8]>) -> String {
+fn json_string(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -553,7 +495,7 @@ fn is_printable(c: char) -> bool {
 }
 
 /// A list, whatever is in it.
-pub(super) fn list<T>(
+fn list<T>(
     out: &mut String,
     open: char,
     items: impl IntoIterator<Item = T>,
@@ -651,7 +593,8 @@ fn whole_characters(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole)
 }
 
-/// This value over that one, as JSON Merge Patch has it; `steps` counts down, and nothing is merged any more when it is zero.
+/// This value over that one, as JSON Merge Patch has it; `steps` counts down, and nothing is merged any more when it is zero. It is zero
+/// too when a value would override too many others.
 pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> Rc<Value> {
     let Some(base) = base else { return Rc::clone(value) };
     if Rc::ptr_eq(value, base) {
@@ -663,6 +606,10 @@ pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> 
         return Rc::clone(value);
     }
     let Some(left) = steps.checked_sub(1) else { return Rc::clone(value) };
+    if value.overrides + base.overrides >= OVERRIDES_MAX {
+        *steps = 0;
+        return Rc::clone(value);
+    }
     *steps = left;
     let base = match &value.base {
         Some(own) => merge(own, Some(base), steps),
@@ -686,6 +633,7 @@ pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> 
         is_secret: value.is_secret,
         is_final: value.is_final,
         from: Rc::clone(&value.from),
+        overrides: base.overrides + 1,
         base: Some(base),
         over: value.over.clone(),
         closed: value.closed.clone(),

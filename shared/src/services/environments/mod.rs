@@ -3,10 +3,13 @@
 //! An environment's head lies under its name, and moves with every revision. A revision never changes, but for the word that
 //! it is not to be used any more. What a text holds as a secret is sealed before it is stored, under the environment's own key.
 
+pub mod evaluation;
+pub(crate) mod imports;
 pub mod lookup;
-pub mod open;
+mod providers;
 pub(crate) mod retention;
 pub mod revisions;
+pub mod session;
 pub mod tags;
 
 use std::collections::BTreeMap;
@@ -124,7 +127,7 @@ async fn accepted(
         return Err(too_long(sealed.len()));
     }
     // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
-    let mut diagnostics = open::diagnose(ctx, caller, address, id, text).await?;
+    let mut diagnostics = evaluation::diagnose(ctx, caller, address, id, text).await?;
     if has_errors(&diagnostics) {
         return Err(Error::Definition(diagnostics));
     }
@@ -167,7 +170,7 @@ pub(super) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Resu
     let shut: Vec<Secret> = sealed::secrets(text).into_iter().filter(|secret| secret.is_sealed).collect();
     let ciphertexts: Vec<String> = shut.iter().map(|secret| secret.text.clone()).collect();
     let mut plaintexts = Vec::with_capacity(shut.len());
-    for opened in open::open_secrets(ctx, id, &ciphertexts).await? {
+    for opened in imports::open_secrets(ctx, id, &ciphertexts).await? {
         plaintexts.push(Replacement::Plaintext(opened.map_err(Error::Invalid)?));
     }
     Ok(sealed::replace(text, &shut.into_iter().zip(plaintexts).collect::<Vec<_>>()))

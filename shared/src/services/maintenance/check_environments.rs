@@ -39,7 +39,7 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
         };
         let shut = sealed::secrets(&text).into_iter().filter(|secret| secret.is_sealed);
         let shut: Vec<String> = shut.map(|secret| secret.text).collect();
-        match found(environments::open::open_secrets(ctx, head.id, &shut).await)? {
+        match found(environments::imports::open_secrets(ctx, head.id, &shut).await)? {
             Ok(opened) if opened.iter().all(Result::is_ok) => {}
             Ok(_) => {
                 problems.push(format!("revision {number} of environment {address}: a secret does not open"))

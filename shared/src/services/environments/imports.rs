@@ -1,0 +1,176 @@
+//! The imports of an environment, and its secrets opened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
+
+use super::lookup;
+use super::lookup::{head_of, parse};
+use crate::context::Context;
+use crate::domain::environment::Diagnostic;
+use crate::domain::environment::definition::{self, Definition};
+use crate::domain::environment::evaluate::Source;
+use crate::domain::ids::EnvironmentId;
+use crate::domain::names::OrgName;
+use crate::layout::{EnvironmentRevision, OpenedRevision, Record};
+use crate::services::keys::data_keys;
+use crate::services::work::in_background;
+use crate::services::{Error, store};
+
+/// The most environments that one may be made of.
+const IMPORTS_MAX: usize = 100;
+
+/// Imports that are read at once.
+const READ_AT_ONCE: usize = 8;
+
+/// Where imports come from.
+#[derive(Clone, Copy)]
+pub(super) enum Imports<'a> {
+    /// Their current revisions. A name in `overrides` stands for the environment there.
+    Current { overrides: &'a BTreeMap<String, String> },
+    /// The revisions of when the environment was opened.
+    Opened(&'a Revisions),
+}
+
+/// The imports by the names that they are imported under: read, or why there is none.
+pub(super) type Sources = BTreeMap<String, Result<Source, String>>;
+
+/// The revisions that an environment was made of.
+pub(super) type Revisions = BTreeMap<String, OpenedRevision>;
+
+/// Opens sealed secrets of an environment. A secret that cannot be opened comes with the reason.
+pub(crate) async fn open_secrets(
+    ctx: &Context,
+    id: EnvironmentId,
+    ciphertexts: &[String],
+) -> Result<Vec<Result<String, String>>, Error> {
+    let mut opened = Vec::with_capacity(ciphertexts.len());
+    for ciphertext in ciphertexts {
+        // What is not base64 fails to open, like the secret of another environment.
+        let bytes = STANDARD.decode(ciphertext).unwrap_or_default();
+        opened.push(match data_keys::decrypt(ctx, id, vec![bytes]).await {
+            Ok(mut plaintexts) => String::from_utf8(plaintexts.pop().unwrap_or_default())
+                .map_err(|_| "the secret is no text in UTF-8".to_owned()),
+            Err(Error::Invalid(why)) => Err(why),
+            Err(error) => return Err(error),
+        });
+    }
+    Ok(opened)
+}
+
+/// Reads the text of an environment away from the threads that serve.
+pub(super) async fn read(name: &str, text: String) -> Result<(Definition, Vec<Diagnostic>), Error> {
+    let name = name.to_owned();
+    in_background(move || {
+        let mut diagnostics = Vec::new();
+        let definition = definition::read(&name, &text, &mut diagnostics);
+        Ok((definition, diagnostics))
+    })
+    .await
+}
+
+/// The secrets in a definition, opened.
+pub(super) async fn secrets_of(
+    ctx: &Context,
+    id: EnvironmentId,
+    definition: &Definition,
+) -> Result<BTreeMap<String, Result<String, String>>, Error> {
+    let ciphertexts = definition.ciphertexts();
+    let opened = open_secrets(ctx, id, &ciphertexts).await?;
+    Ok(ciphertexts.into_iter().zip(opened).collect())
+}
+
+/// Reads everything that an environment imports, and what that imports.
+pub(super) async fn load(
+    ctx: &Context,
+    org: &OrgName,
+    root: &Definition,
+    from: Imports<'_>,
+    with_secrets: bool,
+) -> Result<(Sources, Revisions), Error> {
+    let (mut others, mut revisions) = (Sources::new(), Revisions::new());
+    let mut next: BTreeSet<String> = root.named().into_iter().collect();
+    while !next.is_empty() {
+        if others.len() + next.len() > IMPORTS_MAX {
+            return Err(Error::Invalid(format!("an environment is made of {IMPORTS_MAX} others at most")));
+        }
+        let load = |name: String| async move {
+            let one = load_one(ctx, org, &name, from, with_secrets).await?;
+            Ok::<_, Error>((name, one))
+        };
+        let mut reads = futures::stream::iter(next.into_iter().map(load)).buffered(READ_AT_ONCE);
+        let (mut loaded, mut named) = (Vec::new(), BTreeSet::new());
+        while let Some(one) = reads.next().await {
+            loaded.push(one?);
+        }
+        for (name, one) in loaded {
+            let source = one.map(|(source, revision)| {
+                named.extend(source.definition.named());
+                revisions.insert(name.clone(), revision);
+                source
+            });
+            others.insert(name, source);
+        }
+        next = named.into_iter().filter(|name| !others.contains_key(name)).collect();
+    }
+    Ok((others, revisions))
+}
+
+/// An environment as another one names it, or why there is none.
+async fn load_one(
+    ctx: &Context,
+    org: &OrgName,
+    name: &str,
+    from: Imports<'_>,
+    with_secrets: bool,
+) -> Result<Result<(Source, OpenedRevision), String>, Error> {
+    let (opened, text) = match from {
+        Imports::Opened(revisions) => match revisions.get(name) {
+            Some(opened) => (opened.clone(), text_of(ctx, opened).await?),
+            None => return Ok(Err(format!("{name} was not imported when the environment was opened"))),
+        },
+        Imports::Current { overrides } => {
+            let name = overrides.get(name).map_or(name, String::as_str);
+            match find(ctx, org, name).await {
+                Ok(found) => found,
+                Err(
+                    error @ (Error::InvalidName(_)
+                    | Error::Invalid(_)
+                    | Error::NoEnvironment(_)
+                    | Error::NoRevision { .. }),
+                ) => return Ok(Err(error.to_string())),
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let (definition, diagnostics) = read(&opened.name, text).await?;
+    let secrets = match with_secrets {
+        true => secrets_of(ctx, opened.id, &definition).await?,
+        false => BTreeMap::new(),
+    };
+    Ok(Ok((Source { name: opened.name.clone(), definition, diagnostics, secrets }, opened)))
+}
+
+/// The revision that a name leads to within an organization, and its text: `project/environment`, or `environment` of the default
+/// project, with or without `@` and a number or a tag.
+async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<(OpenedRevision, String), Error> {
+    let (address, which) = parse(org, name)?;
+    let missing = || Error::NoEnvironment(address.to_string());
+    let head = head_of(ctx, &address).await?.ok_or_else(missing)?.value;
+    let (revision, text) = lookup::text(ctx, &address, &head, &which).await?;
+    let version = name.split_once('@').map(|(_, version)| format!("@{version}"));
+    let name = address.within_org() + &version.unwrap_or_default();
+    Ok((OpenedRevision { name, id: head.id, revision }, text))
+}
+
+/// The text of a revision that was opened.
+pub(super) async fn text_of(ctx: &Context, opened: &OpenedRevision) -> Result<String, Error> {
+    let OpenedRevision { name, id, revision } = opened;
+    let item = store::get(ctx, &EnvironmentRevision::key(*id, *revision)).await?;
+    let item = item.ok_or_else(|| Error::NoSession(format!("with {name}, which was removed")))?;
+    let (_, text) = EnvironmentRevision::decode_with(&item.value)?;
+    String::from_utf8(text.to_vec())
+        .map_err(|_| Error::Broken(format!("revision {revision} of {name} is no text")))
+}

@@ -1,0 +1,170 @@
+//! Opened environments.
+//!
+//! A caller that opens one gets the id of a session. A session keeps no values: it records which revisions were opened, and a look at
+//! it evaluates these again, so that no secret is stored that was not sealed before.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::evaluation::{Evaluated, Root, Wanted, check_length, run};
+use super::imports::{Imports, Revisions, text_of};
+use super::lookup;
+use super::lookup::{RevisionRef, locate};
+use crate::context::Context;
+use crate::domain::environment::access::Step;
+use crate::domain::environment::evaluate::Evaluation;
+use crate::domain::environment::value::Value;
+use crate::domain::ids::{EnvironmentId, KeyOwner, SessionId};
+use crate::domain::names::{EnvironmentAddress, OrgName};
+use crate::layout::{EnvironmentSession, OpenedRevision, Record, expiring};
+use crate::ports::Expect;
+use crate::services::caller::Caller;
+use crate::services::keys::data_keys;
+use crate::services::{Error, store};
+
+/// The longest that a session lasts.
+const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// The name in a session of the environment that was opened itself.
+const ROOT: &str = "";
+
+/// Opens an environment for this long.
+///
+/// # Errors
+/// [`Error::NoEnvironment`], [`Error::NoRevision`], [`Error::Definition`].
+pub async fn open(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+    which: &RevisionRef,
+    lasts: Duration,
+) -> Result<SessionId, Error> {
+    let head = locate(ctx, caller, address).await?.value;
+    let (revision, text) = lookup::text(ctx, address, &head, which).await?;
+    let name = address.within_org();
+    let root = Root { name: name.clone(), text, owner: Some(head.id) };
+    let from = Imports::Current { overrides: &BTreeMap::new() };
+    let evaluated = run(ctx, caller, &address.org, root, from, Wanted::OPENED, |_| ()).await?;
+    let Evaluated { mut revisions, .. } = evaluated.usable()?;
+    revisions.insert(ROOT.to_owned(), OpenedRevision { name: name.clone(), id: head.id, revision });
+    keep(ctx, caller, &address.org, Some(name), revisions, lasts, Vec::new()).await
+}
+
+/// Opens a text as if it were an environment, for this long. `overrides` replace what it imports.
+///
+/// # Errors
+/// [`Error::NoOrg`], [`Error::Definition`].
+pub async fn open_text(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    text: &str,
+    overrides: &BTreeMap<String, String>,
+    lasts: Duration,
+) -> Result<SessionId, Error> {
+    caller.check_org(org)?;
+    check_length(text)?;
+    let root = Root::anonymous(text.to_owned());
+    let from = Imports::Current { overrides };
+    let Evaluated { revisions, .. } =
+        run(ctx, caller, org, root, from, Wanted::OPENED, |_| ()).await?.usable()?;
+    // It may hold a secret that is not sealed.
+    let owner = KeyOwner::Environment(EnvironmentId::anonymous(org));
+    let sealed = data_keys::seal(ctx, owner, text.as_bytes().to_vec()).await?;
+    keep(ctx, caller, org, None, revisions, lasts, sealed).await
+}
+
+async fn keep(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    opened: Option<String>,
+    revisions: Revisions,
+    lasts: Duration,
+    tail: Vec<u8>,
+) -> Result<SessionId, Error> {
+    if lasts.is_zero() || lasts > SESSION_MAX {
+        return Err(Error::Invalid(
+            "an environment is opened for a second at least, and a day at most".to_owned(),
+        ));
+    }
+    let id = SessionId::new(ctx.ids.uuid());
+    let until = ctx.now().plus(lasts);
+    let (by, user_made) = (caller.user.login.clone(), Some(caller.user.created));
+    let session = EnvironmentSession { org: org.clone(), opened, revisions, by, user_made, until };
+    let write = store::put_with(ctx, EnvironmentSession::key(id), Expect::Absent, &session, &tail);
+    store::commit(ctx, vec![expiring(write, until)]).await?.map_err(|_| Error::Contended("the session"))?;
+    Ok(id)
+}
+
+/// Evaluates an opened environment again, and returns what `make` makes of it.
+///
+/// # Errors
+/// [`Error::NoSession`]; [`Error::Definition`] if it cannot be evaluated any more.
+pub async fn look<T: Send + 'static>(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    opened: Option<&EnvironmentAddress>,
+    session: &str,
+    make: fn(&Evaluation<'_>) -> T,
+) -> Result<T, Error> {
+    look_with(ctx, caller, org, opened, session, None, make).await
+}
+
+/// The same for one value of it.
+///
+/// # Errors
+/// Those of [`look`]; [`Error::Invalid`] for a path that leads to nothing.
+pub async fn look_for<T: Send + 'static>(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    opened: Option<&EnvironmentAddress>,
+    session: &str,
+    path: Vec<Step>,
+    make: fn(&Value) -> T,
+) -> Result<T, Error> {
+    let make = move |evaluation: &Evaluation<'_>| evaluation.found.as_deref().map(make);
+    let found = look_with(ctx, caller, org, opened, session, Some(path), make).await?;
+    found.ok_or_else(|| Error::Invalid("there is no value at this path".to_owned()))
+}
+
+async fn look_with<T: Send + 'static>(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    opened: Option<&EnvironmentAddress>,
+    session: &str,
+    path: Option<Vec<Step>>,
+    make: impl Fn(&Evaluation<'_>) -> T + Clone + Send + 'static,
+) -> Result<T, Error> {
+    caller.check_org(org)?;
+    let missing = || Error::NoSession(session.chars().take(60).collect());
+    let id = SessionId::parse(session).ok_or_else(missing)?;
+    let item = store::get(ctx, &EnvironmentSession::key(id)).await?.ok_or_else(missing)?;
+    let (session, tail) = EnvironmentSession::decode_with(&item.value)?;
+    let is_it = session.org == *org
+        && caller.is_user(&session.by, session.user_made)
+        && session.opened == opened.map(EnvironmentAddress::within_org)
+        && ctx.now() < session.until;
+    if !is_it {
+        return Err(missing());
+    }
+    let root = match session.revisions.get(ROOT) {
+        Some(root) => {
+            let text = text_of(ctx, root).await?;
+            Root { name: root.name.clone(), text, owner: Some(root.id) }
+        }
+        None => {
+            let owner = KeyOwner::Environment(EnvironmentId::anonymous(org));
+            let text = data_keys::open(ctx, owner, tail.to_vec()).await?;
+            let text = String::from_utf8(text)
+                .map_err(|_| Error::Broken("the text of an opened environment is none".to_owned()))?;
+            Root::anonymous(text)
+        }
+    };
+    let from = Imports::Opened(&session.revisions);
+    let wanted = Wanted { path, ..Wanted::OPENED };
+    Ok(run(ctx, caller, org, root, from, wanted, make).await?.usable()?.made)
+}
