@@ -24,6 +24,7 @@ mod literals;
 mod memory;
 mod observability;
 mod operator;
+mod page;
 mod previews;
 mod properties;
 mod recorded;

@@ -697,12 +697,12 @@ routes! {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
         answer: NoContent, id: DeleteEnvironmentTag_esc_environments,
     }
-    /// This document
+    /// This API as an OpenAPI document
     GET "/api/openapi" => document {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(anything), id: GetDocument,
     }
-    /// This document, where Pulumi Cloud has its own
+    /// The same, at the path of Pulumi Cloud
     GET "/api/openapi/pulumi-spec.json" => document {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(anything), id: FetchRestSpecification,
@@ -884,7 +884,7 @@ routes! {
         auth: Token, needs: Member, group: Tfstate, audit: "state.undelete",
         answer: Json(of::<OneState>), id: RestoreRemovedState,
     }
-    /// The outputs of a Terraform state, without values
+    /// The outputs of a Terraform state, with their values
     GET "/api/tfstates/{guid}/outputs" => states::outputs {
         auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: Json(of::<Outputs>), id: GetStateOutputs,

@@ -1,0 +1,76 @@
+//! The page of the HTTP API: its tables are the route table, with what the OpenAPI document says of each route.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_tests::document;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/docs/http-api.md");
+
+/// Around what is generated.
+const BEGIN: &str = "<!-- generated -->\n";
+const END: &str = "<!-- end -->";
+
+/// The headings of the tables, in the page's order.
+const SECTIONS: [&str; 6] =
+    ["Server and users", "Stacks", "Updates", "Environments", "Terraform states", "Backends of Terraform"];
+
+/// The heading below which a route is listed.
+fn section(path: &str) -> &'static str {
+    let below = |prefix: &str| path.starts_with(prefix);
+    match path {
+        _ if below("/tfstate/") => SECTIONS[5],
+        _ if below("/api/tfstates/") || path.contains("/tfstate") || below("/api/orgs/{org}/outputs") => {
+            SECTIONS[4]
+        }
+        _ if below("/api/esc/") => SECTIONS[3],
+        _ if path.contains("/{update}") => SECTIONS[2],
+        _ if ["/update", "/preview", "/refresh", "/destroy", "/begin-update"]
+            .iter()
+            .any(|end| path.ends_with(end)) =>
+        {
+            SECTIONS[2]
+        }
+        _ if below("/api/stacks/") || path == "/api/user/stacks" => SECTIONS[1],
+        _ => SECTIONS[0],
+    }
+}
+
+/// Who may call a route.
+fn caller(route: &Route) -> String {
+    match (route.auth, route.needs) {
+        (Auth::Nobody, _) => "anybody".to_owned(),
+        (Auth::UpdateToken, _) => "the update's token".to_owned(),
+        (_, None) => "any access token".to_owned(),
+        (_, Some(role)) => format!("`{role}`"),
+    }
+}
+
+fn tables() -> String {
+    let mut text = String::new();
+    for heading in SECTIONS {
+        write!(text, "\n### {heading}\n\n| route | who may call | purpose |\n|---|---|---|\n").unwrap();
+        for route in ROUTES.iter().filter(|route| section(route.path) == heading) {
+            let summary = document::operation(route)["summary"].as_str().unwrap();
+            let (method, path) = (route.method.as_str(), route.path);
+            writeln!(text, "| `{method} {path}` | {} | {summary} |", caller(route)).unwrap();
+        }
+    }
+    text + "\n"
+}
+
+/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test http the_page_of_the_api`.
+#[test]
+fn the_page_of_the_api_has_every_route() {
+    let page = fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a generated part");
+    let (_, after) = rest.split_once(END).expect("the generated part has an end");
+    let wanted = format!("{before}{BEGIN}{}{END}{after}", tables());
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        fs::write(PAGE, &wanted).unwrap();
+    }
+    assert_eq!(fs::read_to_string(PAGE).unwrap(), wanted, "{PAGE} is not what the table of routes says");
+    let rows = wanted.lines().filter(|line| line.starts_with("| `")).count();
+    assert!(rows >= ROUTES.len(), "{rows} rows");
+}
