@@ -65,7 +65,7 @@ async fn a_server_makes_no_admin_where_there_are_users() {
 
     let folder = tempfile::tempdir().unwrap();
     let said = said_by(&mut statewright(folder.path(), &["serve", "--user", "alice"])).await;
-    assert!(said.contains("It made the user alice"), "{said}");
+    assert!(said.contains("It created the user alice"), "{said}");
     let said = said_by(&mut statewright(folder.path(), &["serve"])).await;
     assert_eq!(said.lines().count(), 1, "{said}");
     let listed = told(folder.path(), &["user", "list"]).await;

@@ -183,7 +183,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     server.signal(Signal::TERM);
     let (code, rest) = server.ended().await;
     let others = format!(
-        "or, for OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}"
+        "For OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}"
     );
     assert_eq!((code, rest.trim()), (Some(0), others.as_str()));
 

@@ -1,5 +1,6 @@
 //! `statewright serve`.
 
+mod greeting;
 mod options;
 mod server;
 mod telemetry;
@@ -15,7 +16,6 @@ use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::Context;
 use statewright_shared::services::identity::bootstrap;
-use statewright_shared::services::identity::bootstrap::FirstUser;
 use statewright_shared::services::identity::passwords;
 use statewright_shared::services::maintenance::health;
 use statewright_shared::services::maintenance::sweep;
@@ -25,6 +25,7 @@ use statewright_shared::settings::Settings;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use self::greeting::greeting;
 pub(crate) use self::options::Serve;
 use self::server::Server;
 use self::tls::Tls;
@@ -71,7 +72,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         tracing::warn!("other users of this machine may look into {path}: chmod 700 {path}");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
-    greet(&format!("{scheme}://{}", address(&listener)?), &data::place(&args.data)?, first);
+    let (url, place) = (format!("{scheme}://{}", address(&listener)?), data::place(&args.data)?);
+    say(&greeting(&url, args.data.store, &place, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There is no user yet: make one with `statewright user create`, or start once with --first-user");
     }
@@ -195,29 +197,9 @@ async fn sweep_for_ever(app: App) {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the lines to paste belong on stdout")]
-fn greet(url: &str, place: &str, first: Option<FirstUser>) {
-    println!("Statewright listens on {url}, with its data in {place}");
-    if let Some(FirstUser { login, token }) = first {
-        println!();
-        println!(
-            "This is the first start. It made the user {login} with an access token that is shown only now:"
-        );
-        println!();
-        println!("    export PULUMI_ACCESS_TOKEN={token}");
-        println!("    pulumi login {url}");
-        println!();
-        println!("or, for OpenTofu and Terraform:");
-        println!();
-        println!("    export STATEWRIGHT_TOKEN={token}");
-        println!("    statewright login {url}");
-        println!();
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "where it listens belongs on stdout")]
-fn say(line: &str) {
-    println!("{line}");
+#[expect(clippy::print_stdout, reason = "where it listens and what to paste belong on stdout")]
+fn say(text: &str) {
+    println!("{text}");
 }
 
 /// Looks at files again when an operator says that they were replaced.

@@ -1,0 +1,78 @@
+//! What `serve` prints when it listens.
+
+use statewright_shared::services::identity::bootstrap::FirstUser;
+
+use crate::args::Store;
+
+/// Where it listens and where its data and key are; after a first start also the lines to paste for both kinds of client.
+pub(super) fn greeting(url: &str, store: Store, place: &str, first: Option<&FirstUser>) -> String {
+    let held = match store {
+        Store::Folder => "data and master.key",
+        Store::Aws => "data",
+    };
+    let mut text = format!("Statewright listens on {url}, with its {held} in {place}");
+    if let Some(FirstUser { login, token }) = first {
+        text += &format!(
+            "
+
+This is the first start. It created the user {login} and an access token, which is shown only now.
+
+For Pulumi, paste this into another terminal:
+
+    export PULUMI_ACCESS_TOKEN={token}
+    pulumi login {url}
+
+For OpenTofu and Terraform:
+
+    export STATEWRIGHT_TOKEN={token}
+    statewright login {url}
+"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use statewright_shared::domain::names::Login;
+
+    use super::*;
+
+    const URL: &str = "http://127.0.0.1:8080";
+
+    #[test]
+    fn a_first_start_prints_the_lines_to_paste() {
+        let first = FirstUser { login: Login::parse("admin").unwrap(), token: "swt_0".to_owned() };
+        let text = greeting(URL, Store::Folder, "/srv/statewright", Some(&first));
+        let wanted = "\
+Statewright listens on http://127.0.0.1:8080, with its data and master.key in /srv/statewright
+
+This is the first start. It created the user admin and an access token, which is shown only now.
+
+For Pulumi, paste this into another terminal:
+
+    export PULUMI_ACCESS_TOKEN=swt_0
+    pulumi login http://127.0.0.1:8080
+
+For OpenTofu and Terraform:
+
+    export STATEWRIGHT_TOKEN=swt_0
+    statewright login http://127.0.0.1:8080
+";
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn a_later_start_prints_one_line() {
+        let text = greeting(URL, Store::Folder, "/srv/statewright", None);
+        assert_eq!(
+            text,
+            "Statewright listens on http://127.0.0.1:8080, with its data and master.key in /srv/statewright"
+        );
+        let text = greeting(URL, Store::Aws, "the table t and the bucket b", None);
+        assert_eq!(
+            text,
+            "Statewright listens on http://127.0.0.1:8080, with its data in the table t and the bucket b"
+        );
+    }
+}
