@@ -1,6 +1,7 @@
 //! Measures Statewright with the real client; `README.md` next to this file says how and why.
 
 mod bill;
+mod chart;
 mod client;
 mod fold;
 mod functions;
@@ -36,6 +37,8 @@ struct Arguments {
 enum Command {
     /// Compare a whole `pulumi up` against Statewright with one against the stub, pair by pair
     Up(up::Arguments),
+    /// Draws the figures that `up --save` wrote
+    Chart(chart::Arguments),
     /// Play a recorded `up` on fresh stacks, as fast as the server answers
     Replay(replay::Arguments),
     /// Fold a large base and a long journal, next to the replayer that Pulumi publishes
@@ -69,6 +72,7 @@ enum Command {
 async fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Up(arguments) => up::run(arguments).await,
+        Command::Chart(arguments) => chart::run(&arguments),
         Command::Replay(arguments) => replay::run(arguments).await,
         Command::Fold(arguments) => fold::run(&arguments),
         Command::Large(arguments) => large::run(arguments).await,

@@ -10,8 +10,13 @@ use statewright_tests::cli::PulumiCli;
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 
+use crate::chart;
+use crate::chart::Figure;
 use crate::process::{Server, Usage};
 use crate::table::median;
+
+/// How long one command may take.
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -38,6 +43,9 @@ pub(crate) struct Arguments {
     /// default, 50, if not given
     #[arg(long)]
     batch_period: Option<u32>,
+    /// Writes the medians into this file too, for `bench chart`
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -46,6 +54,8 @@ enum Subject {
     Statewright,
     /// The stub once more
     Stub,
+    /// No server: a folder of the client's own (DIY), where it writes the whole state after each step
+    Folder,
 }
 
 /// `200:9`: resources and rounds.
@@ -67,7 +77,8 @@ impl FromStr for Size {
 
 /// A server and the only client that uses it.
 struct Lane {
-    server: Server,
+    /// None where the client has a folder.
+    server: Option<Server>,
     cli: PulumiCli,
     /// Whether the server keeps a state that can be checked.
     keeps: bool,
@@ -85,6 +96,10 @@ struct Sample {
 pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let subject = match arguments.subject {
         Subject::Stub => Lane::new(Server::stub().await?, false, &arguments),
+        Subject::Folder => {
+            let cli = PulumiCli::new().diy("bench").patience(PATIENCE);
+            Lane { server: None, cli, keeps: true }
+        }
         Subject::Statewright => {
             let program = arguments.server.clone().unwrap_or_else(|| tools::statewright_dist().to_owned());
             let here = std::env::current_exe()?;
@@ -103,6 +118,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     for lane in &lanes {
         lane.up("warm-up", 10, &arguments).await?;
     }
+    let mut figures = Vec::new();
     for size in &arguments.sizes {
         println!(
             "\n{} resources, payload {} bytes, {} rounds; seconds of a whole `pulumi up --yes --skip-preview`",
@@ -130,13 +146,29 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
             println!("{:>6} {}", round + 1, row(|pick| pick(&[subject, stub, again])));
         }
         println!("{:>6} {}", "median", row(|pick| median(rounds.iter().map(pick).collect())));
-        let usage = lanes[0].server.usage();
+        let middle = |pick: fn(&[Sample; 3]) -> f64| median(rounds.iter().map(pick).collect());
+        figures.push(Figure {
+            subject: arguments
+                .subject
+                .to_possible_value()
+                .map_or(String::new(), |it| it.get_name().to_owned()),
+            resources: size.resources,
+            rounds: size.rounds,
+            seconds: middle(|[subject, _, _]| subject.wall_seconds),
+            stub_seconds: middle(|[_, stub, _]| stub.wall_seconds),
+            ratio: middle(|[subject, stub, _]| subject.wall_seconds / stub.wall_seconds),
+            noise: middle(|[_, stub, again]| again.wall_seconds / stub.wall_seconds),
+        });
+        let usage = lanes[0].usage();
         println!(
             "server memory: {:.1} MiB now, {:.1} MiB at most",
             usage.resident_mib, usage.resident_peak_mib
         );
     }
-    Ok(())
+    match &arguments.save {
+        Some(file) => chart::save(file, figures),
+        None => Ok(()),
+    }
 }
 
 /// One line of the table: each column is a number of a round, or of all rounds.
@@ -155,12 +187,15 @@ fn row(of: impl Fn(fn(&[Sample; 3]) -> f64) -> f64) -> String {
 
 impl Lane {
     fn new(server: Server, keeps: bool, arguments: &Arguments) -> Self {
-        let mut cli =
-            PulumiCli::new().backend(&server.url).token(&server.token).patience(Duration::from_secs(1800));
+        let mut cli = PulumiCli::new().backend(&server.url).token(&server.token).patience(PATIENCE);
         if let Some(period) = arguments.batch_period {
             cli = cli.env("PULUMI_JOURNALING_BATCH_PERIOD", period.to_string());
         }
-        Self { server, cli, keeps }
+        Self { server: Some(server), cli, keeps }
+    }
+
+    fn usage(&self) -> Usage {
+        self.server.as_ref().map(Server::usage).unwrap_or_default()
     }
 
     /// Makes a stack and measures its first `up`; checks afterwards that all of it arrived.
@@ -172,11 +207,11 @@ impl Lane {
         let mut command: Vec<String> =
             ["up", "--yes", "--skip-preview", "--stack", stack].map(str::to_owned).into();
         command.extend(arguments.parallel.map(|parallel| format!("--parallel={parallel}")));
-        let before = self.server.usage();
+        let before = self.usage();
         let watch = Stopwatch::start();
         let up = self.cli.run(&command).await;
         let wall_seconds = watch.elapsed().as_secs_f64();
-        let after = self.server.usage();
+        let after = self.usage();
         up.assert_success();
 
         if self.keeps {
