@@ -27,6 +27,7 @@ mod observability;
 mod older;
 mod operator;
 mod options;
+mod pages;
 mod protocol;
 mod references;
 mod renames;
