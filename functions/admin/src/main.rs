@@ -1,4 +1,4 @@
-//! The function that answers what operators ask.
+//! The function for administrative requests.
 
 use statewright_lambda::{Error, Function, routes};
 

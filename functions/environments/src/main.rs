@@ -1,4 +1,4 @@
-//! The function that keeps and opens environments.
+//! The function that stores and opens environments.
 
 use statewright_lambda::{Error, Function, routes};
 

@@ -1,4 +1,4 @@
-//! The function that moves stacks' heads and the lives of updates.
+//! The function that manages stacks and begins and ends updates.
 
 use statewright_lambda::{Error, Function, routes};
 

@@ -1,4 +1,4 @@
-//! What a function is told by its environment.
+//! The settings of a function, from environment variables.
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -14,29 +14,30 @@ const TABLE: &str = "STATEWRIGHT_TABLE";
 const BUCKET: &str = "STATEWRIGHT_BUCKET";
 /// The KMS key. Empty for a function without keys.
 const KMS_KEY: &str = "STATEWRIGHT_KMS_KEY";
-/// `true` puts the bucket's name into the path of S3's URL, as stand-ins for AWS need it.
+/// `true` puts the bucket's name into the path of S3 URLs, as AWS emulators require.
 const S3_PATH_STYLE: &str = "STATEWRIGHT_S3_PATH_STYLE";
-/// How long an attempt at a service may take, in milliseconds.
+/// Timeout of an attempt of an AWS call, in milliseconds.
 const ATTEMPT_MS: &str = "STATEWRIGHT_ATTEMPT_MS";
-/// As of `statewright serve`: clients without a journal are offered to send deltas between texts of so many bytes.
+/// As for `statewright serve`: let clients without journaling send deltas for states of at least this many
+/// bytes.
 const OFFER_DELTA_CHECKPOINTS: &str = "STATEWRIGHT_OFFER_DELTA_CHECKPOINTS";
-/// As of `statewright serve`: the newest versions of each stack that are kept; all where it is empty.
+/// As for `statewright serve`: how many of the newest versions of each stack to keep; all if empty.
 const KEEP_VERSIONS: &str = "STATEWRIGHT_KEEP_VERSIONS";
-/// As of `statewright serve`: how long an update's events are kept.
+/// As for `statewright serve`: how long to keep an update's events.
 const KEEP_EVENTS: &str = "STATEWRIGHT_KEEP_EVENTS";
-/// As of `statewright serve`: how long an update's log is kept.
+/// As for `statewright serve`: how long to keep an update's log.
 const KEEP_LOGS: &str = "STATEWRIGHT_KEEP_LOGS";
-/// As of `statewright serve`: how long a removed stack can be brought back.
+/// As for `statewright serve`: how long a deleted stack can be undeleted.
 const KEEP_REMOVED_STACKS: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
-/// As of `statewright serve`: the newest versions of each Terraform state that are kept; all where it is empty.
+/// As for `statewright serve`: how many of the newest versions of each Terraform state to keep; all if empty.
 const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
-/// As of `statewright serve`: how long a refused write of a Terraform state is kept.
+/// As for `statewright serve`: how long to keep a rejected write of a Terraform state.
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
-/// What deployment the function belongs to, which is a dimension of its metrics.
+/// The name of the deployment, which is the dimension of its metrics.
 const DEPLOYMENT: &str = "STATEWRIGHT_DEPLOYMENT";
-/// Whether a sweep adds to metrics, which cost by the month; it does unless this is `DISABLED`.
+/// `DISABLED` turns off the metrics of sweeps, which AWS charges monthly.
 const METRICS: &str = "STATEWRIGHT_METRICS";
-/// As of OpenTelemetry: where a collector of traces listens. Without it nothing is traced.
+/// As defined by OpenTelemetry: the address of a trace collector. Without it nothing is traced.
 const COLLECTOR: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -52,51 +53,51 @@ pub(crate) struct Environment {
     pub(crate) settings: Settings,
 }
 
-/// A variable that is missing or cannot be used.
+/// A variable that is missing or invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the variable {0} {1}")]
 pub(crate) struct Wrong(&'static str, &'static str);
 
 impl Environment {
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Wrong> {
-        // A template writes an empty text where nothing was chosen.
-        let said = |name| variable(name).filter(|value| !value.is_empty());
-        let duration = |name, otherwise| match said(name) {
+        // Templates set an empty string for a default.
+        let value_of = |name| variable(name).filter(|value| !value.is_empty());
+        let duration = |name, otherwise| match value_of(name) {
             Some(text) => durations::parse(&text)
-                .ok_or(Wrong(name, "is no duration: a whole number with m, h or d behind it, such as 90d")),
+                .ok_or(Wrong(name, "must be a whole number followed by m, h or d, such as 90d")),
             None => Ok(otherwise),
         };
         let Retention { versions: _, logs, events, removed_stacks, state_versions: _, rejected_states } =
             Retention::DEFAULT;
         Ok(Self {
-            collector: said(COLLECTOR),
-            deployment: said(DEPLOYMENT),
-            metrics: said(METRICS).is_none_or(|value| value != "DISABLED"),
-            table: said(TABLE).ok_or(Wrong(TABLE, "names no table"))?,
-            bucket: said(BUCKET).unwrap_or_default(),
-            kms_key: said(KMS_KEY).unwrap_or_default(),
-            s3_path_style: said(S3_PATH_STYLE).is_some_and(|value| value == "true"),
-            attempt_timeout: number(ATTEMPT_MS, said(ATTEMPT_MS))?
+            collector: value_of(COLLECTOR),
+            deployment: value_of(DEPLOYMENT),
+            metrics: value_of(METRICS).is_none_or(|value| value != "DISABLED"),
+            table: value_of(TABLE).ok_or(Wrong(TABLE, "is not set: set it to the name of the table"))?,
+            bucket: value_of(BUCKET).unwrap_or_default(),
+            kms_key: value_of(KMS_KEY).unwrap_or_default(),
+            s3_path_style: value_of(S3_PATH_STYLE).is_some_and(|value| value == "true"),
+            attempt_timeout: number(ATTEMPT_MS, value_of(ATTEMPT_MS))?
                 .map_or(ATTEMPT_TIMEOUT, |ms: NonZeroU64| Duration::from_millis(ms.get())),
             settings: Settings {
-                delta_cutoff_bytes: number(OFFER_DELTA_CHECKPOINTS, said(OFFER_DELTA_CHECKPOINTS))?,
+                delta_cutoff_bytes: number(OFFER_DELTA_CHECKPOINTS, value_of(OFFER_DELTA_CHECKPOINTS))?,
                 retention: Retention {
-                    versions: number(KEEP_VERSIONS, said(KEEP_VERSIONS))?,
+                    versions: number(KEEP_VERSIONS, value_of(KEEP_VERSIONS))?,
                     logs: duration(KEEP_LOGS, logs)?,
                     events: duration(KEEP_EVENTS, events)?,
                     removed_stacks: duration(KEEP_REMOVED_STACKS, removed_stacks)?,
-                    state_versions: number(KEEP_STATE_VERSIONS, said(KEEP_STATE_VERSIONS))?,
+                    state_versions: number(KEEP_STATE_VERSIONS, value_of(KEEP_STATE_VERSIONS))?,
                     rejected_states: duration(KEEP_REJECTED_STATES, rejected_states)?,
                 },
-                // A request knows its door, which is narrower.
+                // The limit of the gateway, which is lower, applies to each request.
                 states: StateLimits::SERVER,
             },
         })
     }
 }
 
-fn number<N: FromStr>(name: &'static str, said: Option<String>) -> Result<Option<N>, Wrong> {
-    said.map(|text| text.parse().map_err(|_| Wrong(name, "is no number that is possible here"))).transpose()
+fn number<N: FromStr>(name: &'static str, value: Option<String>) -> Result<Option<N>, Wrong> {
+    value.map(|text| text.parse().map_err(|_| Wrong(name, "is not a valid number"))).transpose()
 }
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_of_the_server() {
+    fn defaults_are_those_of_the_server() {
         let environment = read(&[(TABLE, "t"), (KEEP_VERSIONS, ""), (BUCKET, "")]).unwrap();
         assert_eq!(environment.settings, Settings::DEFAULT);
         assert_eq!(environment.attempt_timeout, ATTEMPT_TIMEOUT);
@@ -117,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_read_or_named_as_wrong() {
-        let said =
+    fn invalid_values_are_reported_with_their_variable() {
+        let environment =
             read(&[(TABLE, "t"), (KEEP_VERSIONS, "10"), (KEEP_LOGS, "7d"), (ATTEMPT_MS, "250")]).unwrap();
-        assert_eq!(said.settings.retention.versions, NonZeroU64::new(10));
-        assert_eq!(said.settings.retention.logs, Duration::from_secs(7 * 86_400));
-        assert_eq!(said.attempt_timeout, Duration::from_millis(250));
+        assert_eq!(environment.settings.retention.versions, NonZeroU64::new(10));
+        assert_eq!(environment.settings.retention.logs, Duration::from_secs(7 * 86_400));
+        assert_eq!(environment.attempt_timeout, Duration::from_millis(250));
         for (name, value) in [(KEEP_VERSIONS, "0"), (KEEP_LOGS, "week"), (ATTEMPT_MS, "-1"), (TABLE, "")] {
             let variables =
                 if name == TABLE { vec![(TABLE, value)] } else { vec![(TABLE, "t"), (name, value)] };

@@ -1,5 +1,5 @@
-//! Events of gateways as requests: the gateway of each, the address of its client, and its path without the prefix that the
-//! gateway added.
+//! Converts events of gateways to requests. Records the kind of gateway and the client's address, and removes
+//! the path prefix that the gateway added.
 
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
@@ -22,23 +22,25 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use statewright_shared::api::{ClientCertificate, Gateway, Peer, RequestId};
 
-/// What a URL may have at most, in bytes. Source: the crate `http`, which counts them in 16 bits, less what goes before.
+/// The size limit of a URL, in bytes. Source: the crate `http`, which counts them in 16 bits, less a reserve
+/// for what precedes the path.
 const URL_BYTES_MAX: usize = u16::MAX as usize - 256;
 
-/// In a URL a byte of a path or of a query takes so many at most.
+/// The bytes that one escaped byte of a path or query takes.
 const ESCAPED_BYTES: usize = 3;
 
-/// An event as it comes.
+/// An event from Lambda.
 pub(crate) enum Event {
-    /// That of a request.
+    /// A request.
     Request(Box<LambdaRequest>, Apart),
-    /// That of a schedule, which wants a process to be there and nothing else: `{"warmup": true}`.
+    /// A scheduled event that only keeps a process running: `{"warmup": true}`.
     WarmUp,
-    /// Something else, or a request that is none.
+    /// Anything else, including invalid requests.
     Odd,
 }
 
-/// What an event carries that is left out when it is made a request, since what makes it one ends when it cannot read them.
+/// Parts of an event that are kept out of the conversion to a request, which fails on
+/// values that it cannot read.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -46,7 +48,7 @@ pub(crate) struct Apart {
 }
 
 impl<'de> Deserialize<'de> for Event {
-    /// Takes any JSON: an event that is refused here is an error of the function to its gateway.
+    /// Accepts any JSON: an error here would be an error of the function for its gateway.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         match serde_json::from_str(text.get()) {
@@ -72,7 +74,7 @@ fn read(text: &str) -> Option<Event> {
         LambdaRequest::ApiGatewayV2(event) => {
             let query = event.raw_query_string.as_deref().unwrap_or_default();
             let is_query = query.is_empty() || PathAndQuery::try_from(format!("/?{query}")).is_ok();
-            // It may be put before the path.
+            // The stage may be a prefix of the path.
             let stage_bytes =
                 event.request_context.stage.as_ref().map_or(0, |stage| stage.len() * ESCAPED_BYTES);
             if !is_query || !fits(event.raw_path.as_deref(), query.len() + stage_bytes) {
@@ -105,7 +107,7 @@ fn read(text: &str) -> Option<Event> {
     Some(Event::Request(Box::new(request), apart))
 }
 
-/// Whether a URL of this path is one, and with so many other bytes not too long.
+/// Whether this path is valid in a URL and, with this many other bytes, not too long.
 fn fits(path: Option<&str>, other_bytes: usize) -> bool {
     let path = path.unwrap_or_default();
     (path.is_empty() || path.starts_with('/')) && path.len() * ESCAPED_BYTES + other_bytes <= URL_BYTES_MAX
@@ -115,7 +117,7 @@ fn query_bytes(query: &QueryMap) -> usize {
     query.iter().map(|(name, value)| (name.len() + value.len()) * ESCAPED_BYTES + 2).sum()
 }
 
-/// A header with anything but ASCII in it is of no use to us, and no reason to refuse what it came with.
+/// Removes headers with non-ASCII characters. They are not needed, and no reason to refuse the request.
 fn drop_unreadable_headers(event: &mut Value) {
     let is_readable = |value: &Value| value.as_str().is_none_or(|text| HeaderValue::from_str(text).is_ok());
     for member in ["headers", "multiValueHeaders"] {
@@ -127,9 +129,9 @@ fn drop_unreadable_headers(event: &mut Value) {
     }
 }
 
-/// The answer to what is no request, in the shape of every gateway's.
+/// The response to an invalid request, in the form of every gateway.
 pub(crate) fn refusal() -> Value {
-    let body = json!({ "code": 400, "message": "Bad Request: this is no request that can be read" });
+    let body = json!({ "code": 400, "message": "Bad Request: this request cannot be read" });
     json!({
         "statusCode": 400,
         "headers": { "content-type": "application/json" },
@@ -139,12 +141,13 @@ pub(crate) fn refusal() -> Value {
     })
 }
 
-/// The request that an event carries, marked with what is known of its way.
+/// The request of an event, with extensions for its gateway and client.
 pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
     let Apart { headers, body } = mem::take(apart);
     let request_id = event.lambda_context_ref().map(|context| RequestId(context.request_id.clone()));
     let (gateway, peer, certificate, stage) = match event.request_context_ref() {
-        // A balancer tells of certificates by headers, which anybody can send who reaches the function by another way.
+        // Load balancers pass certificates in headers, which a client that reaches the function in another
+        // way can forge.
         Some(RequestContext::Alb(_)) => (Gateway::BALANCER, forwarded_for(event.headers()), None, None),
         Some(RequestContext::ApiGatewayV2(context)) => {
             let peer = address(context.http.source_ip.as_deref());
@@ -164,7 +167,7 @@ pub(crate) fn enter(event: lambda_http::Request, apart: &mut Apart) -> Request {
     Request::from_parts(parts, Body::from(body))
 }
 
-/// What a gateway with mutual TLS has verified.
+/// The certificate that a gateway with mutual TLS has verified.
 fn client_certificate(context: &ApiGatewayV2httpRequestContext) -> Option<ClientCertificate> {
     let pem = context.authentication.as_ref()?.client_cert.as_ref()?.client_cert_pem.as_ref()?;
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).ok()?;
@@ -175,12 +178,12 @@ fn address(text: Option<&str>) -> Option<IpAddr> {
     text?.trim().parse().ok()
 }
 
-/// The address that the balancer saw: it adds that behind whatever the client wrote.
+/// The client's address as seen by the load balancer, which appends it to whatever the client sent.
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     address(headers.get("X-Forwarded-For")?.to_str().ok()?.rsplit(',').next())
 }
 
-/// A stage with a name is the first part of the path, and none of ours.
+/// A named stage is the first segment of the path, and not part of the API's.
 fn without_stage(uri: &Uri, stage: &str) -> Option<Uri> {
     let rest = uri.path().strip_prefix('/')?.strip_prefix(stage)?;
     let path = match rest.as_bytes().first() {

@@ -1,10 +1,10 @@
-//! What all functions share. A function's `main` reads as what it is given and what it serves:
+//! Shared by all functions. A function's `main` lists its permissions and its routes:
 //!
 //! ```text
 //! Function::start().await?.with_blobs().with_keys().publishes().serve::<routes::Head>().await
 //! ```
 //!
-//! What it is not given is not linked into it, and its role allows no more.
+//! Code for anything else is not linked into it, and its role does not allow it.
 
 mod environment;
 mod gateway;
@@ -40,7 +40,7 @@ use self::environment::Environment;
 use self::gateway::Event;
 use self::log::{Log, Metric};
 
-/// A function that is being put together, once for each process.
+/// A builder for a function, used once for each process.
 pub struct Function {
     log: Log,
     traces: Traces,
@@ -52,10 +52,10 @@ pub struct Function {
 }
 
 impl Function {
-    /// A function with the ledger and nothing else. No service is called yet.
+    /// Starts with the ledger only. Makes no AWS calls.
     ///
     /// # Errors
-    /// When a variable of the environment is missing or wrong: the error says which.
+    /// If an environment variable is missing or invalid; the error names it.
     pub async fn start() -> Result<Self, Error> {
         let environment = Environment::read(|name| std::env::var(name).ok())?;
         let (log, traces) = Log::start(environment.collector.as_deref())?;
@@ -78,7 +78,7 @@ impl Function {
         })
     }
 
-    /// It reads or writes blobs.
+    /// Adds access to blobs.
     #[must_use]
     pub fn with_blobs(mut self) -> Self {
         let bucket = self.environment.bucket.clone();
@@ -87,7 +87,7 @@ impl Function {
         self
     }
 
-    /// It opens keys.
+    /// Adds access to keys.
     #[must_use]
     pub fn with_keys(mut self) -> Self {
         let key = self.environment.kms_key.clone();
@@ -95,7 +95,7 @@ impl Function {
         self
     }
 
-    /// It publishes updates that are over.
+    /// Adds the ability to publish updates that have ended.
     #[must_use]
     pub fn publishes(mut self) -> Self {
         self.rights.publish = true;
@@ -106,7 +106,7 @@ impl Function {
         let Self { log, traces, environment, clients, blobs, keys, rights } = self;
         let ledger =
             DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
-        // Others may be publishing what this one meets, so it is no one's heir.
+        // Others may be publishing the updates that this one finds, so it must not take over their work.
         let publisher = format!("function {}", SystemIds.uuid());
         let mut context = Context::new(
             Arc::new(ledger),
@@ -121,11 +121,11 @@ impl Function {
         (log, traces, context)
     }
 
-    /// Answers the requests for the routes that it serves, one after another, for as long as the process lives. All that is done
-    /// for a request is done before its answer: what is frozen then does nothing.
+    /// Handles requests one after another, until the process ends. All work for a request is done before its
+    /// response, since the process is frozen afterwards.
     ///
     /// # Errors
-    /// When the runtime is gone.
+    /// If the connection to the runtime is lost.
     pub async fn serve<S: routes::Serves>(self) -> Result<(), Error> {
         let (log, traces, context) = self.context();
         let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
@@ -145,7 +145,7 @@ impl Function {
     /// Sweeps at every event, until nothing is due or the event's time is almost over.
     ///
     /// # Errors
-    /// When the runtime is gone.
+    /// If the connection to the runtime is lost.
     pub async fn sweep(self) -> Result<(), Error> {
         let (deployment, has_metrics) = (self.environment.deployment.clone(), self.environment.metrics);
         let deployment = deployment.as_deref();
@@ -160,7 +160,7 @@ impl Function {
             let swept = sweep_until(context, deadline).instrument(span).await;
             traces.flush().await;
             let swept = swept.inspect_err(|error| {
-                tracing::error!(error = error as &dyn std::error::Error, "cannot sweep");
+                tracing::error!(error = error as &dyn std::error::Error, "sweep failed");
             })?;
             swept.log();
             let metrics = [
@@ -180,7 +180,7 @@ impl Function {
     }
 }
 
-/// What is left of an event's time when no more is begun: a publish of a large state takes some of it.
+/// Time left of an event at which no more work is started: publishing a large state takes part of it.
 const LAST_MOMENT: Duration = Duration::from_secs(120);
 
 async fn sweep_until(
@@ -191,14 +191,14 @@ async fn sweep_until(
     loop {
         let swept = sweep::sweep(ctx).await?;
         all.add(&swept);
-        // Those that failed are due again at once, so they wait for the next event.
+        // Failed items are due again at once, so they wait for the next event.
         if !swept.more || swept.failed > 0 || ctx.now().plus(LAST_MOMENT) >= deadline {
             return Ok(all);
         }
     }
 }
 
-/// What goes back to who sent the event.
+/// The response to an event.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply<A> {
@@ -220,7 +220,7 @@ async fn respond(
         }
         Event::Odd => {
             log.begin(&context.request_id);
-            tracing::warn!("an event that is no request of a gateway is refused");
+            tracing::warn!("refused an event that is not a request from a gateway");
             return Ok(Reply::Other(gateway::refusal()));
         }
     };

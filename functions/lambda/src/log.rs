@@ -1,9 +1,10 @@
-//! Lines of JSON on standard output, from where the platform keeps them: what happens, audit records, and metrics.
+//! JSON lines on standard output, which the platform collects: events, audit records and metrics.
 //!
-//! A function serves one request at a time, so a line knows which one it belongs to and how many calls of services that took.
-//! Each byte is paid for, so a line does not say what its place says, nor what is as it nearly always is: a line without a level is
-//! of the level INFO, one with a `route` is of a request, and one with `cold` is of a process's first event. A route is a method and a
-//! path, such as `PATCH {update}/journalentries`, and the stack of an update stands in the audit record of its begin.
+//! A function handles one request at a time, so a line knows its request and the number of AWS calls made for
+//! it. Each byte is billed, so lines omit what the log group implies and what nearly always holds: a line
+//! without a level has the level INFO, one with a `route` is about a request, and one with `cold` is about
+//! the first event of a process. A route is a method and a path, such as `PATCH {update}/journalentries`. The
+//! stack of an update is in the audit record of its begin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +27,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 /// A request waits for its spans to be sent, so this is short.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where lines go. Clones are the same log.
+/// The log. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<State>);
 
@@ -36,7 +37,7 @@ struct State {
     current: Mutex<Current>,
 }
 
-/// The event that is being answered.
+/// The event being handled.
 #[derive(Debug, Default)]
 struct Current {
     request_id: Option<String>,
@@ -45,26 +46,26 @@ struct Current {
 }
 
 impl Log {
-    /// Takes what the process has to say, and spans for the collector of traces at this address, if there is one.
+    /// Starts logging, and sends spans to the trace collector at this address, if there is one.
     ///
     /// # Errors
-    /// When the address is none.
+    /// If the address is invalid.
     pub(crate) fn start(collector: Option<&str>) -> Result<(Self, Traces), NoCollector> {
         let log = Self::default();
         let (traces, spans) = statewright_traces::start(collector, COLLECTOR_TIMEOUT)?;
-        let lines = log.clone().with_filter(filter_fn(is_told));
-        // Somebody else listens already in a test, and only there.
+        let lines = log.clone().with_filter(filter_fn(is_logged));
+        // Fails only in tests, where a subscriber is already set.
         let _ =
             tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(spans));
         Ok((log, traces))
     }
 
-    /// From now on, lines say how many calls these clients made for an event.
+    /// Adds the number of calls by these clients to later lines.
     pub(crate) fn counts(&self, clients: &Clients) {
         let _ = self.0.clients.set(clients.clone());
     }
 
-    /// An event begins.
+    /// Starts an event.
     pub(crate) fn begin(&self, request_id: &str) {
         let calls_before = self.calls();
         let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,9 +73,9 @@ impl Log {
         *current = Current { request_id: Some(request_id.to_owned()), calls_before, events };
     }
 
-    /// Adds to metrics, by CloudWatch's embedded format, which is read from log groups of the standard class alone. Their one
-    /// dimension is the deployment, if there is a name of it, so that two in one account do not answer for each other. Each value
-    /// of another would be a metric more to pay for.
+    /// Writes metrics in CloudWatch's embedded format, which is read only from log groups of the standard
+    /// class. Their only dimension is the deployment, if it has a name, to separate two in one account. Each
+    /// value of another dimension would be billed as a metric.
     pub(crate) fn metrics(&self, deployment: Option<&str>, metrics: &[Metric]) {
         let described: Vec<Value> =
             metrics.iter().map(|metric| json!({ "Name": metric.name, "Unit": metric.unit })).collect();
@@ -93,13 +94,12 @@ impl Log {
     }
 }
 
-/// Where CloudWatch has the metrics.
+/// The CloudWatch namespace of the metrics.
 const NAMESPACE: &str = "Statewright";
 
-/// The dimension of metrics.
+/// The dimension of the metrics.
 const DEPLOYMENT: &str = "Deployment";
 
-/// A metric's value.
 #[derive(Debug)]
 pub(crate) struct Metric {
     name: &'static str,
@@ -117,11 +117,11 @@ impl Metric {
     }
 }
 
-/// In one write, so that lines do not mix.
+/// One write for each line, so that lines do not mix.
 fn write(line: &Value) {
     let mut text = line.to_string();
     text.push('\n');
-    // There is nowhere to say that it failed.
+    // stdout is closed, so the error cannot be reported.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -133,8 +133,8 @@ impl AuditLog for Log {
     }
 }
 
-/// Our own lines, and what goes wrong in what we build on.
-fn is_told(metadata: &Metadata<'_>) -> bool {
+/// Whether to log an event: ours from INFO, those of libraries from WARN.
+fn is_logged(metadata: &Metadata<'_>) -> bool {
     let is_ours = metadata.target() == "access" || metadata.target().starts_with("statewright");
     *metadata.level() <= if is_ours { Level::INFO } else { Level::WARN }
 }
@@ -150,7 +150,7 @@ impl<S: Subscriber> Layer<S> for Log {
             fields.join_method_and_route();
         }
         if is_information && is_of_request {
-            UNTOLD_OF_REQUESTS.iter().for_each(|name| drop(fields.0.remove(name)));
+            OMITTED_OF_REQUESTS.iter().for_each(|name| drop(fields.0.remove(name)));
             if fields.0.contains_key("update") {
                 fields.0.remove("stack");
             }
@@ -171,7 +171,7 @@ impl<S: Subscriber> Layer<S> for Log {
                 }
             }
         }
-        // Without a timestamp of this name the platform takes no notice of the level.
+        // The platform reads the level only if there is a timestamp of this name.
         let milliseconds = Timestamp(SystemClock.now().0 / 1_000_000 * 1_000_000);
         fields.0.insert("timestamp", milliseconds.to_rfc3339().into());
         let line: Map<String, Value> =
@@ -180,11 +180,11 @@ impl<S: Subscriber> Layer<S> for Log {
     }
 }
 
-/// What the line of a request leaves out: its text, what the gateway makes the same for all, and what audit records and the gateway's
-/// own metrics tell.
-const UNTOLD_OF_REQUESTS: [&str; 5] = ["message", "http", "from", "request_bytes", "answer_bytes"];
+/// Fields that the line of a request omits: its text, values that the gateway makes constant, and values that
+/// audit records or the gateway's metrics have.
+const OMITTED_OF_REQUESTS: [&str; 5] = ["message", "http", "from", "request_bytes", "answer_bytes"];
 
-/// Where most paths begin, and what stands for it.
+/// Common prefixes of paths, and their abbreviations.
 const BEGINNINGS: [(&str, &str); 2] = [
     ("/api/stacks/{org}/{project}/{stack}/{kind}/{update}", "{update}"),
     ("/api/stacks/{org}/{project}/{stack}", "{stack}"),
@@ -208,7 +208,6 @@ impl Fields {
 }
 
 impl Visit for Fields {
-    /// Durations, to a tenth of a millisecond.
     fn record_f64(&mut self, field: &Field, value: f64) {
         self.0.insert(field.name(), ((value * 10.0).round() / 10.0).into());
     }
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_is_told_with_its_method_and_in_short() {
+    fn a_route_has_its_method_and_abbreviated_prefixes() {
         for (method, path, expected) in [
             ("GET", "/api/user", "GET /api/user"),
             ("GET", "/api/stacks/{org}/{project}/{stack}", "GET {stack}"),

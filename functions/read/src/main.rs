@@ -1,4 +1,4 @@
-//! The function that answers what only reads.
+//! The function for requests that only read.
 
 use statewright_lambda::{Error, Function, routes};
 

@@ -1,4 +1,4 @@
-//! The function that seals and opens secrets.
+//! The function that encrypts and decrypts secrets.
 
 use statewright_lambda::{Error, Function, routes};
 

@@ -1,4 +1,4 @@
-//! The function that ends what nobody ends, and removes what is due, on a schedule.
+//! The scheduled function that ends expired updates and deletes what is due.
 
 use statewright_lambda::{Error, Function};
 

@@ -1,4 +1,4 @@
-//! The function that keeps Terraform states, with their locks and versions.
+//! The function for Terraform states, with their locks and versions.
 
 use statewright_lambda::{Error, Function, routes};
 

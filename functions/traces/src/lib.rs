@@ -1,14 +1,14 @@
-//! Traces for a collector that speaks OTLP over HTTP: a span for each request, below the client's own, and one for each of its calls
-//! of the store. Without an address, or built without the feature `otlp`, nothing is started.
+//! Traces for a collector, with OTLP over HTTP: a span for each request, as a child of the client's, and one
+//! for each of its store calls. Without an address, or without the feature `otlp`, nothing is started.
 
 use std::time::Duration;
 
-/// Traces cannot be sent to an address.
+/// The address of a collector is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot send traces to {0}")]
 pub struct NoCollector(String, #[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// How long a batch of spans may take to be sent, where nobody waits for it.
+/// Timeout of sending a batch of spans in the background.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(feature = "otlp")]

@@ -5,7 +5,7 @@ use tracing_subscriber::layer::Identity;
 
 use super::NoCollector;
 
-/// None: this program was built without them.
+/// Traces of a program that was built without them.
 #[derive(Debug, Clone)]
 pub struct Traces;
 
@@ -18,7 +18,7 @@ pub fn start(_: Option<&str>, _: Duration) -> Result<(Traces, Option<Identity>),
 }
 
 impl Traces {
-    /// The router as it is.
+    /// Returns the router unchanged.
     pub fn of(&self, router: Router) -> Router {
         router
     }

@@ -21,14 +21,15 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::NoCollector;
 
-/// Where spans go, if anywhere.
+/// The exporter of spans, if there is a collector.
 #[derive(Debug, Clone)]
 pub struct Traces(Option<SdkTracerProvider>);
 
-/// Sends spans to the collector at this address, if there is one, and gives up after so long for each batch. The layer collects them.
+/// Starts sending spans to the collector at this address, if there is one, with this timeout for each batch.
+/// The layer collects the spans.
 ///
 /// # Errors
-/// When the address is none.
+/// If the address is invalid.
 pub fn start<S>(
     endpoint: Option<&str>,
     timeout: Duration,
@@ -54,17 +55,17 @@ where
 }
 
 impl Traces {
-    /// A router whose requests have a span each, below that of the client where it sends one.
+    /// Adds a span to each request, as a child of the client's span if the request has one.
     pub fn of(&self, router: Router) -> Router {
         if self.0.is_some() { router.layer(from_fn(span)) } else { router }
     }
 
-    /// Sends what there is, and waits for that.
+    /// Sends the collected spans and waits for that.
     pub async fn flush(&self) {
         self.send(|provider| provider.force_flush()).await;
     }
 
-    /// Sends what is left.
+    /// Sends the remaining spans and stops.
     pub async fn finish(self) {
         self.send(|provider| provider.shutdown()).await;
     }
@@ -72,7 +73,7 @@ impl Traces {
     async fn send(&self, send: impl FnOnce(SdkTracerProvider) -> OTelSdkResult + Send + 'static) {
         let Some(provider) = self.0.clone() else { return };
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || send(provider)).await {
-            tracing::warn!(%error, "traces were not sent");
+            tracing::warn!(%error, "cannot send traces");
         }
     }
 }
@@ -90,12 +91,12 @@ async fn span(request: Request, next: Next) -> Response {
         request_id = Empty,
     );
     let parent = TraceContextPropagator::new().extract(&HeaderExtractor(request.headers()));
-    // A refusal says that nobody collects this span.
+    // An error means that the span is not collected.
     let _ = span.set_parent(parent);
     let response = next.run(request).instrument(span.clone()).await;
     if let Some(route) = response.extensions().get::<MatchedPath>().map(MatchedPath::as_str) {
         span.record("http.route", route);
-        // A recorded name is not taken once the span has begun.
+        // A name recorded as a field is ignored once the span has begun.
         span.context().span().update_name(format!("{method} {route}"));
     }
     span.record("http.response.status_code", response.status().as_u16());

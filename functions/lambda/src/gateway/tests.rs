@@ -16,7 +16,7 @@ use statewright_shared::services::identity::{bootstrap, tokens};
 use super::*;
 use crate::log::Log;
 
-/// Handlers over memory, and a token for them.
+/// In-memory handlers and a token for them.
 struct World {
     context: Arc<Context>,
     token: String,
@@ -34,7 +34,7 @@ impl World {
         Self { context, token: first.unwrap().token }
     }
 
-    /// What a function that has all groups makes of an event.
+    /// The response of a function with all groups to an event.
     async fn answer(&self, event: &Value) -> Value {
         let event = event.to_string().replace("@TOKEN@", &self.token);
         let event: Event = serde_json::from_str(&event).unwrap();
@@ -60,7 +60,7 @@ fn entered(text: &str) -> Request {
 }
 
 #[tokio::test]
-async fn every_gateway_hands_over_a_body_that_the_handlers_read() {
+async fn handlers_read_bodies_from_every_gateway() {
     let world = World::new().await;
     let fixtures = fixtures![
         "http-api-gzip",
@@ -87,7 +87,7 @@ async fn every_gateway_hands_over_a_body_that_the_handlers_read() {
 }
 
 #[test]
-fn a_request_knows_its_door_and_the_address_that_the_gateway_saw() {
+fn requests_have_their_gateway_and_client_address() {
     for (_, text) in fixtures!["http-api-gzip", "function-url-gzip"] {
         let request = entered(text);
         assert_eq!(request.extensions().get(), Some(&Gateway::FUNCTION));
@@ -100,7 +100,7 @@ fn a_request_knows_its_door_and_the_address_that_the_gateway_saw() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
+async fn a_certificate_verified_by_the_gateway_authenticates() {
     let text = fixtures!["http-api-client-certificate"][0].1;
     let ClientCertificate(der) = entered(text).extensions().get().cloned().unwrap();
     let world = World::new().await;
@@ -109,7 +109,7 @@ async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
     let certificate = Certificate { der: der.to_vec(), not_after };
     let (login, name) = (Login::parse("alice").unwrap(), TokenName::parse("laptop").unwrap());
     tokens::create_certificate(&world.context, &login, &name, &certificate, None, None).await.unwrap();
-    // There is no such state yet.
+    // The state does not exist yet.
     assert_eq!(world.answer(&event(text)).await["statusCode"], 204);
 
     for other in ["", "no PEM", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"] {
@@ -120,7 +120,7 @@ async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
     let mut without = event(text);
     without["requestContext"]["authentication"] = Value::Null;
     assert_eq!(world.answer(&without).await["statusCode"], 401);
-    // What a balancer or anybody else says of one counts for nothing.
+    // Certificates in headers are ignored.
     let mut header = event(fixtures!["balancer-query"][0].1);
     header["path"] = "/tfstate/acme/net".into();
     header["headers"] = json!({ "host": "h", "x-amzn-mtls-clientcert": STANDARD.encode(&der) });
@@ -128,7 +128,7 @@ async fn a_certificate_that_the_gateway_verified_tells_who_asks() {
 }
 
 #[test]
-fn a_stage_is_taken_off_the_path_only_where_it_is_one() {
+fn only_a_complete_stage_segment_is_removed() {
     let uri = |text: &str| text.parse::<Uri>().unwrap();
     let path = |text: &str, stage| without_stage(&uri(text), stage).map(|uri| uri.to_string());
     assert_eq!(path("/live/api/user?a=b", "live").as_deref(), Some("/api/user?a=b"));
@@ -139,7 +139,7 @@ fn a_stage_is_taken_off_the_path_only_where_it_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_longer_than_its_door_is_refused_in_the_words_of_the_client() {
+async fn bodies_over_the_gateway_limit_are_refused() {
     let world = World::new().await;
     for (name, text, bytes_max) in [
         ("http api", fixtures!["http-api-text"][0].1, FUNCTION_BYTES_MAX),
@@ -163,17 +163,17 @@ async fn what_is_longer_than_its_door_is_refused_in_the_words_of_the_client() {
         assert_eq!(
             world.answer(&event).await["statusCode"],
             400,
-            "{name}: as long as may be, and no stack's name"
+            "{name}: at the size limit, but not a valid stack name"
         );
     }
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_and_flagged_as_no_text() {
+async fn long_responses_are_compressed_and_flagged_as_binary() {
     use base64::Engine as _;
     let world = World::new().await;
     let mut create = event(fixtures!["http-api-text"][0].1);
-    // Enough stacks that their list is longer than what is sent as it is.
+    // Enough stacks that their list is compressed.
     for number in 0..1_000 {
         create["body"] =
             format!(r#"{{"stackName":"stack-with-a-rather-long-name-for-a-stack-{number}"}}"#).into();
@@ -191,9 +191,9 @@ async fn long_answers_are_compressed_and_flagged_as_no_text() {
     assert_eq!((&answer["statusCode"], &answer["isBase64Encoded"]), (&200.into(), &false.into()));
 }
 
-/// The members of an event that a client has a word in, each in every kind of event, and what may stand there.
+/// The members of an event that a client controls, for every kind of event, with odd values.
 #[tokio::test]
-async fn whatever_a_client_puts_into_an_event_is_answered_and_never_a_failure_of_ours() {
+async fn odd_values_in_events_are_never_server_errors() {
     const ODD: [&str; 14] = [
         "",
         " ",
@@ -242,7 +242,7 @@ async fn whatever_a_client_puts_into_an_event_is_answered_and_never_a_failure_of
                     ["host", "-proto", "-for", "user-agent", "agent/0", "host/0", "domainName", "sourceIp"]
                         .iter()
                         .all(|end| !pointer.ends_with(end));
-                // One of them made the stack.
+                // One of the requests created the stack.
                 assert!(is_of_use || [200, 409].contains(&status), "{name} {pointer} {odd:.40}: {answer}");
             }
         }
@@ -250,7 +250,7 @@ async fn whatever_a_client_puts_into_an_event_is_answered_and_never_a_failure_of
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_in_the_words_of_the_client() {
+async fn invalid_events_are_refused_with_a_message() {
     let world = World::new().await;
     let mut events =
         vec![Value::Null, 1.into(), "".into(), json!([]), json!({}), json!({ "version": "2.0" })];
@@ -268,17 +268,21 @@ async fn what_is_no_request_is_refused_in_the_words_of_the_client() {
 }
 
 #[tokio::test]
-async fn a_warm_up_is_answered_with_nothing() {
+async fn a_warm_up_gets_an_empty_response() {
     let world = World::new().await;
     assert_eq!(world.answer(&json!({ "warmup": true })).await, Value::Null);
     assert_eq!(world.answer(&json!({ "warmup": false })).await["statusCode"], 400);
     let mut request = event(fixtures!["http-api-query"][0].1);
     request["warmup"] = true.into();
-    assert_eq!(world.answer(&request).await["statusCode"], 200, "nor is a request one that says so");
+    assert_eq!(
+        world.answer(&request).await["statusCode"],
+        200,
+        "a request with this member is still a request"
+    );
 }
 
 #[test]
-fn a_request_has_the_host_that_its_client_named() {
+fn a_request_has_the_host_from_its_client() {
     for (_, text) in fixtures!["http-api-gzip", "balancer-gzip", "balancer-multi-value"] {
         let named = event(text)
             .pointer("/headers/host")
