@@ -177,8 +177,8 @@ async fn a_certificate_without_its_key_or_with_another_is_refused() {
     assert!(words.contains("--tls-key"), "{words}");
     for (cert, key, expected) in [
         (&cert, &cert, "cannot read a private key from"),
-        (&key, &key, "there is no certificate in"),
-        (&ca, &key, "do not belong together"),
+        (&key, &key, "no certificate found in"),
+        (&ca, &key, "do not match"),
         (&file("none"), &key, "cannot read certificates from"),
     ] {
         let (code, words) = serve(&["--tls-cert", cert, "--tls-key", key]).await;

@@ -378,10 +378,11 @@ async fn a_new_folder_is_private_and_an_open_one_gives_a_warning() {
     std::fs::create_dir(&folder).unwrap();
     open(0o755);
     let first = run().await;
-    assert!(!first.contains("look into"), "{first}");
+    assert!(!first.contains("have access to"), "{first}");
     assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     open(0o750);
     let warned = run().await;
-    let words = format!("other users of this machine may look into {0}: chmod 700 {0}", folder.display());
+    let words =
+        format!("other users of this machine have access to {0}: run `chmod 700 {0}`", folder.display());
     assert!(warned.contains("WARN") && warned.contains(&words), "{warned}");
 }

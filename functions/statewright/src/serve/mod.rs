@@ -34,10 +34,10 @@ use crate::audit::AuditFile;
 use crate::commands::{doctor, key};
 use crate::data;
 
-/// Serves until it is asked to stop.
+/// Serves until the process is asked to stop.
 pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
     let traces = telemetry::start(&args)?;
-    // Before anything else: whoever starts it may ask it to stop at any moment, the first after it says that it listens.
+    // Registered first: the process may be asked to stop at any moment from its first output on.
     let asked_to_stop = asked_to_stop()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
@@ -60,8 +60,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     if let Err(error) = make_ready(&ctx).await {
         return Err(doctor::why(&args.data, error).await);
     }
-    // After the socket is had: a token that is made is shown.
-    // What is printed on a machine of a cloud is collected, and a token has no end: there it is made when it is asked for.
+    // After listening succeeded, since a new token is printed only once. On AWS the output is collected by
+    // logging services and the token never expires, so there the operator has to ask for it.
     let makes_first = args.first_user || args.data.store == Store::Folder;
     let first = match makes_first {
         true => bootstrap::bootstrap(&ctx, &args.user, &args.organization).await?,
@@ -69,13 +69,14 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     };
     if let Some(folder) = folder.as_ref().filter(|folder| folder.is_for_others()) {
         let path = folder.path().display();
-        tracing::warn!("other users of this machine may look into {path}: chmod 700 {path}");
+        tracing::warn!("other users of this machine have access to {path}: run `chmod 700 {path}`");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (url, place) = (format!("{scheme}://{}", address(&listener)?), data::place(&args.data)?);
     say(&greeting(&url, args.data.store, &place, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
-        say("There is no user yet: make one with `statewright user create`, or start once with --first-user");
+        say("There are no users yet: create one with `statewright user create`, or start once with \
+             --first-user");
     }
     if let Some(metrics) = &metrics {
         say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
@@ -88,8 +89,11 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     if let Some(folder) = &folder
         && let Err(error) = key::finish_rotation(folder, &ctx).await
     {
-        // Both keys are there, so nothing is in the way.
-        tracing::warn!(error = format!("{error:#}"), "the old master key stays");
+        // Both keys are stored, so the server can run.
+        tracing::warn!(
+            error = format!("{error:#}"),
+            "cannot finish the rotation of the master key: the old key stays in use"
+        );
     }
 
     let clock = Arc::clone(&ctx.clock);
@@ -98,8 +102,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         memory_bytes_max: args.body_memory.saturating_mul(1 << 20),
     };
     let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
-    let mut beside = tokio::task::JoinSet::new();
-    beside.spawn(sweep_for_ever(app.clone()));
+    let mut background = tokio::task::JoinSet::new();
+    background.spawn(sweep_forever(app.clone()));
     if let Some(listener) = metrics {
         let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
         let server = Server {
@@ -110,38 +114,38 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
             connections_max: METRICS_CONNECTIONS_MAX,
             per_address_max: None,
         };
-        beside.spawn(server.run(std::future::pending()));
+        background.spawn(server.run(std::future::pending()));
     }
     let router = traces.of(api::router::<Everything>(app));
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
     Server { listener, tls, router, clock, connections_max, per_address_max }.run(asked_to_stop).await;
-    // At any moment: what a sweep leaves half done, the next one finishes.
-    beside.shutdown().await;
+    // Safe at any moment: the next sweep finishes what this one began.
+    background.shutdown().await;
     traces.finish().await;
     tracing::info!("stopped");
     drop(folder);
     Ok(())
 }
 
-/// What a server needs before its first request: the key that signs update tokens, and that every part of the store does
-/// what it is asked for.
+/// Prepares the server for its first request: creates the key that signs update tokens, and checks that every
+/// part of the store works.
 async fn make_ready(ctx: &Context) -> anyhow::Result<()> {
     updates::tokens::prepare(ctx).await?;
     passwords::move_old(ctx).await?;
     health::check(ctx, STORE_WAIT_MAX).await.map_err(|(part, error)| match error {
-        Some(error) => anyhow::Error::new(error).context(format!("{} cannot be used", part.as_str())),
-        None => anyhow!("{} does not answer", part.as_str()),
+        Some(error) => anyhow::Error::new(error).context(format!("cannot use {}", part.as_str())),
+        None => anyhow!("{} does not respond", part.as_str()),
     })
 }
 
-/// What a part of the store may take to answer at the start.
+/// The timeout of the check of each part of the store at the start.
 const STORE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 async fn listen(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address}; choose another address with {option}"))
+        .with_context(|| format!("cannot listen on {address}: choose another address with {option}"))
 }
 
 fn address(listener: &TcpListener) -> anyhow::Result<SocketAddr> {
@@ -150,13 +154,14 @@ fn address(listener: &TcpListener) -> anyhow::Result<SocketAddr> {
 
 const METRICS_CONNECTIONS_MAX: usize = 64;
 
-/// More connections than a team of hundreds has, and few enough to leave open files for the store.
+/// The limit on connections: more than a team of hundreds needs, and few enough to leave open files for the
+/// store.
 const CONNECTIONS_MAX: usize = 4096;
 
-/// Open files that are not connections: the store's, and those of standard streams and logs.
+/// Open files reserved for the store, standard streams and logs.
 const OTHER_FILES: u64 = 256;
 
-/// How many connections there may be, after this process was allowed as many open files as it may have.
+/// The connection limit, after raising this process's limit on open files as far as allowed.
 fn connections_max() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(u64::MAX).min(CONNECTIONS_MAX as u64 + OTHER_FILES);
@@ -167,15 +172,16 @@ fn connections_max() -> usize {
     usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX).clamp(16, CONNECTIONS_MAX)
 }
 
-/// How many connections without a valid token one address may have: never so many that there is none left for others.
+/// The limit on connections without a valid token from one address: at least one connection is left for
+/// others.
 fn per_address_max(asked: usize, connections_max: usize) -> Option<usize> {
     (asked > 0).then(|| asked.min((connections_max / 8 * 3).max(1)))
 }
 
-/// Between two sweeps, unless there is more to do.
+/// The pause between two sweeps, unless more is due.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-async fn sweep_for_ever(app: App) {
+async fn sweep_forever(app: App) {
     loop {
         let more = match sweep::sweep(&app).await {
             Ok(swept) => {
@@ -183,11 +189,11 @@ async fn sweep_for_ever(app: App) {
                 if swept != Swept::default() {
                     swept.log();
                 }
-                // Those that failed are due again at once, so they wait for the next sweep.
+                // Failed items are due again at once, so they wait for the next sweep.
                 swept.more && swept.failed == 0
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot sweep");
+                tracing::error!(error = &error as &dyn std::error::Error, "sweep failed");
                 false
             }
         };
@@ -202,7 +208,7 @@ fn say(text: &str) {
     println!("{text}");
 }
 
-/// Looks at files again when an operator says that they were replaced.
+/// Reloads files on SIGHUP.
 fn reload_when_asked(
     audit: Option<Arc<AuditFile>>,
     tls: Option<Arc<Tls>>,
@@ -220,7 +226,7 @@ fn reload_when_asked(
     })
 }
 
-/// Ends when a service manager or a person asks the process to stop.
+/// Completes on SIGINT or SIGTERM.
 fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
@@ -229,6 +235,6 @@ fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> 
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("stopping: requests under way are finished first");
+        tracing::info!("stopping after the requests in progress");
     })
 }

@@ -1,4 +1,4 @@
-//! What `statewright serve` is told.
+//! Options of `statewright serve`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -11,11 +11,13 @@ use tracing_subscriber::filter::Targets;
 
 use crate::args::{Data, duration, login, organization};
 
-/// A state of 1 MiB is some 100 KiB when compressed, which takes no longer to send than an answer takes to come. Only
-/// above that does it pay to compare two texts on one side and to put them together on the other.
+/// The size of a state, in bytes, above which deltas pay off. A smaller one compresses to some 100 KiB, which
+/// takes no longer to send than the response takes; so comparing texts on one side and patching on the other
+/// gains nothing.
 const DELTA_CUTOFF_BYTES: &str = "1048576";
 
-/// More than a client opens for one command, and than those behind one address begin at once.
+/// More connections than a client opens for one command, and than the clients behind one address open at
+/// once.
 const CONNECTIONS_PER_ADDRESS: usize = 256;
 
 #[derive(Debug, clap::Args)]
@@ -31,8 +33,8 @@ pub(crate) struct Serve {
     /// The private key of the certificate, a PEM file.
     #[arg(long, value_name = "FILE", env = "STATEWRIGHT_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// On AWS: make the first user if there is none yet, and print an access token that has no end. A folder's first start does so
-    /// by itself.
+    /// On AWS: create the first user if there is none, and print an access token that never expires. With a
+    /// folder, the first start does this by default.
     #[arg(long)]
     pub(crate) first_user: bool,
     /// The user that the first start creates.
@@ -41,8 +43,8 @@ pub(crate) struct Serve {
     /// The organization that the first start creates. It owns stacks that are named without one.
     #[arg(long, value_name = "NAME", default_value = "main", value_parser = organization)]
     pub(crate) organization: OrgName,
-    /// Let clients that do not journal send only what changed, for states of at least this many bytes [1
-    /// MiB if no number is given; default: off]. Such clients do not save pending operations.
+    /// Let clients without journaling send only the changes, for states of at least this many bytes [1 MiB if
+    /// no number is given; default: off]. Such clients do not save pending operations.
     #[arg(
         long,
         value_name = "BYTES",
@@ -54,22 +56,22 @@ pub(crate) struct Serve {
     pub(crate) offer_delta_checkpoints: Option<u64>,
     #[command(flatten)]
     pub(crate) keep: Keep,
-    /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), with other levels for single
+    /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), optionally with levels for single
     /// targets: `info,access=off`.
     #[arg(long, value_name = "FILTER", env = "STATEWRIGHT_LOG", default_value = "info")]
     pub(crate) log: Targets,
     /// The format of log lines on stderr.
     #[arg(long, value_enum, env = "STATEWRIGHT_LOG_FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-    /// Serve metrics for Prometheus on this address, at /metrics, without authentication [default: not
-    /// served].
+    /// Serve Prometheus metrics on this address, at /metrics, without authentication [default: not served].
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_METRICS_LISTEN")]
     pub(crate) metrics_listen: Option<SocketAddr>,
-    /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request and for each of
-    /// its storage calls [default: no traces].
+    /// Send traces to the collector at this URL, by OTLP over HTTP: a span for each request and each of its
+    /// storage calls [default: no traces].
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub(crate) otlp_endpoint: Option<String>,
-    /// Concurrent requests of one access token or of one update; more get 429, and clients retry.
+    /// The limit on concurrent requests for one access token or update; requests beyond it get 429, and
+    /// clients retry.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -77,8 +79,8 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::REQUESTS_PER_TOKEN_MAX,
     )]
     pub(crate) requests_per_token: usize,
-    /// The memory, in MiB, for all requests at once: for bodies, for what is fetched and made for them, and for answers that are
-    /// not sent yet. Requests that find no room wait, and are asked to try again after 20 seconds.
+    /// The memory for all concurrent requests, in MiB: for request bodies, data being processed, and responses
+    /// not sent yet. Requests beyond it wait; after 20 seconds their clients are asked to retry.
     #[arg(
         long,
         value_name = "MIB",
@@ -86,8 +88,8 @@ pub(crate) struct Serve {
         default_value_t = statewright_shared::limits::MEMORY_BYTES_MAX >> 20,
     )]
     pub(crate) body_memory: usize,
-    /// Connections of one address without a valid token; more are closed. 0 means no limit: set it behind a
-    /// proxy, where all clients have the proxy's address.
+    /// The limit on connections without a valid token from one address; others are closed. 0 means no limit:
+    /// use it behind a proxy, where all clients have the proxy's address.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -95,8 +97,8 @@ pub(crate) struct Serve {
         default_value_t = CONNECTIONS_PER_ADDRESS,
     )]
     pub(crate) connections_per_address: usize,
-    /// The longest Terraform state, in MiB, up to 512. A longer state is refused after its client has
-    /// changed the infrastructure, so keep this high.
+    /// The size limit of a Terraform state, in MiB, up to 512. A client whose state is too large has already
+    /// changed the infrastructure when it is refused, so keep this high.
     #[arg(
         long,
         value_name = "MIB",
@@ -107,13 +109,12 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// How long Terraform states may be.
     pub(crate) fn state_limits(&self) -> StateLimits {
         StateLimits { bytes_max: self.state_size.saturating_mul(1 << 20), ..StateLimits::SERVER }
     }
 }
 
-/// What is kept, and for how long. A server judges by these when something is due, so they may be changed at any start.
+/// How long data is kept. The limits apply when the sweeper checks an item, so they can change at any start.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Keep {
     /// How many of the newest versions of each stack to keep [default: all].
@@ -149,7 +150,7 @@ pub(crate) struct Keep {
     /// How many of the newest versions of each Terraform state to keep [default: all].
     #[arg(long = "keep-state-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_STATE_VERSIONS")]
     state_versions: Option<NonZeroU64>,
-    /// How long to keep a refused write of a Terraform state. It can be inspected and restored meanwhile.
+    /// How long to keep a rejected write of a Terraform state. It can be inspected and restored until then.
     #[arg(
         long = "keep-rejected-states",
         value_name = "DURATION",
@@ -161,7 +162,6 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    /// As the sweeper reads it.
     pub(crate) fn retention(&self) -> Retention {
         let &Self { versions, events, logs, removed_stacks, state_versions, rejected_states } = self;
         Retention { versions, logs, events, removed_stacks, state_versions, rejected_states }
@@ -185,7 +185,7 @@ mod tests {
     fn deltas_are_offered_on_request_only_and_above_a_cutoff() {
         let cutoff = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
             Command::Serve(serve) => serve.offer_delta_checkpoints,
-            _ => panic!("that was no serve"),
+            _ => panic!("expected the command serve"),
         };
         assert_eq!(cutoff(&["statewright", "serve"]), None);
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints"]), Some(1 << 20));
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_what_the_use_cases_keep_unless_the_operator_says_otherwise() {
+    fn retention_defaults_apply_unless_options_are_set() {
         let retention = |arguments: &[&str]| match Args::try_parse_from(arguments).unwrap().command {
             Command::Serve(serve) => serve.keep.retention(),
-            _ => panic!("that was no serve"),
+            _ => panic!("expected the command serve"),
         };
         assert_eq!(retention(&["statewright", "serve"]), Retention::DEFAULT);
         let chosen = ["statewright", "serve", "--keep-versions=10", "--keep-logs=7d", "--keep-events=1h"];

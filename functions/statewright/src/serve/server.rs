@@ -1,7 +1,8 @@
-//! Connections: how they are accepted, how long a client may keep one waiting, and how they end.
+//! Connections: accepting them, timeouts for slow clients, and closing them.
 //!
-//! HTTP closes some without an answer: a head that breaks off, or that is not there in time. What says why to their clients
-//! is here, and so is what keeps an answer to a request that was not read to its end from being lost to a reset.
+//! HTTP libraries close some connections without a response, for example after an incomplete request head.
+//! This module sends those clients an error, and makes sure that a response to a request whose body was not
+//! read is not lost to a TCP reset.
 
 mod activity;
 mod stream;
@@ -37,55 +38,59 @@ use self::activity::{Activity, Answering, Asking, Idle};
 use self::stream::{Heard, Lent, Patient};
 use super::tls::Tls;
 
-/// The TLS handshake has to be done by then.
+/// Timeout of the TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// The head of a connection's first request has to be there by then.
+/// Timeout for the head of a connection's first request.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(30);
 
-/// A connection without a request is kept for so long. The CLI keeps its own for 90 seconds; longer than that, so that it
-/// does not send a request, which it may not repeat, into one that is just being closed.
+/// Timeout of a connection without a request. Longer than the 90 seconds for which Pulumi's CLI keeps its
+/// connections, so that it does not send a request that it cannot repeat into a connection that is just being
+/// closed.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
-/// Requests under way may take so long when the server stops: long enough for a publish, and less than what service
-/// managers wait.
+/// Time for requests in progress when the server stops: enough for a publication, and less than service
+/// managers allow.
 const STOP_MAX: Duration = Duration::from_secs(25);
 
-/// What a client needs to read that its connection ends.
+/// Time for a client to notice that its connection closes.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
 
-/// The head of a request, in bytes. The longest that the CLI sends is some 2 KB.
+/// The size limit of a request head, in bytes. The longest that Pulumi's CLI sends is some 2 KB.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What is left of a request that was refused before its body was read is read out where it is no longer than this, and came along: then
-/// the connection goes on. After a longer one it ends.
+/// The size limit, in bytes, of a request body that is discarded after an early refusal so that the
+/// connection can be reused. After a longer one the connection is closed.
 const READ_OUT_MAX: u64 = 16 << 10;
 
-/// Connections beyond those that an address may have that are told so at once; more are closed without a word.
+/// Connections above the limit of an address that get an explanation at the same time; others are closed
+/// silently.
 const TURNED_AWAY_MAX: usize = 64;
 
-/// Requests at once on one connection of HTTP/2. The CLI opens another connection for more.
+/// Concurrent requests on one HTTP/2 connection. Pulumi's CLI opens another connection for more.
 const STREAMS_MAX: u32 = 256;
 
-/// What is listened on, and what is served there.
+/// A listening socket and its routes.
 pub(super) struct Server {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) router: Router,
     pub(super) clock: Arc<dyn Clock>,
-    /// Connections at once; more wait to be accepted. Half of them are kept for those that have shown a valid token.
+    /// The limit on connections; others wait to be accepted. Half of them are reserved for clients that have
+    /// shown a valid token.
     pub(super) connections_max: usize,
-    /// Connections of one address that have not; others are closed at once. `None` for any number.
+    /// The limit on connections without a valid token from one address; others are closed. `None` for no
+    /// limit.
     pub(super) per_address_max: Option<usize>,
 }
 
 impl Server {
-    /// Serves until it is asked to stop, and then until the requests under way are answered, but not for ever.
+    /// Serves until it is asked to stop, then waits for requests in progress, but at most [`STOP_MAX`].
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
         let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
-        // With TLS nothing can be said before the handshake, which costs more than it is worth.
+        // With TLS an explanation would need a handshake, which costs too much.
         let turn_away = |stream: TcpStream| {
             let Ok(permit) = Arc::clone(&turned_away).try_acquire_owned() else { return };
             if is_plain {
@@ -117,16 +122,15 @@ impl Server {
         tokio::select! {
             () = stopping.closed() => {}
             () = clock.sleep(STOP_MAX) => {
-                tracing::warn!(connections = stopping.receiver_count(), "requests under way are given up");
+                tracing::warn!(connections = stopping.receiver_count(), "stopping despite requests in progress");
             }
         }
     }
 }
 
-/// Tells who has too many connections.
+/// Explains to a client that it has too many connections.
 async fn turn_away(stream: TcpStream, clock: Arc<dyn Clock>, permit: OwnedSemaphorePermit) {
-    const WHY: &str =
-        "this address has as many connections without a valid token as it may have: close some of them";
+    const WHY: &str = "this address has too many connections without a valid token: close some of them";
     let mut heard = Heard::new(stream, Arc::new(Activity::new(Arc::clone(&clock))));
     heard.answer_unheard(StatusCode::TOO_MANY_REQUESTS, WHY).await;
     heard.linger(&*clock).await;
@@ -139,13 +143,13 @@ async fn accept(
     clock: &dyn Clock,
     turn_away: &(dyn Fn(TcpStream) + Sync),
 ) -> (Slot, TcpStream, SocketAddr) {
-    // Nobody closes the semaphore.
+    // The semaphore is never closed.
     let permit = Arc::clone(&slots.open).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let Some(counted) = slots.count(peer) else {
-                    tracing::debug!(%peer, "an address has as many connections as it may have");
+                    tracing::debug!(%peer, "connection refused: its address has reached the limit");
                     turn_away(stream);
                     continue;
                 };
@@ -154,13 +158,15 @@ async fn accept(
                     kept: Arc::clone(&slots.kept),
                     is_kept: AtomicBool::new(false),
                 };
-                // Answers are small and awaited; without this each may wait for the client's acknowledgement.
+                // Responses are small and clients wait for them: without this, each may wait for the client's
+                // acknowledgement.
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "cannot send small answers at once");
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
                 return (slot, stream, peer);
             }
-            // Of one connection, such as one that was closed before it was accepted, or of all, such as no more files.
+            // Either one connection was closed before it was accepted, or no connection can be accepted, for
+            // example without free file descriptors.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 clock.sleep(Duration::from_millis(100)).await;
@@ -169,10 +175,9 @@ async fn accept(
     }
 }
 
-/// Places for connections.
 struct Slots {
     open: Arc<Semaphore>,
-    /// For connections that have shown a valid token.
+    /// Reserved for connections that have shown a valid token.
     kept: Arc<Semaphore>,
     by_address: Arc<Mutex<HashMap<IpAddr, usize>>>,
     per_address_max: Option<usize>,
@@ -189,7 +194,7 @@ impl Slots {
         }
     }
 
-    /// Counts a connection of this address, unless there are too many.
+    /// Counts a connection of this address; `None` if the address has too many.
     fn count(&self, peer: SocketAddr) -> Option<Option<Counted>> {
         let Some(max) = self.per_address_max else { return Some(None) };
         let address = network(peer.ip());
@@ -203,7 +208,7 @@ impl Slots {
     }
 }
 
-/// What one client has of addresses: the whole network of 64 bits, where it is IPv6.
+/// The addresses that one client controls: with IPv6 the whole /64 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -211,7 +216,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A connection that counts among those of its address.
+/// A connection counted for its address. Dropping it ends the count.
 struct Counted {
     by_address: Arc<Mutex<HashMap<IpAddr, usize>>>,
     address: IpAddr,
@@ -229,21 +234,20 @@ impl Drop for Counted {
     }
 }
 
-/// The place of a connection.
 struct Slot {
     held: Mutex<Held>,
     kept: Arc<Semaphore>,
     is_kept: AtomicBool,
 }
 
-/// What goes back when the connection ends.
+/// Permits that are released when the connection ends.
 struct Held {
     _permit: Option<OwnedSemaphorePermit>,
     _counted: Option<Counted>,
 }
 
 impl Slot {
-    /// Moves a connection that has shown a valid token to the places that are kept for such, if one is free.
+    /// Moves a connection that has shown a valid token to the reserved places, if one is free.
     fn keep(&self) {
         if self.is_kept.load(Ordering::Relaxed) {
             return;
@@ -281,9 +285,7 @@ impl Connection {
         match shaken {
             Ok(Err(plain)) => {
                 let mut heard = Heard::new(plain, self.activity);
-                heard
-                    .answer_unheard(StatusCode::BAD_REQUEST, "this address speaks TLS: ask for https://")
-                    .await;
+                heard.answer_unheard(StatusCode::BAD_REQUEST, "this server uses TLS: use https://").await;
                 heard.linger(&*self.clock).await;
             }
             Ok(Ok(stream)) => {
@@ -291,7 +293,7 @@ impl Connection {
                 let certificate = shown.map(|der| ClientCertificate(Bytes::copy_from_slice(der)));
                 self.serve(stream, certificate).await;
             }
-            Err(error) => tracing::debug!(%error, peer = %self.peer, "no TLS handshake"),
+            Err(error) => tracing::debug!(%error, peer = %self.peer, "TLS handshake failed"),
         }
     }
 
@@ -316,7 +318,7 @@ impl Connection {
             let (showed, activity) = (showed.clone(), Arc::clone(&activity));
             async move {
                 let version = request.version();
-                // Of a chunked one it is not known.
+                // Unknown for a chunked body.
                 let is_short = request.body().size_hint().exact().is_some_and(|bytes| bytes <= READ_OUT_MAX);
                 let (head, body) = request.into_parts();
                 let mut request = Request::from_parts(head, Body::new(Asking::new(body, &activity)));
@@ -324,7 +326,7 @@ impl Connection {
                 request.extensions_mut().insert(showed);
                 certificate.map(|certificate| request.extensions_mut().insert(certificate));
                 let mut answer = router.oneshot(request).await?;
-                if activity.is_body_left() && !is_short && version <= Version::HTTP_11 {
+                if activity.is_body_unread() && !is_short && version <= Version::HTTP_11 {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer.map(|body| Body::new(Answering::new(body, under_way))))
@@ -346,12 +348,12 @@ impl Connection {
                 }
                 idle = self.activity.idle(FIRST_REQUEST_MAX, IDLE_MAX) => {
                     if idle == Idle::TooSlow {
-                        tracing::debug!(peer = %self.peer, "a client took too little of its answer");
+                        tracing::debug!(peer = %self.peer, "closed: the client read its response too slowly");
                         return;
                     }
                     serving.as_mut().graceful_shutdown();
                     self.activity.rest();
-                    // One whose request is only half there does not take the hint.
+                    // A connection with an incomplete request ignores the graceful shutdown.
                     tokio::select! {
                         ended = serving.as_mut() => tell(self.peer, ended),
                         _ = self.activity.idle(GOODBYE_MAX, GOODBYE_MAX) => {}
@@ -361,17 +363,17 @@ impl Connection {
             }
         };
         let Some(mut heard) = owner.take() else { return };
-        let is_told = match end.answer() {
+        let is_logged = match end.answer() {
             Some((status, why)) => heard.answer(status, why).await,
             None => false,
         };
-        if is_told || end == End::Broken || self.activity.is_body_left() {
+        if is_logged || end == End::Broken || self.activity.is_body_unread() {
             heard.linger(&*self.clock).await;
         }
     }
 }
 
-/// Whether a client begins with a letter, as HTTP does, and TLS does not (RFC 8446, section 5.1).
+/// Whether a client starts with a letter, as in HTTP and unlike in TLS (RFC 8446, section 5.1).
 async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     let bytes = stream.peek(&mut first).await?;
@@ -381,43 +383,43 @@ async fn is_plain(stream: &TcpStream) -> io::Result<bool> {
 /// How HTTP on a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// With all that was asked answered.
+    /// Every request got a response.
     Well,
-    /// By what the client sent, or did not send any more.
+    /// The client sent something invalid or incomplete.
     Broken,
-    /// Because the client took too long.
+    /// The client was too slow.
     Late,
-    /// Because the server stops.
+    /// The server is stopping.
     Stopped,
 }
 
 impl End {
-    /// The answer to what HTTP has not answered.
+    /// The response to a request that HTTP left unanswered.
     fn answer(self) -> Option<(StatusCode, &'static str)> {
         match self {
             Self::Well => None,
             Self::Broken => Some((
                 StatusCode::BAD_REQUEST,
-                "what came is not a request of HTTP/1.1 or HTTP/2, or it broke off before its end",
+                "this is not a valid HTTP/1.1 or HTTP/2 request, or it is incomplete",
             )),
-            Self::Late => Some((StatusCode::REQUEST_TIMEOUT, "the request did not come to its end in time")),
+            Self::Late => Some((StatusCode::REQUEST_TIMEOUT, "the request was not complete in time")),
             Self::Stopped => {
-                Some((StatusCode::SERVICE_UNAVAILABLE, "the server is being stopped; send the request again"))
+                Some((StatusCode::SERVICE_UNAVAILABLE, "the server is stopping: send the request again"))
             }
         }
     }
 }
 
-/// Returns when the server stops.
+/// Completes when the server stops.
 async fn stop(stopped: &mut watch::Receiver<bool>) {
-    // An error says that the server is gone, which is a stop too.
+    // An error means that the server was dropped, which also stops the connection.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// How a connection ended interests whoever looks into a client's trouble.
+/// Logs how a connection ended, to help with problems of clients.
 fn tell(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = ended {
-        tracing::debug!(%peer, error = &*error as &dyn std::error::Error, "a connection broke");
+        tracing::debug!(%peer, error = &*error as &dyn std::error::Error, "connection failed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The log on stderr, and the traces.
+//! Logging to stderr, and traces.
 
 use std::io::{self, IsTerminal as _};
 
@@ -10,7 +10,8 @@ use tracing_subscriber::{Layer, Registry, fmt};
 use super::options::{LogFormat, Serve};
 use crate::output::{Log, LogLines};
 
-/// Lines go to stderr, those of the target `access` one a request; spans go to a collector, if there is one.
+/// Starts the log on stderr, with one line of the target `access` for each request, and sends spans to the
+/// collector, if any.
 pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
     let filter = args.log.clone();
     let form = match args.log_format {
@@ -19,7 +20,7 @@ pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
         LogFormat::Text => LogLines::Text,
     };
     let lines = fmt::layer().with_writer(move || Log(form));
-    // Left to itself it colours lines wherever they go, unless NO_COLOR is set.
+    // The default would color lines everywhere, unless NO_COLOR is set.
     let lines = if io::stderr().is_terminal() { lines } else { lines.with_ansi(false) };
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
         LogFormat::Text => lines.with_filter(filter).boxed(),

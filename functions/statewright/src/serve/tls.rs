@@ -1,4 +1,4 @@
-//! Certificates: the server's own, and those that clients show.
+//! The server's certificate, and client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 
-/// A certificate with its key, as files that may be replaced.
+/// A certificate and its key in files that may be replaced.
 #[derive(Debug)]
 pub(super) struct Tls {
     cert: PathBuf,
@@ -25,18 +25,18 @@ impl Tls {
         Ok(Self { cert: cert.to_owned(), key: key.to_owned(), config })
     }
 
-    /// Reads the files again. What cannot be used changes nothing.
+    /// Reads the files again. If they are invalid, keeps the current certificate.
     pub(super) fn reload(&self) {
         match read(&self.cert, &self.key) {
             Ok(config) => {
                 *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                tracing::info!("new connections get the certificate that is there now");
+                tracing::info!("reloaded the certificate for new connections");
             }
-            Err(error) => tracing::error!("{error:#}; going on with the certificate that was read before"),
+            Err(error) => tracing::error!("{error:#}; still using the previous certificate"),
         }
     }
 
-    /// What a new connection gets.
+    /// The configuration for a new connection.
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -46,24 +46,24 @@ fn read(cert: &Path, key: &Path) -> anyhow::Result<Arc<ServerConfig>> {
     let certificates = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("cannot read certificates from {}", cert.display()))?;
-    anyhow::ensure!(!certificates.is_empty(), "there is no certificate in {}", cert.display());
+    anyhow::ensure!(!certificates.is_empty(), "no certificate found in {}", cert.display());
     let private = PrivateKeyDer::from_pem_file(key)
         .with_context(|| format!("cannot read a private key from {}", key.display()))?;
     let provider = ring::default_provider();
     let any_client = Arc::new(AnyClient(provider.signature_verification_algorithms));
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
-        .context("the TLS library knows no version")?
+        .context("the TLS library supports no protocol version")?
         .with_client_cert_verifier(any_client)
         .with_single_cert(certificates, private)
-        .with_context(|| format!("{} and {} do not belong together", cert.display(), key.display()))?;
+        .with_context(|| format!("{} and {} do not match", cert.display(), key.display()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
-/// Asks clients for a certificate, takes whichever one shows, and lets in who shows none. A certificate only tells which one
-/// it is: what that may, and until when, stands in the store, as for access tokens. So all that is to be proved here is that the
-/// client has its private key.
+/// Requests a client certificate, but accepts any or none. A certificate only identifies a token: its rights
+/// and expiry are in the store, as for access tokens. So the handshake only has to prove that the client has
+/// the private key.
 #[derive(Debug)]
 struct AnyClient(WebPkiSupportedAlgorithms);
 

@@ -1,4 +1,4 @@
-//! What happens on a connection: its requests, until their answers are sent, and how long its client keeps one waiting.
+//! Tracks the requests of a connection until their responses are sent, and detects slow clients.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -11,51 +11,52 @@ use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use statewright_shared::ports::{Clock, Timestamp};
 
-/// How often a connection is looked at. Shorter than any time that a request sets for itself, because to set one that ends
-/// before all others wakes up a thread.
+/// The interval between checks of a connection. Shorter than any timeout of a request, because a timer that
+/// ends before all others wakes up a thread.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
 
-/// A client that takes less than [`PROGRESS_BYTES_MIN`] of its answer in this time is not waited for.
+/// The period in which a client must read at least [`PROGRESS_BYTES_MIN`] of its response, else the
+/// connection is closed.
 pub(super) const WRITE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// See [`WRITE_PAUSE_MAX`].
 pub(super) const PROGRESS_BYTES_MIN: usize = 64 << 10;
 
-/// The requests of a connection, until their answers are sent.
+/// The requests of a connection, until their responses are sent.
 ///
-/// A request only notes that it is there: who waits for the connection to be idle looks now and then, so that a request
-/// costs no timer and wakes up nobody.
+/// A request only updates counters, which the connection checks at intervals: so a request sets no timer and
+/// wakes up no thread.
 pub(super) struct Activity {
     clock: Arc<dyn Clock>,
     under_way: AtomicUsize,
     had_one: AtomicBool,
-    /// Whether something came that is not a request yet, and that nothing was said to.
+    /// Whether bytes arrived that are not a request yet and have no response.
     is_unanswered: AtomicBool,
-    /// Whether the body of the last request is still to be read.
-    is_body_left: Arc<AtomicBool>,
-    /// When it began to rest.
+    /// Whether part of the last request's body is unread.
+    is_body_unread: Arc<AtomicBool>,
+    /// When the connection became idle.
     since: AtomicI64,
-    /// Of answers that are longer than one frame.
+    /// Responses longer than one frame.
     answers: Mutex<Vec<Weak<Progress>>>,
 }
 
-/// Why a connection is not waited for.
+/// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Idle {
     /// It has no request.
     Resting,
-    /// Its client takes too little of an answer.
+    /// Its client reads a response too slowly.
     TooSlow,
 }
 
-/// How an answer goes out.
+/// The progress of sending a response.
 ///
-/// A socket that takes nothing is noticed by [`Patient`]. On a connection of HTTP/2 the client may hold one answer back while the
-/// socket is free.
+/// [`Patient`] detects a socket that accepts nothing. But an HTTP/2 client can hold back one response while
+/// the socket accepts others.
 #[derive(Debug)]
 struct Progress {
     bytes: AtomicUsize,
-    /// Whether the answer is not made yet, so that the client is not the one who is waited for.
+    /// Whether the server is still producing the next part, so that the client is not to blame.
     is_ours: AtomicBool,
     seen: Mutex<(Timestamp, usize)>,
 }
@@ -81,7 +82,7 @@ impl Activity {
             under_way: AtomicUsize::new(0),
             had_one: AtomicBool::new(false),
             is_unanswered: AtomicBool::new(false),
-            is_body_left: Arc::default(),
+            is_body_unread: Arc::default(),
             since,
             answers: Mutex::default(),
         }
@@ -103,29 +104,29 @@ impl Activity {
         answers.iter().filter_map(Weak::upgrade).any(|answer| answer.is_too_slow(now))
     }
 
-    /// Notes that something came.
+    /// Records that bytes arrived.
     pub(super) fn hear(&self) {
         if self.under_way.load(Ordering::SeqCst) == 0 {
             self.is_unanswered.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Notes that something is said.
+    /// Records that a response is being sent.
     pub(super) fn say(&self) {
         self.is_unanswered.store(false, Ordering::SeqCst);
     }
 
-    /// Whether a request has no answer yet.
+    /// Whether a request has no response yet.
     pub(super) fn is_under_way(&self) -> bool {
         self.under_way.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether something of the last request was not read.
-    pub(super) fn is_body_left(&self) -> bool {
-        self.is_body_left.load(Ordering::SeqCst)
+    /// Whether part of the last request's body is unread.
+    pub(super) fn is_body_unread(&self) -> bool {
+        self.is_body_unread.load(Ordering::SeqCst)
     }
 
-    /// Ends after so long.
+    /// Completes after this duration.
     pub(super) fn after(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let clock = Arc::clone(&self.clock);
         Box::pin(async move { clock.sleep(duration).await })
@@ -142,13 +143,13 @@ impl Activity {
         UnderWay(Arc::clone(self))
     }
 
-    /// Counts its rest from now on.
+    /// Starts the idle time.
     pub(super) fn rest(&self) {
         self.since.store(self.clock.now().0, Ordering::SeqCst);
     }
 
-    /// Returns when the connection had no request for this long, or for `first` if it never had one; or when its client takes too
-    /// little of an answer.
+    /// Completes when the connection has been idle for this long, or for `first` if it never had a request;
+    /// or when its client reads a response too slowly.
     pub(super) async fn idle(&self, first: Duration, duration: Duration) -> Idle {
         loop {
             let left = match self.under_way.load(Ordering::SeqCst) {
@@ -177,7 +178,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of an answer, which is under way until it is sent.
+/// The body of a response, which counts as in progress until it is sent.
 pub(super) struct Answering {
     body: Body,
     under_way: UnderWay,
@@ -200,7 +201,7 @@ impl HttpBody for Answering {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        // Most answers are one frame, of which nothing needs to be known.
+        // Most responses are one frame and need no tracking.
         if this.progress.is_none() && matches!(polled, Poll::Ready(Some(Ok(_)))) && !this.body.is_end_stream()
         {
             this.progress = Some(this.under_way.0.answers());
@@ -223,7 +224,7 @@ impl HttpBody for Answering {
     }
 }
 
-/// The body of a request, which says whether all of it was read.
+/// The body of a request, which records whether it was read completely.
 pub(super) struct Asking {
     body: Incoming,
     is_left: Arc<AtomicBool>,
@@ -232,7 +233,7 @@ pub(super) struct Asking {
 
 impl Asking {
     pub(super) fn new(body: Incoming, activity: &Activity) -> Self {
-        let is_left = Arc::clone(&activity.is_body_left);
+        let is_left = Arc::clone(&activity.is_body_unread);
         is_left.store(!body.is_end_stream(), Ordering::SeqCst);
         Self { body, is_left, is_over: false }
     }

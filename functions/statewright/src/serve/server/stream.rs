@@ -1,5 +1,5 @@
-//! The stream of a connection: how long its client may keep one waiting, what is said where HTTP ended without an answer, and that
-//! the last answer arrives.
+//! The stream of a connection: timeouts for slow clients, a response where HTTP ended without one, and
+//! delivery of the last response.
 
 use std::io;
 use std::pin::Pin;
@@ -14,27 +14,28 @@ use tokio::net::TcpStream;
 
 use super::activity::{Activity, PROGRESS_BYTES_MIN, WRITE_PAUSE_MAX};
 
-/// What a client may still be sending is taken and forgotten for so long, and no more than that: a connection that is closed before is reset,
-/// and a client that is reset loses the answer that it has not read yet.
+/// How long input is discarded before a connection is closed. Closing it with unread input resets it, and the
+/// client loses the response that it has not read yet.
 const LINGER_MAX: Duration = Duration::from_secs(5);
 
-/// A client that says that no more comes may wait for its answer, or may have gone, which looks the same: it is taken to have gone after
-/// this.
+/// How long a client that has closed its sending side may wait for a response. It may also have gone away,
+/// which looks the same.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// The end of a body may have come and not been read yet. Where it has not come, the request fails after this.
+/// How long to wait for the end of a body after the client closed its sending side. After this the request
+/// fails.
 const BODY_END_WITHIN: Duration = Duration::from_secs(1);
 
-/// What every connection of HTTP/2 begins with (RFC 9113, section 3.4).
+/// The start of every HTTP/2 connection (RFC 9113, section 3.4).
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A stream whose writes fail when the other side takes too little for too long.
+/// A stream whose writes fail if the other side reads too little for too long.
 pub(super) struct Patient {
     stream: TcpStream,
     clock: Arc<dyn Clock>,
-    /// The end of its time, while something is there that the other side has not taken.
+    /// The timeout, while data is waiting for the other side.
     blocked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// What it took of that time's bytes.
+    /// Bytes that the other side accepted since the timeout started.
     taken: usize,
 }
 
@@ -93,7 +94,7 @@ impl AsyncWrite for Patient {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // It is flushed when all has been taken.
+        // The stream is flushed once everything was accepted.
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
             self.blocked = None;
@@ -106,23 +107,23 @@ impl AsyncWrite for Patient {
     }
 }
 
-/// A stream with what was said on it.
+/// A stream that records what it received.
 pub(super) struct Heard<S> {
     stream: S,
     activity: Arc<Activity>,
-    /// The first bytes, as many as tell HTTP/2.
+    /// The first bytes, enough to detect HTTP/2.
     beginning: Vec<u8>,
     end: End,
 }
 
-/// Whether more comes.
+/// Whether more input can arrive.
 enum End {
     No,
-    /// The client has said that no more comes.
-    Said {
-        /// When it is taken to have gone.
+    /// The client closed its sending side.
+    HalfClosed {
+        /// When the client is assumed to be gone.
         gone: Pin<Box<dyn Future<Output = ()> + Send>>,
-        /// When a body whose end was not read is taken to have none; `None` from then on.
+        /// When an unfinished body is assumed to be incomplete; `None` after that.
         broken_off: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     },
     Gone,
@@ -141,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
         }
     }
 
-    /// Answers what HTTP has not: with this status, unless all was answered, or nothing was asked. Says whether it did.
+    /// Sends this response if HTTP has left a request unanswered. Returns whether it did.
     pub(super) async fn answer(&mut self, status: StatusCode, why: &str) -> bool {
         let is_needed = self.activity.is_unanswered() && self.beginning != HTTP_2;
         if is_needed {
@@ -150,7 +151,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
         is_needed
     }
 
-    /// Answers whatever may come.
+    /// Sends this response in any case.
     pub(super) async fn answer_unheard(&mut self, status: StatusCode, why: &str) {
         let body =
             serde_json::json!({ "code": status.as_u16(), "message": format!("{}: {why}", status.canonical_reason().unwrap_or_default()) }).to_string();
@@ -158,12 +159,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
-        // Who does not take it has gone.
+        // A client that does not read it is gone.
         let _ = self.stream.write_all(format!("{head}{body}").as_bytes()).await;
         let _ = self.stream.flush().await;
     }
 
-    /// Closes our side, and the other one when the client has done so too, or after a while.
+    /// Closes the sending side, then waits for the client to do the same, up to [`LINGER_MAX`].
     pub(super) async fn linger(mut self, clock: &dyn Clock) {
         let read_out = async {
             let _ = self.stream.shutdown().await;
@@ -177,13 +178,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
     }
 }
 
-/// A stream that is lent: who has it gives it back by dropping it.
+/// A stream lent to HTTP. Dropping it returns the stream to its owner.
 pub(super) struct Lent<S> {
     heard: Option<Heard<S>>,
     owner: Owner<S>,
 }
 
-/// Where a stream that was lent comes back to.
+/// Receives the lent stream back.
 pub(super) struct Owner<S>(Arc<Mutex<Option<Heard<S>>>>);
 
 impl<S> Clone for Owner<S> {
@@ -193,7 +194,7 @@ impl<S> Clone for Owner<S> {
 }
 
 impl<S> Owner<S> {
-    /// The stream, once nobody has it any more.
+    /// The stream, if it was returned.
     pub(super) fn take(self) -> Option<Heard<S>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -205,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Lent<S> {
         (Self { heard: Some(Heard::new(stream, activity)), owner: owner.clone() }, owner)
     }
 
-    /// It is there until this is dropped.
+    /// The stream, which is present until drop.
     fn heard(&mut self) -> io::Result<&mut Heard<S>> {
         self.heard.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -232,19 +233,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Lent<S> {
             if !is_end {
                 return polled;
             }
-            heard.end = End::Said {
+            heard.end = End::HalfClosed {
                 gone: heard.activity.after(GONE_AFTER),
                 broken_off: Some(heard.activity.after(BODY_END_WITHIN)),
             };
         }
-        // HTTP ends what is under way when it learns of the end.
-        if let End::Said { gone, broken_off } = &mut heard.end
+        // HTTP aborts requests in progress when it reads the end of the input, so the end is withheld.
+        if let End::HalfClosed { gone, broken_off } = &mut heard.end
             && heard.activity.is_under_way()
         {
             if broken_off.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
                 *broken_off = None;
             }
-            if broken_off.is_some() || !heard.activity.is_body_left() {
+            if broken_off.is_some() || !heard.activity.is_body_unread() {
                 std::task::ready!(gone.as_mut().poll(cx));
             }
             heard.end = End::Gone;

@@ -1,4 +1,4 @@
-//! Clients that keep a server waiting, on a clock that the tests move.
+//! Slow and broken clients, on a clock that the tests control.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,7 +25,6 @@ use tokio_rustls::TlsConnector;
 use super::activity::PROGRESS_BYTES_MIN;
 use super::*;
 
-/// A server of a test.
 struct Running {
     address: SocketAddr,
     clock: ManualClock,
@@ -50,7 +49,6 @@ async fn start_with(
     let port: Arc<dyn Clock> = Arc::new(clock.clone());
     let server = Server { listener, tls, router, clock: port, connections_max, per_address_max };
     let server = tokio::spawn(server.run(async {
-        // Dropping the sender asks for the same.
         let _ = stopped.await;
     }));
     Running { address, clock, stop, server }
@@ -72,12 +70,12 @@ impl Running {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Lets time pass, a second at a time, until this is done, and says how many it took.
+    /// Advances the clock by a second at a time until this is done. Returns the number of seconds.
     async fn pass_time_until<T>(&self, work: impl Future<Output = T>) -> (T, u32) {
         let mut work = pin!(work);
         let mut seconds = 0;
         loop {
-            // The server has to see each second before the next: a sleep counts from when it begins.
+            // The server must observe each second before the next: a sleep counts from its start.
             for _ in 0..20 {
                 tokio::select! {
                     biased;
@@ -87,7 +85,7 @@ impl Running {
             }
             self.clock.advance(Duration::from_secs(1));
             seconds += 1;
-            assert!(seconds < 100_000, "it is never done");
+            assert!(seconds < 100_000, "it never ends");
         }
     }
 }
@@ -103,7 +101,7 @@ async fn answer(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_asks_nothing_or_half_a_question_is_let_go() {
+async fn a_client_without_a_complete_request_is_disconnected() {
     let server = start(echo(), None, 10).await;
     for beginning in [&b""[..], b"GET /peer HT", b"PRI * HTTP/2.0\r\n", &ASK[..ASK.len() - 2]] {
         let mut stream = server.connect().await;
@@ -119,7 +117,7 @@ async fn a_client_that_asks_nothing_or_half_a_question_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_between_requests_and_not_for_ever() {
+async fn an_idle_connection_is_kept_for_a_limited_time() {
     let server = start(echo(), None, 10).await;
     let mut stream = server.connect().await;
     for _ in 0..3 {
@@ -134,7 +132,7 @@ async fn a_connection_is_kept_between_requests_and_not_for_ever() {
     assert!(seconds > 0, "it was closed too early");
 }
 
-/// Tells when it is dropped.
+/// Signals when it is dropped.
 struct Told(Option<oneshot::Sender<()>>);
 
 impl Drop for Told {
@@ -160,7 +158,7 @@ impl HttpBody for Endless {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
@@ -176,7 +174,7 @@ async fn a_client_that_takes_nothing_of_its_answer_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_a_little_at_a_time_is_let_go() {
+async fn a_client_that_reads_too_slowly_is_disconnected() {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
@@ -202,12 +200,12 @@ async fn a_client_that_takes_a_little_at_a_time_is_let_go() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), trickle).await.expect("it is let go in time");
+    tokio::time::timeout(Duration::from_secs(60), trickle).await.expect("it is disconnected in time");
     assert!(seconds >= 60, "{seconds} halves of a second");
 }
 
 #[tokio::test]
-async fn a_client_that_takes_enough_is_waited_for() {
+async fn a_client_that_reads_fast_enough_stays_connected() {
     let long = || async { vec![b' '; 4 << 20] };
     let server = start(Router::new().route("/long", get(long)), None, 10).await;
     let mut stream = server.connect().await;
@@ -226,7 +224,7 @@ async fn a_client_that_takes_enough_is_waited_for() {
 }
 
 #[tokio::test]
-async fn an_answer_of_http_2_that_is_held_back_ends_its_connection() {
+async fn an_unread_http_2_response_ends_its_connection() {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
@@ -239,7 +237,7 @@ async fn an_answer_of_http_2_that_is_held_back_ends_its_connection() {
         hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     tokio::spawn(connection);
     let asked = Request::get("http://test/endless").body(Body::empty()).unwrap();
-    // Its body is never read.
+    // The body is never read.
     let answer = sender.send_request(asked).await.unwrap();
     let (dropped, seconds) = server.pass_time_until(dropped).await;
     dropped.unwrap();
@@ -248,7 +246,7 @@ async fn an_answer_of_http_2_that_is_held_back_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn connections_of_one_address_are_bounded_until_a_token_is_shown() {
+async fn connections_without_a_token_are_limited_per_address() {
     let shows = |Extension(ShowedToken(tell)): Extension<ShowedToken>| async move {
         tell();
         Json("127.0.0.1")
@@ -270,30 +268,31 @@ async fn connections_of_one_address_are_bounded_until_a_token_is_shown() {
     assert!(ask(&mut one, "/peer").await && ask(&mut two, "/peer").await);
     let mut third = server.connect().await;
     let told = exchange(&mut third, ASK, Sent::AndWaits).await;
-    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("as many connections"), "{told}");
+    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("too many connections"), "{told}");
     assert!(ask(&mut one, "/token").await);
     let mut three = server.connect().await;
-    assert!(ask(&mut three, "/peer").await, "one has a place of its own now");
+    assert!(ask(&mut three, "/peer").await, "the first connection has a reserved place");
     assert!(!ask(&mut server.connect().await, "/peer").await);
     assert!(ask(&mut one, "/token").await && ask(&mut two, "/peer").await);
     drop(three);
     let again = async { while !ask(&mut server.connect().await, "/peer").await {} };
-    tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is free again");
+    tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is released");
 }
 
-/// What a client does when it has sent something.
+/// What a client does after sending a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
-    /// It waits for the answer.
+    /// It waits for the response.
     AndWaits,
-    /// It says that no more comes.
+    /// It closes its sending side.
     AndEnds,
 }
 
-/// All that is answered to this, to a client that reads when it has sent everything; and what went wrong with the connection.
+/// Returns everything received by a client that reads only after sending everything, and the errors of its
+/// connection.
 async fn exchange(stream: &mut TcpStream, bytes: &[u8], sent: Sent) -> String {
     let talk = async {
-        // Whether all of it is taken is for the server to say.
+        // The server decides whether it reads everything.
         let written = stream.write_all(bytes).await;
         if sent == Sent::AndEnds {
             let _ = stream.shutdown().await;
@@ -304,10 +303,10 @@ async fn exchange(stream: &mut TcpStream, bytes: &[u8], sent: Sent) -> String {
             if written.is_err() || read.is_err() { format!("{written:?} {read:?}") } else { String::new() };
         String::from_utf8_lossy(&answer).into_owned() + &lost
     };
-    tokio::time::timeout(Duration::from_secs(60), talk).await.expect("it ends by itself")
+    tokio::time::timeout(Duration::from_secs(60), talk).await.expect("the exchange ends")
 }
 
-/// A server that refuses most of what it is asked by its head.
+/// A server that refuses most requests after reading their head.
 async fn refusing(tls: Option<Arc<Tls>>) -> Running {
     let refuse = || async { StatusCode::UNAUTHORIZED };
     let read = |body: Result<Bytes, axum::extract::rejection::BytesRejection>| async move {
@@ -319,9 +318,9 @@ async fn refusing(tls: Option<Arc<Tls>>) -> Running {
     start(echo().route("/refuse", post(refuse)).route("/read", post(read)), tls, 10).await
 }
 
-/// Each client reads what is wrong, also one that goes on to send before it reads.
+/// Every client reads the error, even one that sends more before it reads.
 #[tokio::test]
-async fn no_bad_request_is_closed_without_an_answer() {
+async fn every_bad_request_gets_a_response() {
     let server = refusing(None).await;
     let long = |bytes: usize| "x".repeat(bytes);
     let rest = long(4 << 20);
@@ -366,7 +365,7 @@ async fn no_bad_request_is_closed_without_an_answer() {
             wrong.push(format!("{what}: {answer}"));
         }
     }
-    // What breaks off.
+    // Incomplete input.
     for (what, bytes) in [
         ("a line", "GET /pe".to_owned()),
         ("a head", "GET /peer HTTP/1.1\r\nHost: test\r\n".to_owned()),
@@ -375,7 +374,7 @@ async fn no_bad_request_is_closed_without_an_answer() {
         ("a chunk", post("/read", chunked, "64\r\nhalf")),
     ] {
         let mut stream = server.connect().await;
-        // The end of a body is waited for.
+        // The server waits for the end of a body.
         let time = async {
             loop {
                 let _ = tokio::time::timeout(Duration::from_millis(20), std::future::pending::<()>()).await;
@@ -391,7 +390,7 @@ async fn no_bad_request_is_closed_without_an_answer() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // A client that says that no more comes waits for its answer.
+    // A client that closes its sending side still gets its response.
     for _ in 0..20 {
         let answer = exchange(&mut server.connect().await, ASK, Sent::AndEnds).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:?}");
@@ -399,12 +398,12 @@ async fn no_bad_request_is_closed_without_an_answer() {
         let answer = exchange(&mut server.connect().await, chunks.as_bytes(), Sent::AndEnds).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:?}");
     }
-    // Nothing was asked.
+    // Without a request there is no response.
     assert_eq!(exchange(&mut server.connect().await, b"", Sent::AndEnds).await, "");
 }
 
 #[tokio::test]
-async fn a_client_that_went_is_worked_for_no_longer() {
+async fn requests_of_a_disconnected_client_are_aborted() {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let never = move || {
@@ -423,9 +422,9 @@ async fn a_client_that_went_is_worked_for_no_longer() {
     assert!((5..=60).contains(&seconds), "{seconds}");
 }
 
-/// What is short has come along, and costs no connection.
+/// A short body is discarded and the connection is reused.
 #[tokio::test]
-async fn a_connection_goes_on_after_a_short_body_that_was_refused() {
+async fn a_refused_short_body_keeps_the_connection() {
     let server = refusing(None).await;
     let mut stream = server.connect().await;
     for _ in 0..3 {
@@ -442,23 +441,23 @@ async fn a_connection_goes_on_after_a_short_body_that_was_refused() {
 }
 
 #[tokio::test]
-async fn plain_http_is_told_where_tls_is_spoken() {
+async fn plain_http_on_a_tls_port_gets_an_explanation() {
     let folder = tempfile::tempdir().unwrap();
     certificate(folder.path());
     let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
     let server = refusing(Some(Arc::new(tls))).await;
     let told = exchange(&mut server.connect().await, ASK, Sent::AndWaits).await;
-    assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("speaks TLS"), "{told}");
+    assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("uses TLS"), "{told}");
 }
 
 #[test]
-fn an_address_is_a_network_where_it_is_of_version_6() {
+fn ipv6_addresses_count_by_network() {
     let one: IpAddr = "2001:db8:1:2:3:4:5:6".parse().unwrap();
     assert_eq!(network(one), "2001:db8:1:2::".parse::<IpAddr>().unwrap());
     assert_eq!(network("::ffff:10.1.2.3".parse().unwrap()), "10.1.2.3".parse::<IpAddr>().unwrap());
 }
 
-/// A route that answers when it is told to, and tells when it was asked.
+/// A route that signals when it is called, and responds when it is told to.
 fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
     let (asked, was_asked) = oneshot::channel();
     let (go, gone) = oneshot::channel::<()>();
@@ -477,7 +476,7 @@ fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_what_is_under_way_and_for_nothing_else() {
+async fn a_stop_waits_only_for_requests_in_progress() {
     let (router, was_asked, go) = waiting();
     let server = start(router, None, 10).await;
     let (mut idle, mut busy) = (server.connect().await, server.connect().await);
@@ -494,7 +493,7 @@ async fn a_stop_waits_for_what_is_under_way_and_for_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_ever() {
+async fn a_stop_waits_for_a_limited_time() {
     let (router, was_asked, _go) = waiting();
     let mut server = start(router, None, 10).await;
     let mut busy = server.connect().await;
@@ -508,21 +507,21 @@ async fn a_stop_does_not_wait_for_ever() {
 }
 
 #[tokio::test]
-async fn more_connections_than_there_may_be_wait_for_one_to_end() {
+async fn connections_over_the_limit_wait_for_a_free_place() {
     let server = start(echo(), None, 1).await;
     let mut first = server.connect().await;
     first.write_all(ASK).await.unwrap();
     answer(&mut first).await;
     let mut second = server.connect().await;
     second.write_all(ASK).await.unwrap();
-    // The first still has its turn.
+    // The first connection is still served.
     first.write_all(ASK).await.unwrap();
     answer(&mut first).await;
     drop(first);
     answer(&mut second).await;
 }
 
-/// A certificate for `localhost` and its key, in files, and who signed it.
+/// Writes a certificate for `localhost` and its key to files. Returns the certificate of its issuer.
 fn certificate(folder: &Path) -> CertificateDer<'static> {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -534,7 +533,7 @@ fn certificate(folder: &Path) -> CertificateDer<'static> {
     authority.der().clone()
 }
 
-/// The protocol that is agreed on with a client that trusts this authority and offers these.
+/// The protocol negotiated with a client that trusts this authority and offers these protocols.
 async fn agreed(
     server: &Running,
     authority: CertificateDer<'static>,
@@ -568,14 +567,14 @@ async fn tls_offers_http_2_and_its_certificate_can_be_replaced() {
     tls.reload();
     agreed(&server, new.clone(), &[]).await.unwrap();
     agreed(&server, old, &[]).await.unwrap_err();
-    // Half a replacement changes nothing.
+    // An incomplete replacement changes nothing.
     std::fs::write(folder.path().join("key.pem"), "nothing").unwrap();
     tls.reload();
     agreed(&server, new, &[]).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_shake_hands_is_let_go() {
+async fn a_client_without_a_tls_handshake_is_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     certificate(folder.path());
     let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
@@ -586,17 +585,16 @@ async fn a_client_that_does_not_shake_hands_is_let_go() {
     assert!(seconds >= 10, "{seconds}");
 }
 
-/// A client's certificate and its key.
 fn client() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::default();
-    // Whether its time is over is not for the connection to say.
+    // The connection does not check the validity period.
     params.not_after = rcgen::date_time_ymd(2001, 1, 1);
     params.not_before = rcgen::date_time_ymd(2000, 1, 1);
     (params.self_signed(&key).unwrap().der().clone(), PrivateKeyDer::Pkcs8(key.serialize_der().into()))
 }
 
-/// Shows a certificate, whatever the server asks for, and whether its key is the right one or not.
+/// Shows a certificate unconditionally, with the right or a wrong key.
 #[derive(Debug)]
 struct Shows(Arc<CertifiedKey>);
 
@@ -609,7 +607,8 @@ impl ResolvesClientCert for Shows {
     }
 }
 
-/// The certificate that the server has of a client that shows this one and signs with this key, in this version of TLS.
+/// The certificate that the server sees from a client that shows this one and signs with this key, in this
+/// version of TLS.
 async fn certificate_seen(
     server: &Running,
     authority: &CertificateDer<'static>,
@@ -640,7 +639,7 @@ async fn certificate_seen(
 }
 
 #[tokio::test]
-async fn a_client_may_show_a_certificate_and_has_to_have_its_key() {
+async fn a_client_certificate_is_optional_but_needs_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let authority = certificate(folder.path());
     let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
