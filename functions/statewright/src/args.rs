@@ -1,4 +1,4 @@
-//! What several commands are told on the command line, and how its words are read.
+//! Arguments that several commands share, and the parsers of their values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,13 +20,12 @@ pub(crate) fn misused(why: impl fmt::Display) -> anyhow::Error {
     Misused(why.to_string()).into()
 }
 
-/// Where the data lie.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Data {
     /// The data folder. `serve` creates it if it does not exist [default: this platform's data folder].
     #[arg(long = "data", value_name = "FOLDER", env = "STATEWRIGHT_DATA", global = true)]
     pub(crate) folder: Option<PathBuf>,
-    /// Where the data is stored: in a folder of this machine, for one server, or on AWS, for any number of
+    /// Where the data is stored: in a folder on this machine, for one server, or on AWS, for any number of
     /// servers.
     #[arg(long, value_enum, env = "STATEWRIGHT_STORE", default_value = "folder", global = true)]
     pub(crate) store: Store,
@@ -40,8 +39,9 @@ pub(crate) enum Store {
     Aws,
 }
 
-/// What the store on AWS consists of; `statewright aws setup` makes it. Region, credentials and other URLs of the services
-/// come from where AWS's own tools have them (`AWS_REGION`, `AWS_PROFILE`, `AWS_ENDPOINT_URL`, `AWS_ENDPOINT_URL_S3`, ...).
+/// The parts of the store on AWS, which `statewright aws setup` creates. Region, credentials and endpoint
+/// URLs come from the standard AWS settings (`AWS_REGION`, `AWS_PROFILE`, `AWS_ENDPOINT_URL`,
+/// `AWS_ENDPOINT_URL_S3`, ...).
 #[derive(Debug, clap::Args)]
 pub(crate) struct AwsStore {
     /// The DynamoDB table of the store on AWS.
@@ -53,11 +53,11 @@ pub(crate) struct AwsStore {
     /// The KMS key of the store on AWS: an alias (alias/NAME), an identifier or an ARN.
     #[arg(long, value_name = "KEY", env = "STATEWRIGHT_KMS_KEY", global = true)]
     pub(crate) kms_key: Option<String>,
-    /// Put the bucket's name into the path of S3 URLs, as stand-ins for AWS need it.
+    /// Put the bucket's name into the path of S3 URLs, as AWS emulators require.
     #[arg(long, env = "STATEWRIGHT_S3_PATH_STYLE", global = true)]
     pub(crate) s3_path_style: bool,
-    /// How long one attempt of an AWS call may take before it is retried, where that is safe. Storing a
-    /// blob gets more time, by its size.
+    /// How long one attempt of an AWS call may take before it is retried, if that is safe. Storing a blob
+    /// gets more time, by its size.
     #[arg(
         long = "aws-attempt-timeout",
         value_name = "DURATION",
@@ -69,11 +69,11 @@ pub(crate) struct AwsStore {
     pub(crate) attempt_timeout: Duration,
 }
 
-/// Where a backup is kept.
+/// Where to keep a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shelf {
     Folder(PathBuf),
-    /// A bucket of S3, by its name.
+    /// The name of an S3 bucket.
     Bucket(String),
 }
 
@@ -91,39 +91,39 @@ const BUCKET: &str = "s3://";
 pub(crate) fn shelf(text: &str) -> anyhow::Result<Shelf> {
     match text.strip_prefix(BUCKET).map(|bucket| bucket.trim_end_matches('/')) {
         Some(bucket) if bucket.is_empty() || bucket.contains('/') => {
-            bail!("a bucket is named as s3://BUCKET, and a backup has it for itself")
+            bail!("write a bucket as s3://BUCKET; it must be dedicated to the backup")
         }
         Some(bucket) => Ok(Shelf::Bucket(bucket.to_owned())),
-        None if text.is_empty() => bail!("a backup is kept in a folder, or in a bucket: s3://BUCKET"),
+        None if text.is_empty() => bail!("write a folder, or a bucket as s3://BUCKET"),
         None => Ok(Shelf::Folder(PathBuf::from(text))),
     }
 }
 
-/// How a backup on AWS is reached and opened, where that is otherwise than the store.
+/// How to reach and open a backup on AWS, where it differs from the store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Kept {
-    /// The region of the backup's bucket, where it is another one.
+    /// The region of the backup's bucket, if it differs from the store's.
     #[arg(long, value_name = "REGION")]
     pub(crate) backup_region: Option<String>,
-    /// The profile whose credentials are for the backup's bucket and key, where they are in another account.
+    /// The profile with credentials for the backup's bucket and key, if they are in another account.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) backup_profile: Option<String>,
-    /// The KMS key that the data keys are under in the backup, instead of the store's own.
+    /// The KMS key that wraps the data keys in the backup, instead of the store's key.
     #[arg(long, value_name = "KEY")]
     pub(crate) backup_kms_key: Option<String>,
 }
 
-/// A store as a whole, for a copy.
+/// A store as the source or target of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The one that --table, --bucket and --kms-key name.
+    /// The store that --table, --bucket and --kms-key name.
     Aws,
     Folder(PathBuf),
 }
 
 pub(crate) fn place(text: &str) -> anyhow::Result<Place> {
     match text {
-        "" => bail!("a store is `aws`, or the path of a folder"),
+        "" => bail!("write `aws`, or the path of a folder"),
         "aws" => Ok(Place::Aws),
         path => Ok(Place::Folder(PathBuf::from(path))),
     }
@@ -142,12 +142,13 @@ pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
 }
 
 pub(crate) fn role(text: &str) -> anyhow::Result<Role> {
-    Role::parse(text).ok_or_else(|| anyhow!("a role is one of {}", Role::ALL.map(Role::as_str).join(", ")))
+    Role::parse(text)
+        .ok_or_else(|| anyhow!("use one of the roles {}", Role::ALL.map(Role::as_str).join(", ")))
 }
 
 pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {
     let parts: Vec<&str> = text.split('/').collect();
-    let [org, project, stack] = parts[..] else { bail!("a stack is named as ORGANIZATION/PROJECT/STACK") };
+    let [org, project, stack] = parts[..] else { bail!("write a stack as ORGANIZATION/PROJECT/STACK") };
     Ok(StackAddress::parse(org, project, stack)?)
 }
 
@@ -160,10 +161,10 @@ pub(crate) fn server_url(text: &str) -> anyhow::Result<ServerUrl> {
 }
 
 pub(crate) fn stack_id(text: &str) -> anyhow::Result<StackId> {
-    StackId::parse(text).ok_or_else(|| anyhow!("an id has the form 01234567-89ab-4cde-8f01-23456789abcd"))
+    StackId::parse(text).ok_or_else(|| anyhow!("write an id like 01234567-89ab-4cde-8f01-23456789abcd"))
 }
 
-/// Of an attempt: from a tenth of a second to a minute.
+/// The timeout of an attempt, from 100 ms to 60 s.
 pub(crate) fn short_duration(text: &str) -> anyhow::Result<Duration> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, Duration::from_millis(1)),
@@ -173,13 +174,12 @@ pub(crate) fn short_duration(text: &str) -> anyhow::Result<Duration> {
     let duration = number.parse::<u16>().ok().and_then(|number| unit.checked_mul(number.into()));
     duration
         .filter(|duration| (Duration::from_millis(100)..=Duration::from_secs(60)).contains(duration))
-        .ok_or_else(|| anyhow!("this is a whole number with ms or s behind it, from 100ms to 60s"))
+        .ok_or_else(|| anyhow!("write a whole number followed by ms or s, from 100ms to 60s"))
 }
 
 pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
-    durations::parse(text).ok_or_else(|| {
-        anyhow!("a duration is a whole number with m, h or d behind it, such as 30m, 12h or 90d")
-    })
+    durations::parse(text)
+        .ok_or_else(|| anyhow!("write a whole number followed by m, h or d, such as 30m, 12h or 90d"))
 }
 
 #[cfg(test)]
@@ -190,27 +190,27 @@ mod tests {
     fn a_stack_has_three_parts() {
         assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
         for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
-            assert!(stack_address(bad).is_err(), "{bad:?} was taken as a stack");
+            assert!(stack_address(bad).is_err(), "{bad:?} was accepted as a stack");
         }
     }
 
     #[test]
-    fn a_bucket_is_named_with_its_scheme() {
+    fn a_bucket_is_written_with_its_scheme() {
         assert_eq!(shelf("s3://acme-backup").unwrap(), Shelf::Bucket("acme-backup".to_owned()));
         assert_eq!(shelf("s3://acme-backup/").unwrap().to_string(), "s3://acme-backup");
         assert_eq!(shelf("acme-backup").unwrap(), Shelf::Folder(PathBuf::from("acme-backup")));
         for bad in ["", "s3://", "s3:///", "s3://a/b"] {
-            assert!(shelf(bad).is_err(), "{bad:?} was taken as a place for a backup");
+            assert!(shelf(bad).is_err(), "{bad:?} was accepted as a place for a backup");
         }
     }
 
     #[test]
-    fn attempts_take_less_than_a_minute() {
+    fn attempt_timeouts_are_from_100_ms_to_a_minute() {
         assert_eq!(short_duration("1s").unwrap(), Duration::from_secs(1));
         assert_eq!(short_duration("1500ms").unwrap(), Duration::from_millis(1500));
         assert_eq!(short_duration("100ms").unwrap(), Duration::from_millis(100));
         for bad in ["", "s", "ms", "99ms", "61s", "1", "1m", "0s", "-1s", "1.5s", "70000s"] {
-            assert!(short_duration(bad).is_err(), "{bad:?} was taken as a duration");
+            assert!(short_duration(bad).is_err(), "{bad:?} was accepted as a duration");
         }
     }
 }

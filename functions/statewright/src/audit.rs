@@ -1,4 +1,4 @@
-//! The audit log as a file: what the server is asked, and what its operator does beside it.
+//! The audit log as a file: requests to the server, and commands of the operator.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -14,7 +14,6 @@ use statewright_shared::services::Error;
 
 use crate::output::in_json;
 
-/// A file that records are appended to.
 #[derive(Debug)]
 pub(crate) struct AuditFile {
     path: PathBuf,
@@ -22,16 +21,16 @@ pub(crate) struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file, made with mode 0600 where there is none.
+    /// Opens the file. A new file gets mode 0600.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         Ok(Self { path: path.to_owned(), file: Mutex::new(open(path)?) })
     }
 
-    /// Goes on in a file of the same name: whoever rotates moves the old one away first.
+    /// Continues in a new file of the same name, after log rotation has moved the old one away.
     pub(crate) fn reopen(&self) {
         match open(&self.path) {
             Ok(file) => *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file,
-            Err(error) => tracing::error!("{error:#}; going on in the file that was open"),
+            Err(error) => tracing::error!("{error:#}; still writing to the file that was open"),
         }
     }
 }
@@ -45,10 +44,10 @@ fn open(path: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("cannot open the audit log {}", path.display()))
 }
 
-/// Words of a command line that are kept, in characters: names are short.
+/// Characters of a command line that a record keeps.
 const WORDS_MAX: usize = 500;
 
-/// What an operator did beside the server, by the words of the command line.
+/// The record of a command of the operator.
 pub(crate) fn of_command(words: impl Iterator<Item = String>, result: &anyhow::Result<()>) -> Record {
     let words: Vec<String> = words.collect();
     let result = match result.as_ref().err().map(|error| error.downcast_ref::<Error>()) {
@@ -79,9 +78,9 @@ pub(crate) fn of_command(words: impl Iterator<Item = String>, result: &anyhow::R
 impl AuditLog for AuditFile {
     fn keep(&self, record: &Record) {
         let written = serde_json::to_string(record).map_err(std::io::Error::from).and_then(|line| {
-            // Lines are read on terminals too.
+            // People read these lines at terminals too.
             let line = in_json(&line).into_owned() + "\n";
-            // In one write, so that lines of several writers do not mix.
+            // One write for each line, so that lines of several writers do not mix.
             self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
         });
         if let Err(error) = written {
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_of_others_are_escaped() {
+    fn invisible_characters_are_escaped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let detail = "a\u{202e}b\u{2028}c\u{e0041}".to_owned();
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_lines_of_a_private_file_that_can_be_moved_away() {
+    fn records_go_to_a_private_file_that_can_be_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let log = AuditFile::open(&path).unwrap();

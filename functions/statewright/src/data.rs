@@ -1,4 +1,4 @@
-//! Opening the store as the context of use cases.
+//! Opens the store for use cases.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,20 +24,19 @@ pub(crate) mod on_aws;
 #[path = "data/without_aws.rs"]
 pub(crate) mod on_aws;
 
-/// The folder that was asked for, or this platform's place for the data of programs.
+/// The named folder, or the platform's default folder for application data.
 pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {
     if data.store != Store::Folder {
-        return Err(misused("this command is about a folder with data, and the store is on AWS"));
+        return Err(misused("this command needs a data folder, but the store is on AWS"));
     }
     if let Some(folder) = &data.folder {
         return Ok(folder.clone());
     }
     let dirs = ProjectDirs::from("", "", "statewright")
-        .context("this user has no home folder to put data into; name a folder with --data")?;
+        .context("this user has no home folder for the data: name a folder with --data")?;
     Ok(dirs.data_dir().to_owned())
 }
 
-/// Where the data lie, for a person to read.
 pub(crate) fn place(data: &Data) -> anyhow::Result<String> {
     Ok(match data.store {
         Store::Folder => path(data)?.display().to_string(),
@@ -45,22 +44,24 @@ pub(crate) fn place(data: &Data) -> anyhow::Result<String> {
     })
 }
 
-/// The store for a server. A folder is for one server, and made on the first start: as long as the value lives, no other can
-/// have it.
+/// Opens the store for a server. Creates a data folder on the first start and locks it: no other server can
+/// open it while the returned value lives.
 pub(crate) async fn open_server(data: &Data) -> anyhow::Result<(Option<DataFolder>, Context)> {
     if data.store == Store::Aws {
-        // Others may be publishing what this one meets, so it is no one's heir.
+        // Other servers may be publishing the updates that this one finds, so it must not take over their
+        // work.
         let context = open_aws(&data.aws, format!("server {}", SystemIds.uuid())).await?.context;
         return Ok((None, context));
     }
     let folder = DataFolder::open_server(&path(data)?, Arc::new(SystemIds)).await?;
-    // A data folder has one server at a time, so a new one need not wait for what the last one may be publishing.
+    // A data folder has one server at a time, so a new server need not wait for publications of the previous
+    // one.
     let context = context(&folder, "server".to_owned());
     refuse_unfinished(&context).await?;
     Ok((Some(folder), context))
 }
 
-/// The store for a command beside servers.
+/// Opens the store for a command that may run at the same time as servers.
 pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolder>, Context)> {
     if data.store == Store::Aws {
         return Ok((None, open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?.context));
@@ -69,7 +70,7 @@ pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolde
     Ok((Some(folder), context))
 }
 
-/// The store for a command beside servers that looks at all of it.
+/// Like [`open_beside`], with an inventory of everything stored.
 pub(crate) async fn open_whole(data: &Data) -> anyhow::Result<(Box<dyn Inventory>, Context)> {
     if data.store == Store::Aws {
         let side = open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?;
@@ -79,7 +80,7 @@ pub(crate) async fn open_whole(data: &Data) -> anyhow::Result<(Box<dyn Inventory
     Ok((Box::new(folder), context))
 }
 
-/// The folder for a command that is about a folder, beside the server.
+/// Opens a data folder for a command that may run at the same time as the server.
 pub(crate) async fn open_folder_beside(data: &Data) -> anyhow::Result<(DataFolder, Context)> {
     let folder = DataFolder::open_beside(&path(data)?, Arc::new(SystemIds)).await?;
     let context = context(&folder, format!("command {}", SystemIds.uuid()));
@@ -87,7 +88,7 @@ pub(crate) async fn open_folder_beside(data: &Data) -> anyhow::Result<(DataFolde
     Ok((folder, context))
 }
 
-/// The folder for a command that needs it to itself. As long as the value lives, no server can have it.
+/// Opens a data folder for exclusive use. No server can open it while the returned value lives.
 pub(crate) async fn open_alone(data: &Data) -> anyhow::Result<(DataFolder, Context)> {
     open_folder_alone(&path(data)?).await
 }
@@ -99,8 +100,8 @@ async fn open_folder_alone(path: &Path) -> anyhow::Result<(DataFolder, Context)>
     Ok((folder, context))
 }
 
-/// The store beside servers, whatever it is like.
-pub(crate) async fn look(data: &Data) -> anyhow::Result<Context> {
+/// Opens the store without checking that it is complete.
+pub(crate) async fn open_unchecked(data: &Data) -> anyhow::Result<Context> {
     let publisher = format!("command {}", SystemIds.uuid());
     Ok(match data.store {
         Store::Aws => on_aws::connect(&data.aws, publisher).await?.context,
@@ -111,7 +112,7 @@ pub(crate) async fn look(data: &Data) -> anyhow::Result<Context> {
     })
 }
 
-/// A store that a copy is made of or into.
+/// The source or target of a copy.
 pub(crate) struct Side {
     pub(crate) context: Context,
     pub(crate) inventory: Box<dyn Inventory>,
@@ -124,7 +125,7 @@ impl Side {
     }
 }
 
-/// The store that a copy is made of; a folder is this process's alone.
+/// Opens the source of a copy. A folder is opened exclusively.
 pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
     Ok(match place {
         Place::Aws => open_aws(aws, format!("copy {}", SystemIds.uuid())).await?,
@@ -135,7 +136,7 @@ pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::
     })
 }
 
-/// The store that a copy is made into, finished or not; a folder is made, and this process's alone.
+/// Opens the target of a copy, which may be unfinished. A folder is created if needed and opened exclusively.
 pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
     let publisher = format!("copy {}", SystemIds.uuid());
     Ok(match place {
@@ -149,16 +150,17 @@ pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::
     })
 }
 
-/// Where a backup is kept, as blobs.
+/// The store on AWS, but with this table.
+/// An opened place of a backup, which stores only blobs.
 pub(crate) struct OpenShelf {
-    /// Nothing of it but its blobs is there.
+    /// Has blobs, but no ledger and no keys.
     pub(crate) context: Context,
     #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "a restore reads blobs that it knows"))]
     pub(crate) inventory: Box<dyn Inventory>,
     blobs: Arc<dyn Blobs>,
 }
 
-/// The place of a backup. With `make` a folder is made where there is none.
+/// Opens the place of a backup. With `make`, creates a missing folder.
 pub(crate) async fn open_shelf(
     shelf: &Shelf,
     kept: &args::Kept,
@@ -170,8 +172,7 @@ pub(crate) async fn open_shelf(
         Shelf::Folder(path) => {
             if make {
                 refuse_foreign_shelf(path)?;
-                FileBlobs::open_or_create(path)
-                    .with_context(|| format!("{} cannot be used", path.display()))?;
+                FileBlobs::open_or_create(path).with_context(|| format!("cannot use {}", path.display()))?;
             }
             let files = FileBlobs::open_existing(path);
             (Arc::new(files.clone()), Box::new(files))
@@ -183,8 +184,10 @@ pub(crate) async fn open_shelf(
     Ok(OpenShelf { context, inventory, blobs })
 }
 
-/// A backup as a store that is copied from. Its data keys are opened with the key that was named, or else that which the
-/// backup names.
+/// The KMS key that wraps a backup's data keys.
+    // An ARN includes the region of its key: `arn:aws:kms:REGION:ACCOUNT:key/ID`.
+/// Opens a backup as a store to copy from. Its data keys are opened with the named key, else with the key
+/// that the backup names.
 pub(crate) async fn open_kept(
     shelf: &OpenShelf,
     made: &backup::Made,
@@ -206,7 +209,7 @@ pub(crate) async fn open_kept(
     Ok((store, context))
 }
 
-/// Refuses a folder with files that no store has made.
+/// Refuses a folder with files that do not belong to a store.
 fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     let names = names_in(path)?;
     let is_ours = |name: &OsString| {
@@ -215,13 +218,13 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     };
     ensure!(
         names.iter().all(is_ours),
-        "{} holds something else. Nothing was changed. A copy goes into a new folder",
+        "{} contains other files: copy into a new folder. Nothing was changed",
         path.display()
     );
     Ok(())
 }
 
-/// Refuses a folder with files that no backup of a store on AWS has made.
+/// Refuses a folder with files that do not belong to a backup of a store on AWS.
 fn refuse_foreign_shelf(path: &Path) -> anyhow::Result<()> {
     let names = names_in(path)?;
     let is_ours = |name: &OsString| {
@@ -229,7 +232,7 @@ fn refuse_foreign_shelf(path: &Path) -> anyhow::Result<()> {
     };
     ensure!(
         names.iter().all(is_ours),
-        "{} holds something else. Nothing was changed. Choose another folder",
+        "{} contains other files: choose another folder. Nothing was changed",
         path.display()
     );
     Ok(())
@@ -238,12 +241,12 @@ fn refuse_foreign_shelf(path: &Path) -> anyhow::Result<()> {
 fn names_in(path: &Path) -> anyhow::Result<Vec<OsString>> {
     let names = match fs::read_dir(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.with_context(|| format!("{} cannot be read", path.display()))?,
+        entries => entries.with_context(|| format!("cannot read {}", path.display()))?,
     };
     Ok(names.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?)
 }
 
-/// The blobs that an item names, for a backup to look for them.
+/// The blobs that an item refers to.
 pub(crate) fn named_blobs(item: &Item) -> Result<Vec<(BlobKey, Option<String>)>, BoxError> {
     let named = layout::named_blobs(item)?;
     Ok(named.into_iter().map(|blob| (blob.key, blob.sha256)).collect())

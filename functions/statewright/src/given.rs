@@ -1,4 +1,5 @@
-//! Where a client of states is led beside the files of its configuration: by what `init` is given, and by the environment.
+//! Addresses of an HTTP backend that a client receives outside of its configuration: from options of `init`,
+//! and from the environment.
 //!
 //! Source: opentofu v1.12.6 and terraform v1.5.7, `internal/command/init.go` (`backendConfigOverrideBody`), `meta.go` and
 //! `cmd/tofu/main.go` (`mergeEnvArgs`), `internal/backend/remote-state/http/backend.go`.
@@ -8,15 +9,14 @@ use std::path::Path;
 
 use crate::hcl::{self, ADDRESSES, Address};
 
-/// The variables of the environment that count for those of [`ADDRESSES`] that nothing else sets.
+/// The environment variables for [`ADDRESSES`], used where nothing else sets them.
 pub(crate) const VARIABLES: [&str; 3] = ["TF_HTTP_ADDRESS", "TF_HTTP_LOCK_ADDRESS", "TF_HTTP_UNLOCK_ADDRESS"];
 
-/// An address that a client is given.
+/// An address from an option or the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// Where it is said, for people.
+    /// Its source, for people.
     pub(crate) what: String,
-    /// It.
     pub(crate) address: Address,
 }
 
@@ -26,8 +26,8 @@ impl Given {
     }
 }
 
-/// The addresses that `init` is given with `-backend-config`, by its arguments and by the variables that add some. They count for more than
-/// what files say. Files among them lie below this folder.
+/// The addresses in `-backend-config` options of `init`, on its command line and in variables that extend it.
+/// They take precedence over files of the configuration. Files that they name are relative to this folder.
 pub(crate) fn by_options(arguments: &[OsString], folder: &Path) -> Vec<Given> {
     let of_variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
     let variables = ["TF_CLI_ARGS", "TF_CLI_ARGS_init"].into_iter().filter_map(of_variable);
@@ -43,7 +43,7 @@ fn given(
     for (name, text) in variables {
         match shlex::split(&text) {
             Some(words) => found.extend(of_words(words.into_iter(), folder)),
-            // The client says what is wrong with it.
+            // The client reports the error.
             None => found.push(Given::new(name, "address", None)),
         }
     }
@@ -85,7 +85,7 @@ fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<Given
     found
 }
 
-/// The addresses that the environment has.
+/// The addresses in environment variables.
 pub(crate) fn by_environment() -> Vec<Given> {
     let of_variable = |(setting, name): (&&str, &str)| {
         let text = std::env::var_os(name).filter(|text| !text.is_empty())?;
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_init_is_given_is_found_however_it_is_said() {
+    fn backend_config_is_found_in_every_spelling() {
         let folder = tempfile::tempdir().unwrap();
         let text = "# of us\naddress = \"http://file\"\nretry_max = 3\nlock_address = var.x";
         fs::write(folder.path().join("b.hcl"), text).unwrap();

@@ -1,4 +1,5 @@
-//! HCL, as far as backends need it: the block that is written for a state, and whether a configuration has one.
+//! The parts of HCL that backends need: writes the backend block of a state, and finds backend blocks in a
+//! configuration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,14 @@ use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::managed::HEADER;
 
-/// The file that a backend is written to.
+/// The file with the backend of a state.
 pub(crate) const BACKEND_FILE: &str = "backend.tf";
 
-/// The file that one is written to for as long as a client runs.
-pub(crate) const PASSING_FILE: &str = "statewright_backend.tf";
+/// The file with a temporary backend, which exists while a client runs.
+pub(crate) const TEMPORARY_FILE: &str = "statewright_backend.tf";
 
-/// A text as HCL has it between quotes (hashicorp/hcl, `hclsyntax/spec.md`, "Template Expressions"): nothing in it is read as
-/// the end of it, or as a template.
+/// Quotes a string for HCL so that nothing in it ends the string or is read as a template (hashicorp/hcl,
+/// `hclsyntax/spec.md`, "Template Expressions").
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -38,20 +39,15 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The backend of a state, as a file of its own: by its id, so that renaming it changes nothing; with methods that pass
-/// everywhere; without credentials, since clients keep what is written into a backend in clear.
+/// The backend file of a state. It uses the id, so that renaming the state changes nothing; methods that all
+/// proxies pass; and no credentials, since clients store backend settings in plain text.
 pub(crate) fn backend(server: &ServerUrl, id: StateId, address: &StateAddress) -> String {
-    backend_of(
-        server,
-        id,
-        address,
-        "`statewright state init` writes this file anew, and what is changed here is lost.",
-    )
+    backend_of(server, id, address, "`statewright state init` overwrites this file.")
 }
 
-/// As [`backend`], for a file that lies there for as long as a client runs.
-pub(crate) fn passing_backend(server: &ServerUrl, id: StateId, address: &StateAddress) -> String {
-    backend_of(server, id, address, "this file lies here while `statewright tf` runs, and goes with it.")
+/// Like [`backend`], for a file that exists while a client runs.
+pub(crate) fn temporary_backend(server: &ServerUrl, id: StateId, address: &StateAddress) -> String {
+    backend_of(server, id, address, "`statewright tf` deletes this file when it ends.")
 }
 
 fn backend_of(server: &ServerUrl, id: StateId, address: &StateAddress, what: &str) -> String {
@@ -68,33 +64,34 @@ fn backend_of(server: &ServerUrl, id: StateId, address: &StateAddress, what: &st
     )
 }
 
-/// The settings of an HTTP backend that say where requests go, each with the credentials.
+/// The settings of an HTTP backend with addresses that receive the credentials.
 pub(crate) const ADDRESSES: [&str; 3] = ["address", "lock_address", "unlock_address"];
 
-/// Where a configuration keeps its state, as it says itself.
+/// A backend block of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Backend {
-    /// The file that says so.
+    /// The file with the block.
     pub(crate) file: PathBuf,
     /// `http`, `s3`, …; `cloud` for a cloud block.
     pub(crate) kind: String,
-    /// Those of [`ADDRESSES`] that are set.
+    /// The [`ADDRESSES`] that it sets.
     pub(crate) addresses: Vec<Address>,
 }
 
-/// A setting that says where requests go.
+/// An address setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Its name.
+    /// The name of the setting.
     pub(crate) setting: String,
-    /// What it says; `None` where that is worked out, and not written out as a text.
+    /// Its value; `None` for an expression other than a string.
     pub(crate) text: Option<String>,
 }
 
-/// What a file says of a backend.
-type Said = (String, Vec<Address>);
+/// The kind of a backend and its addresses.
+type Block = (String, Vec<Address>);
 
-/// The backends of the configuration in this folder, as clients read it: there is at most one in a configuration that works.
+/// The backends of the configuration in this folder, in the files that clients read. A valid configuration
+/// has at most one.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -110,7 +107,7 @@ pub(crate) fn backends(folder: &Path) -> anyhow::Result<Vec<Backend>> {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let is_json = name.ends_with(".tf.json") || name.ends_with(".tofu.json");
         let is_hcl = name.ends_with(".tf") || name.ends_with(".tofu");
-        // Clients leave out what editors leave behind.
+        // Clients ignore the backup files of editors.
         let is_read =
             (is_json || is_hcl) && !name.starts_with(['.', '#']) && !name.ends_with('~') && file.is_file();
         if !is_read {
@@ -125,15 +122,15 @@ pub(crate) fn backends(folder: &Path) -> anyhow::Result<Vec<Backend>> {
     Ok(found)
 }
 
-/// Those of [`ADDRESSES`] that a file sets which has the settings of a backend and nothing else; `None` if it cannot be read.
+/// The [`ADDRESSES`] in a file that contains only backend settings; `None` if it cannot be read.
 pub(crate) fn settings(file: &Path) -> Option<Vec<Address>> {
     let text = String::from_utf8_lossy(&fs::read(file).ok()?).into_owned();
     if file.extension().is_some_and(|extension| extension == "json") {
         return serde_json::from_str(&text).ok().map(|document| settings_in_json(&document));
     }
-    // As in a block of their own.
-    let said = in_hcl(&format!("terraform {{\nbackend \"http\" {{\n{text}\n}}\n}}\n"));
-    Some(said.into_iter().flat_map(|(_, addresses)| addresses).collect())
+    // Parsed as if they were in a block.
+    let backends = in_hcl(&format!("terraform {{\nbackend \"http\" {{\n{text}\n}}\n}}\n"));
+    Some(backends.into_iter().flat_map(|(_, addresses)| addresses).collect())
 }
 
 fn settings_in_json(settings: &Value) -> Vec<Address> {
@@ -145,9 +142,9 @@ fn settings_in_json(settings: &Value) -> Vec<Address> {
     set.filter(|(_, value)| !value.is_null()).map(address).collect()
 }
 
-/// Backends with their addresses. What is no JSON has none: the client says what is wrong with it.
-fn in_json(text: &str) -> Vec<Said> {
-    /// A block may be an object, or several in a list.
+/// Backends with their addresses. Invalid JSON has none: the client reports the error.
+fn in_json(text: &str) -> Vec<Block> {
+    /// A block is an object, or a list of several.
     fn blocks(value: &Value) -> Vec<&Value> {
         match value {
             Value::Array(blocks) => blocks.iter().collect(),
@@ -168,17 +165,16 @@ fn in_json(text: &str) -> Vec<Said> {
     found
 }
 
-/// Backends with their addresses.
-fn in_hcl(text: &str) -> Vec<Said> {
+fn in_hcl(text: &str) -> Vec<Block> {
     let words = words(text);
-    let (mut found, mut open): (Vec<Said>, Vec<&Word>) = (Vec::new(), Vec::new());
+    let (mut found, mut open): (Vec<Block>, Vec<&Word>) = (Vec::new(), Vec::new());
     let name = |word: Option<&&Word>| match word {
         Some(Word::Name(name)) => Some(name.clone()),
         _ => None,
     };
     for (at, word) in words.iter().enumerate() {
         match word {
-            // What opens a block is the name at the start of its line.
+            // A block is opened by the name at the start of its line.
             Word::Open => {
                 let head = words.get(..at).unwrap_or_default().iter().rev();
                 let head: Vec<&Word> =
@@ -200,7 +196,7 @@ fn in_hcl(text: &str) -> Vec<Said> {
             Word::Name(setting) if ADDRESSES.contains(&setting.as_str()) => {
                 let is_in_backend = open.len() == 2 && name(open.get(1)).as_deref() == Some("backend");
                 let text = match words.get(at + 1..at + 4).unwrap_or_default() {
-                    // Nothing but a text.
+                    // Only a plain string is a known value.
                     [Word::Equals, Word::Text(text), Word::Other | Word::Close] => Some(Some(text.clone())),
                     [Word::Equals, ..] => Some(None),
                     _ => None,
@@ -215,11 +211,11 @@ fn in_hcl(text: &str) -> Vec<Said> {
     found
 }
 
-/// What a text is made of, as far as blocks and plain settings need it.
+/// The tokens of HCL, as far as blocks and plain settings need them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Name(String),
-    /// What stands between quotes, with its escapes.
+    /// A quoted string, with its escapes.
     Text(String),
     Open,
     Close,
@@ -227,7 +223,7 @@ enum Word {
     Other,
 }
 
-/// Takes a text apart. Comments are left out; what is in quotes or in a heredoc is one word, whatever it looks like.
+/// Splits HCL into tokens without comments. A quoted string or heredoc is one token, whatever it contains.
 fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -254,7 +250,7 @@ fn words(text: &str) -> Vec<Word> {
                 '{' => words.push(Word::Open),
                 '}' => words.push(Word::Close),
                 '=' => words.push(Word::Equals),
-                // The end of a line ends what it said.
+                // The end of a line ends a setting.
                 '\n' => words.push(Word::Other),
                 c if c.is_whitespace() => {}
                 _ => words.push(Word::Other),
@@ -265,7 +261,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// What stands before the closing quote, and what comes behind it. A template may hold quotes of its own.
+/// Splits at the closing quote. Templates may contain quotes.
 fn in_quotes(text: &str) -> (String, &str) {
     let (mut depth, mut inner, mut found) = (0_usize, false, String::new());
     let mut characters = text.char_indices().peekable();
@@ -277,7 +273,7 @@ fn in_quotes(text: &str) -> (String, &str) {
                 }
                 continue;
             }
-            // Doubled, it stands for itself.
+            // A doubled sign is an escape.
             '$' | '%' if depth == 0 && !found.ends_with(c) => {
                 depth = usize::from(characters.peek().is_some_and(|(_, next)| *next == '{'));
             }
@@ -292,7 +288,7 @@ fn in_quotes(text: &str) -> (String, &str) {
     (found, "")
 }
 
-/// What comes behind a heredoc.
+/// The text after a heredoc.
 fn behind_heredoc(text: &str) -> &str {
     let (first, body) = text.split_once('\n').unwrap_or((text, ""));
     let end = first.trim_start_matches("<<").trim_start_matches('-').trim();
@@ -312,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_hold_whatever_is_between_them() {
+    fn quoting_escapes_every_special_character() {
         for (text, expected) in [
             ("plain", r#""plain""#),
             (r#"a"b\c"#, r#""a\"b\\c""#),
@@ -326,19 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_reads_back_as_one_word() {
+    fn a_quoted_string_reads_back_as_one_word() {
         for text in [r#"a"b\c"#, "${\"x\"}", "${", "%{ if \"}\" }", "#", "<<END", "/* \" */"] {
             let found = words(&quoted(text));
             assert!(matches!(found[..], [Word::Text(_)]), "{text:?}: {found:?}");
         }
     }
 
-    fn said(setting: &str, text: Option<&str>) -> Address {
+    fn setting_of(setting: &str, text: Option<&str>) -> Address {
         Address { setting: setting.to_owned(), text: text.map(str::to_owned) }
     }
 
     #[test]
-    fn a_backend_is_by_id_and_without_credentials() {
+    fn a_backend_uses_the_id_and_has_no_credentials() {
         let server = ServerUrl::parse("https://state.example.com").unwrap();
         let id = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
         let text = backend(&server, id, &StateAddress::parse("acme", "net", None).unwrap());
@@ -346,9 +342,9 @@ mod tests {
         let address = "https://state.example.com/tfstate/019b7c3a-0000-7000-8000-000000000001";
         let lock = format!("{address}/lock");
         let expected = [
-            said("address", Some(address)),
-            said("lock_address", Some(&lock)),
-            said("unlock_address", Some(&lock)),
+            setting_of("address", Some(address)),
+            setting_of("lock_address", Some(&lock)),
+            setting_of("unlock_address", Some(&lock)),
         ];
         assert_eq!(in_hcl(&text), [("http".to_owned(), expected.to_vec())]);
         assert_eq!(text.matches(&format!("{address}/lock\"")).count(), 2);
@@ -356,10 +352,11 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_is_found_however_it_is_written() {
+    fn backends_are_found_in_every_spelling() {
         let with = |addresses: &[Address]| vec![("http".to_owned(), addresses.to_vec())];
-        let http =
-            |address: Option<&str>| with(address.map(|address| said("address", Some(address))).as_slice());
+        let http = |address: Option<&str>| {
+            with(address.map(|address| setting_of("address", Some(address))).as_slice())
+        };
         for (text, expected) in [
             ("terraform {\n  backend \"http\" {\n  }\n}\n", http(None)),
             ("terraform { backend \"http\" {} }", http(None)),
@@ -370,15 +367,15 @@ mod tests {
             ("terraform {\n  cloud {\n    workspaces {}\n  }\n}", vec![("cloud".to_owned(), vec![])]),
             (
                 "terraform {\n  backend \"http\" {\n    address = local.a\n    lock_address = \"http://b\"\n  }\n}",
-                with(&[said("address", None), said("lock_address", Some("http://b"))]),
+                with(&[setting_of("address", None), setting_of("lock_address", Some("http://b"))]),
             ),
             (
                 "terraform {\n  backend \"http\" { unlock_address = true ? \"http://a\" : \"http://b\" }\n}",
-                with(&[said("unlock_address", None)]),
+                with(&[setting_of("unlock_address", None)]),
             ),
             (
                 "terraform {\n  backend \"http\" {\n    address = \"http://a\" == \"x\" ? 1 : 2\n  }\n}",
-                with(&[said("address", None)]),
+                with(&[setting_of("address", None)]),
             ),
             ("terraform { backend \"http\" { address = \"http://a\" } }", http(Some("http://a"))),
             ("# terraform { backend \"http\" {} }\n", vec![]),
@@ -404,16 +401,16 @@ mod tests {
         let one = r#"{"terraform":{"backend":{"http":{"address":"http://a"}}}}"#;
         let lists = r#"{"terraform":[{"backend":[{"http":[{"address":"http://a"}]}]}]}"#;
         for text in [one, lists] {
-            assert_eq!(in_json(text), [("http".to_owned(), vec![said("address", Some("http://a"))])]);
+            assert_eq!(in_json(text), [("http".to_owned(), vec![setting_of("address", Some("http://a"))])]);
         }
         let odd = r#"{"terraform":{"backend":{"http":{"address":null,"lock_address":7}}}}"#;
-        assert_eq!(in_json(odd), [("http".to_owned(), vec![said("lock_address", None)])]);
+        assert_eq!(in_json(odd), [("http".to_owned(), vec![setting_of("lock_address", None)])]);
         assert_eq!(in_json(r#"{"terraform":{"cloud":{}}}"#), [("cloud".to_owned(), vec![])]);
         assert_eq!(in_json("{"), []);
     }
 
     #[test]
-    fn a_folder_has_the_backends_that_its_client_would_read() {
+    fn backends_are_read_from_the_same_files_as_by_clients() {
         let folder = tempfile::tempdir().unwrap();
         let write =
             |name: &str| fs::write(folder.path().join(name), "terraform { backend \"http\" {} }").unwrap();

@@ -1,5 +1,5 @@
-//! Statewright as one binary: `serve` mounts every group of routes on the embedded store, the operator's commands work on
-//! the same data beside it, and its users' commands ask a server.
+//! Statewright as one binary: `serve` runs every route on the embedded store or on AWS, the operator's
+//! commands work on the same store, and users' commands call a server.
 
 mod args;
 mod audit;
@@ -31,17 +31,17 @@ use crate::audit::AuditFile;
 use crate::commands::{Args, EndsWith};
 use crate::output::Output;
 
-/// Gives back what a peak took, also when nothing is asked any more: the system's own allocator keeps what was freed for the thread
-/// that had it.
+/// Returns memory to the system after a peak, even when the process is idle. The system's allocator keeps
+/// freed memory for the thread that allocated it.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A commit holds its thread for as long as the disk syncs, so there is another that can go on. More than there are cores
-/// only wake each other up.
+/// A commit blocks its thread while the disk syncs, so a second thread must be able to continue. More threads
+/// than cores only wake each other up.
 const THREADS_MIN: usize = 2;
 
-/// 0: done. 1: refused, or failed. 2: asked for in a way that cannot be meant, as the parser has it too.
+/// Exit codes: 0 for success, 1 for a refusal or failure, 2 for a usage error, as from the argument parser.
 fn main() -> ExitCode {
     let args = match commands::arguments() {
         Ok(args) => args,
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     let runtime = Builder::new_multi_thread().worker_threads(cores.max(THREADS_MIN)).enable_all().build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(run(args, out)),
-        Err(error) => Err(anyhow::Error::new(error).context("this process may not start threads")),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot start threads")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,19 +69,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with a command line, which may hold what others wrote; or what was asked for: help, or the version.
+/// Prints a usage error, which may quote untrusted text, or the requested help or version.
 fn misused(usage: &clap::Error) -> ExitCode {
     if usage.use_stderr() {
         Output::new(false).note(usage.render().to_string().trim_end());
     } else {
-        // There is nowhere left to say that stdout is gone.
+        // stdout is closed, so the error cannot be reported.
         let _ = usage.print();
     }
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
 
-/// Does what was asked, and keeps a record of it where one is wanted. A server keeps those of its requests, its users' commands
-/// among them.
+/// Runs a command and audits it if that is enabled. A server audits its own requests, including those of
+/// users' commands.
 async fn run(args: Args, out: Output) -> anyhow::Result<()> {
     let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
     let is_an_act = args.command.is_the_operators();

@@ -7,25 +7,24 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// How each of them begins, beside the link, whose name is ours.
+/// The first line of each file, except the link, which is known by its name.
 pub(crate) const HEADER: &str = "# Managed by statewright";
 
-/// What lies where a file of ours is to be.
+/// The file found where this program wants to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing.
     Nothing,
-    /// One of ours, with this text.
+    /// A file of this program, with this text.
     Ours(String),
-    /// Somebody's.
+    /// Any other file.
     Theirs,
 }
 
-/// Looks at the place of a file.
+/// Reads the file.
 ///
 /// # Errors
-/// If what is there cannot be read.
-pub(crate) fn look(file: &Path) -> anyhow::Result<Found> {
+/// If the file exists and cannot be read.
+pub(crate) fn read(file: &Path) -> anyhow::Result<Found> {
     match fs::read(file) {
         Ok(text) => Ok(match String::from_utf8(text) {
             Ok(text) if text.starts_with(HEADER) => Found::Ours(text),
@@ -36,15 +35,15 @@ pub(crate) fn look(file: &Path) -> anyhow::Result<Found> {
     }
 }
 
-/// Writes a file of ours, in the place of one of ours. `force` lets it take the place of any.
+/// Writes a file, replacing one of this program. `force` replaces any file.
 ///
 /// # Errors
-/// If somebody else's is there; if the folder cannot be written to.
+/// If there is another file, or the folder is not writable.
 pub(crate) fn write(file: &Path, text: &str, force: bool) -> anyhow::Result<()> {
-    match look(file)? {
+    match read(file)? {
         Found::Ours(found) if found == text => return Ok(()),
         Found::Theirs if !force => bail!(
-            "{} is there and was not written by statewright: move it away, or say --force to have it replaced",
+            "{} exists and was not written by statewright: move it away, or replace it with --force",
             file.display()
         ),
         Found::Nothing | Found::Ours(_) | Found::Theirs => {}
@@ -52,18 +51,18 @@ pub(crate) fn write(file: &Path, text: &str, force: bool) -> anyhow::Result<()> 
     replace(file, text)
 }
 
-/// Writes a file that is there whole or not at all, in the place of what was there.
+/// Replaces a file atomically.
 ///
 /// # Errors
-/// If the folder cannot be written to.
+/// If the folder is not writable.
 pub(crate) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     replace_with(file, text, 0o644)
 }
 
-/// As [`replace`], with this mode: for what holds secrets.
+/// Like [`replace`], with this mode, for files with secrets.
 ///
 /// # Errors
-/// As there.
+/// Like [`replace`].
 pub(crate) fn replace_with(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let write = || -> anyhow::Result<()> {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -83,29 +82,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_somebody_else_stays_unless_it_is_meant() {
+    fn other_files_are_replaced_only_by_force() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("backend.tf");
         let ours = |text: &str| format!("{HEADER}: {text}\n");
         write(&file, &ours("a"), false).unwrap();
         write(&file, &ours("b"), false).unwrap();
-        assert_eq!(look(&file).unwrap(), Found::Ours(ours("b")));
+        assert_eq!(read(&file).unwrap(), Found::Ours(ours("b")));
         fs::write(&file, "terraform {}\n").unwrap();
         let refused = write(&file, &ours("c"), false).unwrap_err().to_string();
         assert!(refused.contains("backend.tf") && refused.contains("--force"), "{refused}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "terraform {}\n");
         write(&file, &ours("c"), true).unwrap();
-        assert_eq!(look(&file).unwrap(), Found::Ours(ours("c")));
+        assert_eq!(read(&file).unwrap(), Found::Ours(ours("c")));
         let names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["backend.tf"]);
     }
 
     #[test]
-    fn what_is_no_text_is_somebody_elses() {
+    fn a_binary_file_is_another_programs() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("backend.tf");
         fs::write(&file, b"\xff\xfe").unwrap();
-        assert_eq!(look(&file).unwrap(), Found::Theirs);
+        assert_eq!(read(&file).unwrap(), Found::Theirs);
     }
 }

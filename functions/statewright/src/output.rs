@@ -1,9 +1,9 @@
-//! The one place that prints. What was asked for goes to stdout: a text or a table for people, one JSON document for
-//! scripts. All else goes to stderr.
+//! The only module that prints. The answer goes to stdout: text or a table for people, one JSON document for
+//! scripts. Everything else goes to stderr.
 //!
-//! Much of it was written by others: the message of an update, who holds a lock, the name of an output. A control character in it would
-//! be a command to the reader's terminal, and one that is not seen can make two texts look alike, so none leaves this place but as an
-//! escape.
+//! Much of the text is untrusted: messages of updates, holders of locks, names of outputs. A control
+//! character would be a command to the terminal, and an invisible one can make two texts look alike. So both
+//! are always escaped.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,55 +18,53 @@ use serde::{Serialize, Serializer};
 use statewright_shared::ports::Timestamp;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// How often what goes on shows that it does.
+/// The interval between updates of a progress bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Where a command says what came of it.
+/// Prints the results of a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
 }
 
 impl Output {
-    /// For scripts, or for people.
     pub(crate) fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Whether a script asks.
     pub(crate) fn is_json(self) -> bool {
         self.json
     }
 
-    /// Answers: with the document as JSON, or with what people read of it. Each command answers once.
+    /// Prints the answer: the document as JSON, or its text for people. A command answers once.
     pub(crate) fn answer<T: Serialize>(
         self,
         document: &T,
         for_people: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
         if self.json {
-            let text =
-                serde_json::to_string_pretty(document).context("the answer cannot be written as JSON")?;
+            let text = serde_json::to_string_pretty(document).context("cannot serialize the answer")?;
             print(&in_json(&text))
         } else {
             print(&for_terminals(&for_people(document)))
         }
     }
 
-    /// Prints what has its own form, as it is for a file or another program.
+    /// Prints text in its own format unchanged, for a file or another program.
     pub(crate) fn text(self, text: &str) -> anyhow::Result<()> {
         if io::stdout().is_terminal() { print(&for_terminals(text)) } else { print(text) }
     }
 
-    /// Says something next to the answer.
+    /// Prints a message on stderr.
     pub(crate) fn note(self, text: impl fmt::Display) {
-        // There is nowhere left to say that stderr is gone.
+        // stderr is closed, so the error cannot be reported.
         let _ = writeln!(io::stderr(), "{}", for_terminals(&text.to_string()));
     }
 
-    /// Says why a command is refused: the whole chain, since each layer says only what it knows.
+    /// Prints an error with all its causes, since each layer adds only its own context.
     pub(crate) fn complain(self, error: &anyhow::Error, next_step: Option<&str>) {
-        // What others wrote begins no line: those of our own stand below the first one, behind two blanks.
+        // Untrusted text cannot start a line. Our own further lines follow the first one, indented by two
+        // spaces.
         let error = format!("{error:#}");
         let lines: Vec<_> = error.split("\n  ").map(on_one_line).collect();
         self.note(format_args!("error: {}", lines.join("\n  ")));
@@ -75,7 +73,8 @@ impl Output {
         }
     }
 
-    /// Shows that something long goes on, and how far it is where `total` is known: on stderr, and only on a terminal.
+    /// Shows the progress of a long operation, with a bar if `total` is known. Only on stderr, and only at a
+    /// terminal.
     pub(crate) fn progress(self, what: &'static str, total: Option<u64>) -> ProgressBar {
         let (bar, template) = match total {
             Some(total) => (ProgressBar::new(total), "{msg}: {pos} of {len} {wide_bar} {eta}"),
@@ -89,83 +88,88 @@ impl Output {
         bar
     }
 
-    /// Asks before what cannot be taken back: no question if the answer was given with `--yes`, and without a terminal
-    /// only that answer counts.
+    /// Asks for confirmation before an irreversible change, unless `--yes` was given. Without a terminal only
+    /// `--yes` confirms.
     ///
     /// # Errors
-    /// When the answer is no, or nobody can be asked.
+    /// If the answer is no, or there is no terminal to ask at.
     pub(crate) fn confirm(self, question: &str, yes: bool) -> anyhow::Result<()> {
         self.confirm_or(question, yes, "--yes")
     }
 
-    /// As [`Output::confirm`], where another option gives the answer.
+    /// Like [`Output::confirm`], with another option instead of `--yes`.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Output::confirm`].
     pub(crate) fn confirm_or(self, question: &str, yes: bool, option: &str) -> anyhow::Result<()> {
         if yes {
             return Ok(());
         }
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            bail!("{question} Nobody can be asked here: add {option} if that is meant");
+            bail!("{question} Cannot ask without a terminal: to confirm, add {option}");
         }
         let mut stderr = io::stderr();
         write!(stderr, "{} [y/N] ", for_terminals(question))
             .and_then(|()| stderr.flush())
-            .context("cannot ask")?;
+            .context("cannot write to the terminal")?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         if matches!(answer.trim(), "y" | "Y" | "yes") {
             return Ok(());
         }
-        bail!("nothing was done, as you did not say yes")
+        bail!("not confirmed: nothing was changed")
     }
 
-    /// Asks for a new password: on a terminal twice and without showing it, and else it is the first line of stdin.
+    /// Asks for a new password, twice and without echo at a terminal; otherwise reads the first line of
+    /// stdin.
     ///
     /// # Errors
-    /// If both are not the same, there is none, or the terminal breaks.
+    /// If the two differ, there is none, or the terminal fails.
     pub(crate) fn ask_for_password(self, question: &str) -> anyhow::Result<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return read_line();
         }
-        let hidden = Hidden::begin().context("the terminal cannot be kept from showing what is typed")?;
+        let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
         let typed = |question: &str| {
             let mut stderr = io::stderr();
-            write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+            write!(stderr, "{question}: ")
+                .and_then(|()| stderr.flush())
+                .context("cannot write to the terminal")?;
             let line = read_line();
-            // The end of the line was not shown either.
+            // The line end was not echoed either.
             self.note("");
             line
         };
         let password = typed(question)?;
-        let again = typed("The same again")?;
+        let again = typed("Repeat it")?;
         drop(hidden);
-        if password == again { Ok(password) } else { bail!("these are not the same; nothing was done") }
+        if password == again { Ok(password) } else { bail!("the passwords differ: nothing was changed") }
     }
 
-    /// Asks for a secret that exists: on a terminal without showing it, and else it is the first line of stdin.
+    /// Asks for an existing secret, without echo at a terminal; otherwise reads the first line of stdin.
     ///
     /// # Errors
-    /// If the terminal breaks.
+    /// If the terminal fails.
     pub(crate) fn ask_for_secret(self, question: &str) -> anyhow::Result<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return read_line();
         }
-        let hidden = Hidden::begin().context("the terminal cannot be kept from showing what is typed")?;
+        let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
         let mut stderr = io::stderr();
-        write!(stderr, "{question}: ").and_then(|()| stderr.flush()).context("cannot ask")?;
+        write!(stderr, "{question}: ")
+            .and_then(|()| stderr.flush())
+            .context("cannot write to the terminal")?;
         let line = read_line();
-        // The end of the line was not shown either.
+        // The line end was not echoed either.
         self.note("");
         drop(hidden);
         line
     }
 
-    /// Asks for something that was not said; `None` where nobody can be asked, or nothing was answered.
+    /// Asks for a missing value; `None` without a terminal, or if the answer is empty.
     ///
     /// # Errors
-    /// If the terminal breaks.
+    /// If the terminal fails.
     pub(crate) fn ask(self, question: &str) -> anyhow::Result<Option<String>> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);
@@ -173,29 +177,28 @@ impl Output {
         let mut stderr = io::stderr();
         write!(stderr, "{}: ", for_terminals(question))
             .and_then(|()| stderr.flush())
-            .context("cannot ask")?;
+            .context("cannot write to the terminal")?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         Ok(Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty()))
     }
 }
 
-/// Prints the answer.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let printed = write!(stdout, "{text}{end}").and_then(|()| stdout.flush());
     match printed {
-        // The reader has enough, as `head` does.
+        // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed.context("cannot print the answer"),
     }
 }
 
-/// What no terminal may get from others: control characters (Cc), characters that format others and are not seen themselves (Cf, such
-/// as those that have no width or turn the direction), and the ends of lines and paragraphs (Zl, Zp). The signs of Cf that are
-/// seen, of Arabic and other numbers, are letters as far as a terminal is concerned.
-fn is_for_no_terminal(c: char) -> bool {
+/// Characters that untrusted text must not send to a terminal: control characters (Cc), invisible format
+/// characters (Cf, such as zero-width and direction marks), and line and paragraph separators (Zl, Zp).
+/// Visible characters of Cf, such as Arabic number signs, are harmless.
+fn is_unsafe(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -223,21 +226,21 @@ fn is_sign_before_a_number(c: char) -> bool {
     )
 }
 
-/// Emoji are made of several with the one, and words of Persian and of Indic scripts with both: they stay between two characters that are
-/// seen and not of ASCII, where they move nothing and hide nothing.
+/// Zero-width joiners are part of emoji and, like non-joiners, of words in Persian and Indic scripts. They
+/// are kept between two visible characters outside ASCII, where they neither move nor hide anything.
 fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
-    let is_joined = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_for_no_terminal(c));
+    let is_joined = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_unsafe(c));
     matches!(c, '\u{200c}' | '\u{200d}') && is_joined(before) && is_joined(after)
 }
 
-/// A text for people, on any number of lines.
+/// Escapes text of any number of lines.
 fn for_terminals(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_for_no_terminal(c) && !matches!(c, '\n' | '\t'))
+    escaped(text, |c| is_unsafe(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// A text for people that others wrote: on one line, whatever is in it.
+/// Escapes untrusted text to one line.
 pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, is_for_no_terminal)
+    escaped(text, is_unsafe)
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -257,9 +260,9 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// JSON with the same characters as escapes of its own. They are within texts alone.
+/// Escapes the same characters in JSON, where they occur only within strings.
 pub(crate) fn in_json(text: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| is_for_no_terminal(c) && !c.is_ascii_whitespace();
+    let is_escaped = |c: char| is_unsafe(c) && !c.is_ascii_whitespace();
     if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
@@ -273,16 +276,16 @@ pub(crate) fn in_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// How the lines of a log are made safe.
+/// How log lines are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogLines {
     Json,
     Text,
-    /// Text with colours, in which the values are safe but for the ends of lines.
+    /// Colored text. Its values are already escaped, except for line ends.
     Coloured,
 }
 
-/// Writes lines of a log to stderr: one for each write.
+/// Writes log lines to stderr, one for each write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Log(pub(crate) LogLines);
 
@@ -291,7 +294,7 @@ impl Log {
         match self.0 {
             LogLines::Json => in_json(text),
             LogLines::Text => on_one_line(text),
-            LogLines::Coloured => escaped(text, |c| is_for_no_terminal(c) && c != '\u{1b}'),
+            LogLines::Coloured => escaped(text, |c| is_unsafe(c) && c != '\u{1b}'),
         }
     }
 }
@@ -308,14 +311,14 @@ impl io::Write for Log {
     }
 }
 
-/// The next line of stdin.
+/// Reads a line of stdin.
 fn read_line() -> anyhow::Result<String> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).context("cannot read the answer")?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// While it lives, the terminal does not show what is typed.
+/// Turns off the terminal's echo while it lives.
 struct Hidden(Termios);
 
 impl Hidden {
@@ -330,18 +333,18 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // Whoever took the terminal away shows nothing on it.
+        // If the terminal is gone, there is nothing to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 
-/// Rows under their headings, with nothing but blanks between, so that it can be cut by other programs too. On a terminal no line is
-/// longer than that is wide: a long cell goes on in the next line.
+/// A table with columns separated by spaces only, so that other programs can cut it. At a terminal no line is
+/// wider than the screen: long cells continue on the next line.
 pub(crate) fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table_within(terminal_width(), headings, rows)
 }
 
-/// The width of the terminal that stdout is, if it is one.
+/// The width of the terminal at stdout, if it is one.
 fn terminal_width() -> Option<u16> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout).ok()).flatten();
@@ -362,23 +365,23 @@ fn table_within(
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    // Without the blanks that fill up the last column.
+    // Without the padding of the last column.
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// A line for each thing that there is to know: its name, and what is known.
+/// One line for each fact: its name and value.
 pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> String {
     let line =
         |(name, value): (&str, String)| format!("{name:<10} {}", on_one_line(&value)).trim_end().to_owned();
     facts.into_iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines that name things of others, each on its own.
+/// Escaped lines.
 pub(crate) fn lines(lines: &[String]) -> String {
     lines.iter().map(|line| on_one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// A word of a command line that people may paste into a shell: in quotes, unless it means itself there.
+/// Quotes an untrusted word for pasting into a shell, where needed.
 pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let text = on_one_line(text);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@');
@@ -405,7 +408,7 @@ impl Serialize for Rfc3339 {
     }
 }
 
-/// An instant of a server's answer for people, to the second.
+/// An instant from a server's response for people, to the second.
 pub(crate) fn to_the_second(rfc3339: &str) -> String {
     match rfc3339.split_once('.') {
         Some((second, _)) => format!("{second}Z"),
@@ -413,7 +416,7 @@ pub(crate) fn to_the_second(rfc3339: &str) -> String {
     }
 }
 
-/// How long something lasts, in its largest unit that says enough.
+/// A duration in its largest useful unit.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -423,7 +426,7 @@ pub(crate) fn age(seconds: u64) -> String {
     }
 }
 
-/// A length for people.
+/// A size for people.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..=9_999 => format!("{bytes} B"),
@@ -437,17 +440,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_rows_with_blanks_between() {
+    fn table_columns_are_separated_by_spaces() {
         let rows = [vec!["a".to_owned(), "never".to_owned()], vec!["longer".to_owned(), String::new()]];
         assert_eq!(table(&["NAME", "ENDS"], rows), "NAME    ENDS\na       never\nlonger");
     }
 
-    /// Of each kind that is dangerous some, and next to them one that is not.
+    /// Characters of each dangerous kind, alongside harmless ones.
     const HOSTILE: &str = "\u{1b}]0;x\u{7}\u{0}\u{8}\r\u{7f}\u{9b}31m\u{85}\u{ad}\u{61c}\u{180e}\u{200b}\u{200e}\u{2028}\u{2029}\u{202e}\
                            \u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{1d173}\u{e0001}\u{e0041}a\u{a0}\u{2070}";
 
     #[test]
-    fn a_table_is_as_wide_as_its_cells_or_as_the_terminal() {
+    fn a_table_is_at_most_as_wide_as_the_terminal() {
         let rows = || vec![vec!["n".repeat(200), "2".to_owned()], vec!["short".to_owned(), "3".to_owned()]];
         let whole = table_within(None, &["NAME", "VERSION"], rows());
         assert!(whole.lines().any(|line| line == format!("{}  2", "n".repeat(200))), "{whole}");
@@ -458,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn no_control_character_reaches_a_terminal_and_json_stays_json() {
+    fn control_characters_are_escaped_and_json_stays_valid() {
         let safe = "\\u{1b}]0;x\\u{7}\\u{0}\\u{8}\\r\\u{7f}\\u{9b}31m\\u{85}\\u{ad}\\u{61c}\\u{180e}\\u{200b}\\u{200e}\\u{2028}\\u{2029}\\u{202e}\
                     \\u{2060}\\u{2066}\\u{2069}\\u{feff}\\u{fff9}\\u{1d173}\\u{e0001}\\u{e0041}a\u{a0}\u{2070}";
         assert_eq!(for_terminals(HOSTILE), safe);
@@ -468,13 +471,13 @@ mod tests {
         let document = serde_json::json!({ "who": HOSTILE, "lines": ["a\nb"] });
         let json = serde_json::to_string_pretty(&document).unwrap();
         let safe = in_json(&json);
-        assert!(safe.chars().all(|c| c == '\n' || !is_for_no_terminal(c)), "{safe}");
+        assert!(safe.chars().all(|c| c == '\n' || !is_unsafe(c)), "{safe}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), document);
     }
 
     #[test]
-    fn what_scripts_and_emoji_are_made_of_stays() {
-        // Persian with a non-joiner, a family, Devanagari with a joiner, an Arabic sign of a number.
+    fn joiners_in_scripts_and_emoji_are_kept() {
+        // Persian with a non-joiner, a family emoji, Devanagari with a joiner, an Arabic number sign.
         for text in [
             "\u{645}\u{6cc}\u{200c}\u{62e}",
             "\u{1f469}\u{200d}\u{1f4bb}",
@@ -494,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_a_fact_and_a_line_of_a_log_stay_on_one_line() {
+    fn cells_facts_and_log_lines_stay_on_one_line() {
         assert_eq!(
             table(&["NAME", "ENDS"], [vec!["a\nb".to_owned(), "\r".to_owned()]]),
             "NAME  ENDS\na\\nb  \\r"
@@ -508,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_is_rfc_3339_and_people_see_whole_seconds() {
+    fn instants_are_rfc_3339_and_people_see_seconds() {
         let at = Rfc3339(Timestamp(1_767_225_601_500_000_000));
         assert_eq!(at.to_string(), "2026-01-01T00:00:01Z");
         assert_eq!(serde_json::to_string(&at).unwrap(), "\"2026-01-01T00:00:01.5Z\"");

@@ -1,5 +1,5 @@
-//! The pages for users: what they link to exists, what they tell a shell to run is a command line of this program, and the
-//! reference of options is what the program itself says.
+//! Tests of the pages for users: their links lead somewhere, their shell commands are valid command lines of this
+//! program, and the reference of options is the program's own help.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::commands::Args;
 
-/// Columns of a line of prose.
+/// The length limit of a line of prose, in characters.
 const COLUMNS_MAX: usize = 100;
 
-/// The README is read in one sitting.
+/// The length limit of the README, in lines, so that it can be read in one sitting.
 const README_LINES_MAX: usize = 250;
 
 fn root() -> PathBuf {
@@ -295,7 +295,7 @@ fn reference() -> String {
     table
 }
 
-/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --bin statewright the_reference_of_options`.
+/// Regenerated with `UPDATE_PAGES=1 cargo test --workspace --bin statewright the_reference_of_options`.
 #[test]
 fn the_reference_of_options_is_the_programs_help() {
     let path = root().join("shared/docs/configuration.md");

@@ -1,5 +1,6 @@
-//! The backend that a folder's client was initialised with, which it asks before it moves a state to another one, and which it
-//! uses as long as the configuration has not changed (opentofu v1.12.6, `internal/command/meta_backend.go`).
+//! The backend that a client recorded in a folder at `init`. The client uses it until the configuration
+//! changes, and reads it before it moves a state to another backend (opentofu v1.12.6,
+//! `internal/command/meta_backend.go`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,24 +9,24 @@ use serde_json::Value;
 
 use crate::hcl::ADDRESSES;
 
-/// A backend over HTTP, as a client has kept it.
+/// A recorded HTTP backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recorded {
-    /// Where it leads: its address, and those of its locks.
+    /// The addresses of the state and of its lock.
     pub(crate) addresses: Vec<String>,
-    /// Whether a password was kept with it, so that it takes none from the environment.
+    /// Whether a password is recorded, so that the client takes none from the environment.
     pub(crate) has_password: bool,
 }
 
 impl Recorded {
-    /// That of a folder; `None` where there is none over HTTP, or none that a client could read either.
+    /// The backend recorded in a folder; `None` if it is not an HTTP backend or cannot be read.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let data = std::env::var_os("TF_DATA_DIR").filter(|data| !data.is_empty()).map(PathBuf::from);
         let file = folder.join(data.unwrap_or_else(|| PathBuf::from(".terraform"))).join("terraform.tfstate");
         Self::parse(&fs::read(file).ok()?)
     }
 
-    /// Where the state is.
+    /// The address of the state.
     pub(crate) fn address(&self) -> Option<&str> {
         self.addresses.first().map(String::as_str)
     }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_over_http_is_read_as_its_client_left_it() {
+    fn a_recorded_http_backend_is_read() {
         let recorded = |config: &str| {
             let text = format!(
                 r#"{{"version":3,"terraform_version":"1.12.6","backend":{{"type":"http","config":{config},"hash":1}}}}"#
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_backend_over_http_is_none() {
+    fn other_recorded_backends_are_ignored() {
         for text in
             ["", "{}", "[", r#"{"backend":null}"#, r#"{"backend":{"type":"local","config":{"path":"x"}}}"#]
         {

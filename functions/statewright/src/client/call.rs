@@ -1,45 +1,45 @@
-//! What is asked of a server.
+//! Requests to a server.
 
 use axum::http::Method;
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// What stands for itself in a path or a query (RFC 3986, section 2.3).
+/// The unreserved characters of a path or query (RFC 3986, section 2.3) are not escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A request before it is one: of which server and as whom, its client knows.
+/// A request without server and credentials, which the client adds.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(super) method: Method,
-    /// Behind the server's address, with its query.
+    /// The path and query, relative to the server's address.
     pub(super) target: String,
     pub(super) body: Bytes,
     repeatable: bool,
 }
 
 impl Call {
-    /// `GET` of the path with these parts. May be repeated.
+    /// `GET` of the path with these segments. Repeatable.
     pub(crate) fn get<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::GET, path).repeatable()
     }
 
-    /// `POST` to the path with these parts.
+    /// `POST` to the path with these segments.
     pub(crate) fn post<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::POST, path)
     }
 
-    /// `PATCH` of the path with these parts. May be repeated.
+    /// `PATCH` of the path with these segments. Repeatable.
     pub(crate) fn patch<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::PATCH, path).repeatable()
     }
 
-    /// `PUT` to the path with these parts. May be repeated.
+    /// `PUT` to the path with these segments. Repeatable.
     pub(crate) fn put<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::PUT, path).repeatable()
     }
 
-    /// `DELETE` of the path with these parts.
+    /// `DELETE` of the path with these segments.
     pub(crate) fn delete<'a>(path: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(Method::DELETE, path)
     }
@@ -49,7 +49,7 @@ impl Call {
         Self { method, target: parts.collect(), body: Bytes::new(), repeatable: false }
     }
 
-    /// With a parameter in its query.
+    /// Adds a query parameter.
     #[must_use]
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         let before = if self.target.contains('?') { '&' } else { '?' };
@@ -58,20 +58,20 @@ impl Call {
         self
     }
 
-    /// With this JSON as its body.
+    /// Sets a JSON body.
     #[must_use]
     pub(crate) fn json(self, body: &Value) -> Self {
         self.text(body.to_string())
     }
 
-    /// With this text, which is JSON, as its body.
+    /// Sets a body that is already JSON text.
     #[must_use]
     pub(crate) fn text(mut self, text: impl Into<Bytes>) -> Self {
         self.body = text.into();
         self
     }
 
-    /// A second delivery of it changes nothing, so it is sent again where its answer is lost.
+    /// Marks the call as safe to send again: a second delivery changes nothing.
     #[must_use]
     pub(crate) fn repeatable(mut self) -> Self {
         self.repeatable = true;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_or_a_parameter_stays_one_whatever_is_in_it() {
+    fn segments_and_parameters_are_escaped() {
         let call =
             Call::get(["api", "orgs", "a/../b?c"]).query("filter", "env == \"dev\" && x=1#").query("a", "b");
         let expected = "/api/orgs/a%2F..%2Fb%3Fc?filter=env%20%3D%3D%20%22dev%22%20%26%26%20x%3D1%23&a=b";

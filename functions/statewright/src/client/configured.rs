@@ -1,34 +1,32 @@
-//! The state that a folder's own backend names, as its configuration has it.
+//! The state that the backend of a folder's configuration names.
 
 use std::path::{Path, PathBuf};
 
 use statewright_shared::domain::server_url::ServerUrl;
 
 use super::StateRef;
-use crate::hcl::{self, PASSING_FILE};
+use crate::hcl::{self, TEMPORARY_FILE};
 use crate::managed::{self, Found};
 
-/// A backend of a configuration that leads to a state of a server.
+/// A backend that leads to a state of a Statewright server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Configured {
-    /// The file that has it.
+    /// The file with the backend.
     pub(crate) file: PathBuf,
-    /// The server.
     pub(crate) server: ServerUrl,
-    /// The state.
     pub(crate) state: StateRef,
 }
 
 impl Configured {
-    /// That of this folder; `None` for a folder without a backend, or with another kind of one.
+    /// The backend of this folder; `None` if it has none or one of another kind.
     ///
     /// # Errors
     /// If the folder cannot be read.
     pub(crate) fn of(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let passing = folder.join(PASSING_FILE);
-        let is_passing = matches!(managed::look(&passing)?, Found::Ours(_));
+        let temporary = folder.join(TEMPORARY_FILE);
+        let is_temporary = matches!(managed::read(&temporary)?, Found::Ours(_));
         let mut backends = hcl::backends(folder)?.into_iter();
-        let Some(backend) = backends.find(|backend| !(is_passing && backend.file == passing)) else {
+        let Some(backend) = backends.find(|backend| !(is_temporary && backend.file == temporary)) else {
             return Ok(None);
         };
         let mut addresses = backend.addresses.iter().filter(|_| backend.kind == "http");
@@ -37,7 +35,6 @@ impl Configured {
         Ok(place.map(|(server, state)| Self { file: backend.file, server, state }))
     }
 
-    /// What it names, for people.
     pub(crate) fn describe(&self) -> String {
         match &self.state {
             StateRef::Id(id) => format!("the state {id} of {}", self.server),
@@ -48,13 +45,12 @@ impl Configured {
         }
     }
 
-    /// The file's name.
     pub(crate) fn file_name(&self) -> std::path::Display<'_> {
         self.file.file_name().map_or(self.file.as_path(), Path::new).display()
     }
 }
 
-/// The server of an address below it.
+/// The server of an address.
 pub(crate) fn server_of(address: &str) -> Option<ServerUrl> {
     let (server, _) = address.split_once("/tfstate/")?;
     ServerUrl::parse(server).ok()
@@ -80,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_tells_the_server_and_the_state() {
+    fn an_address_names_the_server_and_the_state() {
         let id = "019b7c3a-0000-7000-8000-000000000001";
         let found = |address: &str| place(address).map(|(server, state)| (server.to_string(), state));
         let here = "https://a/base".to_owned();
@@ -99,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_of_this_kind_names_the_state_of_its_folder() {
+    fn only_statewright_backends_name_a_state() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Configured::of(folder.path()).unwrap(), None);
         let file = folder.path().join("main.tf");

@@ -1,4 +1,4 @@
-//! Why a server did not do what it was asked for, in words, with what to do next.
+//! Failures of calls to a server, with the next step.
 
 use std::time::Duration;
 
@@ -9,66 +9,53 @@ use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::output::{on_one_line, word};
 
-/// Attempts at a call that may be repeated.
+/// Attempts at a repeatable call.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// The longest that a server may make a command wait.
+/// The longest pause between attempts, whatever the server asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// A call that came to nothing, or to nothing that is known.
+/// A call that failed, or whose result is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The server refused.
     #[error("{message}")]
     Refused {
-        /// How.
         status: StatusCode,
-        /// In the server's words.
+        /// The server's message.
         message: String,
-        /// What to do about it.
+        /// The next step.
         next: Option<String>,
-        /// What it asks to wait before another attempt.
+        /// The pause that the server asks for before another attempt.
         pause: Option<Duration>,
     },
-    /// There was no connection, so nothing was done.
+    /// The connection failed, so the server received nothing.
     #[error("cannot reach {server}")]
-    Unreachable {
-        /// The server.
-        server: ServerUrl,
-        /// Why.
-        source: anyhow::Error,
-    },
-    /// The connection broke, or there was no answer in time.
-    #[error("{server} did not answer")]
-    NoAnswer {
-        /// The server.
-        server: ServerUrl,
-        /// Why.
-        source: anyhow::Error,
-    },
-    /// What answers is something else.
-    #[error("what answers at {server} is no Statewright: {found}")]
+    Unreachable { server: ServerUrl, source: anyhow::Error },
+    /// The connection broke or timed out, so the result is unknown.
+    #[error("{server} did not respond")]
+    NoAnswer { server: ServerUrl, source: anyhow::Error },
+    /// The response is not Statewright's.
+    #[error("{server} is not a Statewright server: {found}")]
     Strange {
-        /// The address.
         server: ServerUrl,
-        /// What is wrong with its answer.
+        /// What is wrong with the response.
         found: String,
     },
 }
 
-/// The body of a refusal. For a lock the holder's lock info is in it.
+/// The body of a refusal. For a lock it includes the holder's lock info.
 #[derive(Deserialize)]
 struct Body {
     message: String,
     #[serde(rename = "ID")]
     lock: Option<String>,
-    /// Empty where nobody holds the lock, and it is refused for another reason.
+    /// Empty if the state is not locked and the request is refused for another reason.
     #[serde(default)]
     principal: String,
 }
 
 impl Failure {
-    /// A refusal, from the server's answer.
+    /// A refusal, from the server's response.
     pub(super) fn refused(
         server: &ServerUrl,
         token_from: &str,
@@ -78,24 +65,26 @@ impl Failure {
         body: &[u8],
     ) -> Self {
         let Ok(Body { message, lock, principal }) = serde_json::from_slice(body) else {
-            return Self::Strange { server: server.clone(), found: format!("it says {status}, and not why") };
+            return Self::Strange {
+                server: server.clone(),
+                found: format!("it responded with {status} and no reason"),
+            };
         };
-        // The status in words, which says less than what follows.
-        let said =
+        // The status phrase adds nothing to the message.
+        let message_alone =
             status.canonical_reason().and_then(|reason| message.strip_prefix(reason)?.strip_prefix(": "));
-        // A lock's holder wrote some of it.
-        let message = on_one_line(said.unwrap_or(&message)).into_owned();
+        // A lock's message includes untrusted text of its holder.
+        let message = on_one_line(message_alone.unwrap_or(&message)).into_owned();
         let lock = lock.filter(|_| !principal.is_empty());
         let next = next_step(server, token_from, status, lock.as_deref(), request, &message);
         Self::Refused { status, message, next, pause }
     }
 
-    /// An answer that is no JSON, or other JSON.
+    /// A response that is not the expected JSON.
     pub(super) fn strange(server: &ServerUrl, found: impl std::fmt::Display) -> Self {
         Self::Strange { server: server.clone(), found: found.to_string() }
     }
 
-    /// The status of a refusal.
     pub(crate) fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Refused { status, .. } => Some(*status),
@@ -103,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// Whether it is about who asks, or about a name that is not theirs to use.
+    /// Whether the refusal concerns the caller, or a name that they may not use.
     pub(crate) fn is_of_caller(&self) -> bool {
         match self {
             Self::Refused { status, message, .. } => match *status {
@@ -115,34 +104,34 @@ impl Failure {
         }
     }
 
-    /// The same for a command that needs this role for what it does after it has looked.
+    /// Adds the role that the whole command needs to a refusal of a read that it starts with.
     pub(crate) fn of_command(mut self, role: Role) -> Self {
         let needs = format!("needs the role {role}");
         if let Self::Refused { status: StatusCode::FORBIDDEN, message, next: next @ None, .. } = &mut self
             && message.contains("needs the role ")
             && !message.contains(&needs)
         {
-            *next = Some(format!("that is to look at it: the command itself {needs}"));
+            *next = Some(format!("that role is for reading only: the command itself {needs}"));
         }
         self
     }
 
-    /// Whether what was asked for is not there, or was removed.
+    /// Whether the requested object does not exist or was deleted.
     pub(crate) fn is_not_there(&self) -> bool {
         matches!(self.status(), Some(StatusCode::NOT_FOUND | StatusCode::GONE))
     }
 
-    /// How long to wait before the next attempt, if there is to be one after so many.
+    /// The pause before the next attempt; `None` if there should be none.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
         let (is_safe, asked) = match self {
-            // It was refused before anything was looked at.
+            // Rate limits apply before anything is read.
             Self::Refused { status, pause, .. } if *status == StatusCode::TOO_MANY_REQUESTS => (true, *pause),
             Self::Refused { status, pause, .. } => {
-                let is_passing = matches!(
+                let is_transient = matches!(
                     *status,
                     StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
                 );
-                (repeatable && is_passing, *pause)
+                (repeatable && is_transient, *pause)
             }
             Self::Unreachable { .. } => (true, None),
             Self::NoAnswer { .. } => (repeatable, None),
@@ -152,33 +141,38 @@ impl Failure {
         (is_safe && attempts < ATTEMPTS_MAX).then_some(pause)
     }
 
-    /// What to do about it.
+    /// The next step for the user.
     pub(crate) fn next_step(&self) -> Option<String> {
         match self {
             Self::Refused { next, .. } => next.clone(),
-            Self::Unreachable { server, source } if has_words(source, "invalid peer certificate") => Some(format!(
-                "nothing was done. The certificate of {server} is not trusted here: let SSL_CERT_FILE name a file with that of the \
-                 authority that made it. A certificate that is an authority itself (CA:TRUE) is not taken for that of a server"
-            )),
-            Self::NoAnswer { source, .. } if has_words(source, "invalid HTTP version") => {
-                Some("what answers speaks TLS, it seems: the address begins with https:// then".to_owned())
+            Self::Unreachable { server, source } if mentions(source, "invalid peer certificate") => {
+                Some(format!(
+                    "nothing was changed. This machine does not trust the certificate of {server}: set \
+                 SSL_CERT_FILE to a file with the certificate of its authority. A CA certificate (CA:TRUE) \
+                 is not accepted as a server's certificate"
+                ))
+            }
+            Self::NoAnswer { source, .. } if mentions(source, "invalid HTTP version") => {
+                Some("the server seems to use TLS: start its address with https://".to_owned())
             }
             Self::Unreachable { server, .. } => Some(format!(
-                "nothing was done. Is {server} right (--server, STATEWRIGHT_URL), and does the server run?"
+                "nothing was changed. Check that the server is running and that {server} is its address \
+                 (--server, STATEWRIGHT_URL)"
             )),
             Self::NoAnswer { .. } => {
-                Some("whether it was done is not known: look before you do it again".to_owned())
+                Some("it is unknown whether the change was made: check before you try again".to_owned())
             }
             Self::Strange { .. } => Some(
-                "the address is that of the server itself, as `statewright login` takes it: see --server, STATEWRIGHT_URL"
+                "use the address of the server itself, as for `statewright login`: see --server, \
+                 STATEWRIGHT_URL"
                     .to_owned(),
             ),
         }
     }
 }
 
-/// Whether an error, or one that it comes from, says this.
-fn has_words(error: &anyhow::Error, words: &str) -> bool {
+/// Whether an error or one of its causes contains this text.
+fn mentions(error: &anyhow::Error, words: &str) -> bool {
     error.chain().any(|error| error.to_string().contains(words))
 }
 
@@ -192,46 +186,50 @@ fn next_step(
 ) -> Option<String> {
     match status {
         StatusCode::UNAUTHORIZED => Some(format!(
-            "the token is that of {token_from}; set STATEWRIGHT_TOKEN to one of {server}, or `statewright login {server}`"
+            "the token came from {token_from}: set STATEWRIGHT_TOKEN to a token of {server}, or run \
+             `statewright login {server}`"
         )),
         StatusCode::NOT_FOUND if message.starts_with("state ") && message.contains("has no version") => Some(
-            "`statewright state versions` and `statewright state rejected` show which there are".to_owned(),
+            "`statewright state versions` and `statewright state rejected` list the versions and rejected \
+             writes".to_owned(),
         ),
         StatusCode::NOT_FOUND if message.starts_with("state ") => Some(
-            "`statewright state list` shows which there are, and `statewright state create` makes one"
+            "`statewright state list` lists the states, and `statewright state create` creates one"
                 .to_owned(),
         ),
         StatusCode::NOT_FOUND if message.starts_with("there is no edge ") => {
-            Some("`statewright dep list --all` shows which there are".to_owned())
+            Some("`statewright dep list --all` lists the dependencies".to_owned())
         }
         StatusCode::NOT_FOUND if message.starts_with("organization ") => {
-            Some("name one that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
+            Some("use an organization that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
         }
         StatusCode::NOT_FOUND if message.contains("not supported") => {
-            Some("the server is older than this program".to_owned())
+            Some("the server is older than this program: upgrade it".to_owned())
         }
         StatusCode::CONFLICT | StatusCode::LOCKED if lock.is_some() => {
             let lock = word(lock.unwrap_or_default());
             Some(format!(
-                "wait for it; or, if that run is gone for good, `statewright state unlock --id {lock} --reason WHY`"
+                "wait for it; or, if that run is no longer active, `statewright state unlock --id {lock} \
+                 --reason WHY`"
             ))
         }
         StatusCode::CONFLICT if message.starts_with("state ") && message.ends_with("already exists") => {
-            Some("`statewright state init STATE` makes this folder use it; `statewright state list` shows which there are".to_owned())
+            Some("`statewright state init STATE` makes this folder use it; `statewright state list` lists the states".to_owned())
         }
         StatusCode::CONFLICT if message.contains("remove it by force") => Some(
-            "`statewright tf -- destroy` destroys them; `statewright state delete --force` forgets them"
+            "`statewright tf -- destroy` destroys the resources; `statewright state delete --force` leaves \
+             them unmanaged"
                 .to_owned(),
         ),
         StatusCode::CONFLICT if message.contains("it is kept as") => {
-            Some("`statewright state rejected` shows it, and what to do with it".to_owned())
+            Some("`statewright state rejected` shows it and what to do".to_owned())
         }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
             Some("run the command again in a moment".to_owned())
         }
         status if status.is_server_error() => Some(match request {
-            Some(request) => format!("the server's log says more under the request ID {request}"),
-            None => "the server's log says more".to_owned(),
+            Some(request) => format!("see the server's log for request ID {request}"),
+            None => "see the server's log".to_owned(),
         }),
         _ => None,
     }
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_servers_words_without_the_status() {
+    fn a_refusal_is_the_servers_message_without_the_status() {
         let failure = refused(404, r#"{"code":404,"message":"Not Found: state acme/net/default not found"}"#);
         assert_eq!(failure.to_string(), "state acme/net/default not found");
         assert!(failure.next_step().unwrap().contains("state list"));
@@ -265,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_look_says_what_the_command_needs() {
+    fn a_refused_read_names_the_role_of_the_command() {
         let body =
             r#"{"code":403,"message":"Forbidden: this needs the role plan in acme, and bob has outputs"}"#;
         let next = |role| refused(403, body).of_command(role).next_step();
@@ -276,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_something_else_is_no_refusal_of_ours() {
+    fn a_foreign_error_page_is_not_a_refusal() {
         let failure = refused(404, "<html>nothing here</html>");
         assert!(matches!(failure, Failure::Strange { .. }), "{failure:?}");
         assert_eq!(failure.retry_after(1, true), None);
     }
 
     #[test]
-    fn what_may_have_been_done_is_not_tried_again() {
+    fn calls_that_may_have_succeeded_are_not_repeated() {
         let server = ServerUrl::parse("http://127.0.0.1:1").unwrap();
         let source = || anyhow::anyhow!("x");
         let lost = Failure::NoAnswer { server: server.clone(), source: source() };

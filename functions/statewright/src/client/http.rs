@@ -1,5 +1,5 @@
-//! The connection: HTTP/1.1, with TLS by the platform's roots (or those of `SSL_CERT_FILE`), through the proxy that the
-//! environment names for HTTPS, as it is for `tofu` and `pulumi`.
+//! HTTP/1.1 connections, with TLS by the platform's roots (or those of `SSL_CERT_FILE`), through the HTTPS
+//! proxy of the environment, as for `tofu` and `pulumi`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,22 +28,21 @@ use super::call::Call;
 use super::failure::Failure;
 use super::settings::Settings;
 
-/// For a connection to come about.
+/// Timeout of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// For an answer to begin, beside what the body takes to be sent.
+/// Timeout until a response begins, in addition to the time for sending the body.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// The slowest that a body may be sent or read at.
+/// Slowest accepted transfer of a body, in either direction.
 const BYTES_PER_SECOND: u64 = 32 * 1024;
 
-/// The longest answer that is read: above the longest state that a server takes, whichever way it is set up.
+/// Size limit of a response: above the longest state that a server can accept.
 const ANSWER_BYTES_MAX: usize = 600 << 20;
 
-/// Redirects lose bodies and methods, so none is followed.
+/// Redirects lose bodies and methods, so none are followed.
 const AGENT: &str = concat!("statewright/", env!("CARGO_PKG_VERSION"));
 
-/// The way to one server.
 pub(super) struct Http(Way);
 
 enum Way {
@@ -58,16 +57,16 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// A way to this server; nothing is opened yet.
+    /// Prepares connections to a server, without opening one.
     ///
     /// # Errors
-    /// If the platform has no certificates to trust, for HTTPS.
+    /// If the platform has no root certificates, for HTTPS.
     pub(super) fn to(server: &ServerUrl) -> anyhow::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        let uri: Uri = server.as_str().parse().context("the server's address is no URI")?;
+        let uri: Uri = server.as_str().parse().context("the server's address is not a valid URI")?;
         let is_secure = uri.scheme_str() == Some("https");
         let proxy = is_secure.then(|| Matcher::from_env().intercept(&uri)).flatten();
         let builder = || {
@@ -75,12 +74,12 @@ impl Http {
             if is_secure {
                 builder
                     .with_provider_and_native_roots(ring::default_provider())
-                    .context("no certificate authority is known here; SSL_CERT_FILE may name a file of them")
+                    .context("this machine has no root certificates: set SSL_CERT_FILE to a file with them")
             } else {
-                // Never asked for: no host is reached by it.
+                // A fallback without roots: no connection uses it.
                 let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
                     .with_safe_default_protocol_versions()
-                    .context("the TLS library knows no version")?
+                    .context("the TLS library supports no protocol version")?
                     .with_root_certificates(rustls::RootCertStore::empty())
                     .with_no_client_auth();
                 Ok(builder.with_tls_config(config))
@@ -104,7 +103,6 @@ impl Http {
         }))
     }
 
-    /// Sends a call once.
     pub(super) async fn send(&self, call: &Call, settings: &Settings) -> Result<Bytes, Failure> {
         let server = &settings.server;
         let no_answer = |source: anyhow::Error| Failure::NoAnswer { server: server.clone(), source };
@@ -117,7 +115,7 @@ impl Http {
             Way::ByProxy(client) => tokio::time::timeout(patience, client.request(request)).await,
         };
         let response = answered
-            .map_err(|_| no_answer(anyhow!("nothing came within {} s", patience.as_secs())))?
+            .map_err(|_| no_answer(anyhow!("no response within {} s", patience.as_secs())))?
             .map_err(|error| match error.is_connect() {
                 true => Failure::Unreachable { server: server.clone(), source: error.into() },
                 false => no_answer(error.into()),
@@ -128,7 +126,7 @@ impl Http {
         }
         if status.is_redirection() {
             let to = headers.get("location").and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
-            return Err(Failure::strange(server, format_args!("it sends its clients to {to}")));
+            return Err(Failure::strange(server, format_args!("it redirects to {to}")));
         }
         let text = |name: &str| headers.get(name)?.to_str().ok();
         let pause = text(RETRY_AFTER.as_str()).and_then(|after| after.parse().ok()).map(Duration::from_secs);
@@ -153,7 +151,7 @@ pub(crate) async fn reach(server: &ServerUrl, path: &str, wait_max: Duration) ->
 fn request(call: &Call, settings: &Settings) -> anyhow::Result<Request<Body>> {
     let uri = format!("{}{}", settings.server, call.target);
     let mut token = HeaderValue::try_from(format!("token {}", settings.token.as_str()))
-        .context("the token has characters that no token has")?;
+        .context("the token contains invalid characters")?;
     token.set_sensitive(true);
     let mut request =
         Request::builder().method(call.method.clone()).uri(uri).body(Body::from(call.body.clone()))?;
@@ -174,11 +172,11 @@ async fn read(response: Response<Incoming>) -> anyhow::Result<(StatusCode, Heade
     let patience = Duration::from_secs(length / BYTES_PER_SECOND);
     let body = tokio::time::timeout(patience, to_bytes(Body::new(body), ANSWER_BYTES_MAX))
         .await
-        .context("its answer came too slowly")?
-        .context("its answer broke off")?;
+        .context("the response was too slow")?
+        .context("the response ended too early")?;
     let body = match parts.headers.get(CONTENT_ENCODING) {
         Some(coding) if coding == "gzip" => {
-            compression::gunzip(&body).context("its answer is no gzip")?.into()
+            compression::gunzip(&body).context("the response is not valid gzip")?.into()
         }
         _ => body,
     };

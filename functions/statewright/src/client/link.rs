@@ -1,5 +1,5 @@
-//! The link of a folder: the file that says which state of which server a configuration belongs to, so that commands in that
-//! folder, and in those below it, need no name. It holds no token and may be committed.
+//! The link file of a folder: it names the state of a configuration and its server, so that commands in that
+//! folder and below need no name. It contains no token and may be committed.
 
 use std::fs;
 use std::io::{ErrorKind, Read as _};
@@ -14,36 +14,32 @@ use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::managed;
 
-/// The file's name.
 pub(crate) const FILE: &str = ".statewright.json";
 
-/// The format that this program writes. It reads those up to it.
+/// The format version that this program writes. It reads all versions up to it.
 const FORMAT: u32 = 1;
 
-/// More is no link.
+/// The size limit of a link file, in bytes.
 const BYTES_MAX: u64 = 64 * 1024;
 
-/// Which state of which server.
+/// A state and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The server.
     pub(crate) server: ServerUrl,
-    /// The state's name when the link was made: what people are told.
+    /// The name of the state when the link was written, for people.
     pub(crate) address: StateAddress,
-    /// The state.
     pub(crate) id: StateId,
 }
 
 /// A link that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Linked {
-    /// What it says.
     pub(crate) link: Link,
-    /// The folder that it lies in.
+    /// The folder with the link file.
     pub(crate) folder: PathBuf,
 }
 
-/// The file's text.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Text {
     format: u32,
@@ -60,11 +56,12 @@ impl Link {
         struct Format {
             format: u32,
         }
-        // First, since a newer one may have other members.
-        let Format { format } = serde_json::from_slice(text).context("it is not the JSON of a link")?;
-        ensure!(format <= FORMAT, "it has format {format}, which a newer statewright wrote; use that one");
-        let text: Text = serde_json::from_slice(text).context("it is not the JSON of a link")?;
-        let id = StateId::parse(&text.id).with_context(|| format!("{:?} is no id of a state", text.id))?;
+        // Read first: a newer format may have other members.
+        let Format { format } = serde_json::from_slice(text).context("it is not valid JSON for a link")?;
+        ensure!(format <= FORMAT, "it has format {format} of a newer version: upgrade statewright");
+        let text: Text = serde_json::from_slice(text).context("it is not valid JSON for a link")?;
+        let id =
+            StateId::parse(&text.id).with_context(|| format!("{:?} is not the id of a state", text.id))?;
         let address = StateAddress::parse(&text.organization, &text.project, Some(&text.state))?;
         Ok(Self { server: ServerUrl::parse(&text.server)?, address, id })
     }
@@ -79,13 +76,13 @@ impl Link {
             state: state.to_string(),
             id: self.id.to_string(),
         };
-        Ok(serde_json::to_string_pretty(&text).context("a link cannot be written as JSON")? + "\n")
+        Ok(serde_json::to_string_pretty(&text).context("cannot serialize the link")? + "\n")
     }
 
-    /// Writes the link into this folder, in the place of another one.
+    /// Writes the link file into this folder, replacing an existing one.
     ///
     /// # Errors
-    /// If the folder cannot be written to.
+    /// If the folder is not writable.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<PathBuf> {
         let file = folder.join(FILE);
         managed::replace(&file, &self.text()?)?;
@@ -94,18 +91,18 @@ impl Link {
 }
 
 impl Linked {
-    /// The link of this very folder, and not of one above it.
+    /// The link in this folder itself, not in a parent folder.
     ///
     /// # Errors
-    /// As [`Linked::find`].
+    /// Like [`Linked::find`].
     pub(crate) fn of(folder: &Path) -> anyhow::Result<Option<Self>> {
         Ok(Self::find(folder)?.filter(|linked| linked.folder == folder))
     }
 
-    /// Finds the link of this folder, or of the nearest one above it that has one.
+    /// Finds the link of this folder or of its nearest parent that has one.
     ///
     /// # Errors
-    /// If there is one that cannot be read, or that belongs to another user, who may want to know the token.
+    /// If the link cannot be read, or belongs to another user, who could use it to steal the token.
     pub(crate) fn find(folder: &Path) -> anyhow::Result<Option<Self>> {
         for folder in folder.ancestors() {
             let file = folder.join(FILE);
@@ -118,7 +115,7 @@ impl Linked {
             };
             let link = read(opened).with_context(|| {
                 format!(
-                    "{} is no link to a state; `statewright state init --force STATE` writes a new one",
+                    "{} is not a valid link to a state: write a new one with `statewright state init --force STATE`",
                     file.display()
                 )
             })?;
@@ -129,13 +126,13 @@ impl Linked {
 }
 
 fn read(file: fs::File) -> anyhow::Result<Link> {
-    let owner = file.metadata().context("it cannot be looked at")?.uid();
+    let owner = file.metadata().context("cannot read its metadata")?.uid();
     let is_trusted = owner == 0 || owner == rustix::process::geteuid().as_raw();
     if !is_trusted {
-        bail!("it belongs to another user, and would have your token sent to the server that it names");
+        bail!("it belongs to another user and could send your token to a server of theirs");
     }
     let mut text = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut text).context("it cannot be read")?;
+    file.take(BYTES_MAX).read_to_end(&mut text).context("cannot read it")?;
     Link::parse(&text)
 }
 
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_found_from_below_and_the_nearest_counts() {
+    fn the_nearest_link_above_is_found() {
         let home = tempfile::tempdir().unwrap();
         let below = home.path().join("a/b");
         fs::create_dir_all(&below).unwrap();
@@ -173,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_reads_as_it_is_documented() {
+    fn a_link_has_the_documented_format() {
         let text = link().text().unwrap();
         let expected = format!(
             "{{\n  \"format\": 1,\n  \"server\": \"https://state.example.com/base\",\n  \"organization\": \"acme\",\n  \
@@ -184,17 +181,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_is_refused_with_its_place_and_a_way_out() {
+    fn invalid_links_are_refused_with_their_path_and_a_fix() {
         let home = tempfile::tempdir().unwrap();
         let good = link().text().unwrap();
         for (bad, why) in [
-            ("", "not the JSON of a link"),
-            ("[]", "not the JSON of a link"),
-            ("{\"format\":1}", "not the JSON of a link"),
-            (&good.replace(ID, "1"), "no id of a state"),
+            ("", "not valid JSON for a link"),
+            ("[]", "not valid JSON for a link"),
+            ("{\"format\":1}", "not valid JSON for a link"),
+            (&good.replace(ID, "1"), "not the id of a state"),
             (&good.replace("acme", "a"), "organization name"),
             (&good.replace("https://", "ftp://"), "server address"),
-            ("{\"format\":2,\"of\":\"the future\"}", "a newer statewright"),
+            ("{\"format\":2,\"of\":\"the future\"}", "of a newer version"),
         ] {
             fs::write(home.path().join(FILE), bad).unwrap();
             let refused = format!("{:#}", Linked::find(home.path()).unwrap_err());

@@ -1,4 +1,4 @@
-//! The file of `statewright login`: a token for each server, for the eyes of its owner.
+//! The file of `statewright login`: a token for each server, readable only by its owner.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::managed;
 
-/// The format that this program writes. It reads those up to it.
+/// The format version that this program writes. It reads all versions up to it.
 const FORMAT: u32 = 1;
 
 /// The servers that this user is logged in to.
@@ -23,7 +23,7 @@ pub(crate) struct Logins {
     tokens: BTreeMap<String, Secret>,
 }
 
-/// A token, which is not shown.
+/// A token, hidden from debug output.
 #[derive(Clone, Serialize, Deserialize)]
 struct Secret(String);
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The file's text.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Text {
     format: u32,
@@ -43,21 +43,21 @@ struct Text {
 }
 
 fn file() -> anyhow::Result<PathBuf> {
-    let folders = BaseDirs::new().context("this user has no home folder to keep a login in")?;
+    let folders = BaseDirs::new().context("this user has no home folder to store the login in")?;
     Ok(folders.config_dir().join("statewright").join("credentials.json"))
 }
 
 impl Logins {
-    /// Reads the file; none is there before the first login.
+    /// Reads the file; empty before the first login.
     ///
     /// # Errors
-    /// If it cannot be read, or is somebody else's.
+    /// If the file cannot be read, or belongs to another user.
     pub(crate) fn read() -> anyhow::Result<Self> {
         Self::read_from(&file()?)
     }
 
     fn read_from(file: &Path) -> anyhow::Result<Self> {
-        let wrong = || format!("cannot use {}: move it away, and log in again", file.display());
+        let wrong = || format!("cannot use {}: move it away and log in again", file.display());
         let text = match fs::read(file) {
             Ok(text) => text,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -70,15 +70,15 @@ impl Logins {
             return Err(anyhow::anyhow!("it belongs to another user").context(wrong()));
         }
         let Text { format, current, tokens } = serde_json::from_slice(&text).with_context(wrong)?;
-        ensure!(format <= FORMAT, "{} is of a newer statewright; use that one", file.display());
+        ensure!(format <= FORMAT, "{} is from a newer version: upgrade statewright", file.display());
         let current = current.as_deref().map(ServerUrl::parse).transpose().with_context(wrong)?;
         Ok(Self { current, tokens })
     }
 
-    /// Writes the file, for its owner alone. Says where it is.
+    /// Writes the file, readable only by its owner. Returns its path.
     ///
     /// # Errors
-    /// If the folder cannot be made or written to.
+    /// If the folder cannot be created or is not writable.
     pub(crate) fn write(&self) -> anyhow::Result<PathBuf> {
         let file = file()?;
         self.write_to(&file)?;
@@ -86,16 +86,15 @@ impl Logins {
     }
 
     fn write_to(&self, file: &Path) -> anyhow::Result<()> {
-        let Some(folder) = file.parent() else { bail!("{} is in no folder", file.display()) };
+        let Some(folder) = file.parent() else { bail!("{} has no parent folder", file.display()) };
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        made.with_context(|| format!("cannot create {}", folder.display()))?;
         let current = self.current.as_ref().map(ToString::to_string);
         let text = Text { format: FORMAT, current, tokens: self.tokens.clone() };
-        let text = serde_json::to_string_pretty(&text).context("the logins cannot be written as JSON")?;
+        let text = serde_json::to_string_pretty(&text).context("cannot serialize the logins")?;
         managed::replace_with(file, &(text + "\n"), 0o600)
     }
 
-    /// The server of the last login.
     pub(super) fn current(&self) -> Option<&ServerUrl> {
         self.current.as_ref()
     }
@@ -105,13 +104,13 @@ impl Logins {
         self.tokens.get(server.as_str()).map(|token| token.0.as_str())
     }
 
-    /// Keeps a token, and makes its server the current one.
+    /// Stores a token and makes its server the current one.
     pub(crate) fn add(&mut self, server: &ServerUrl, token: &str) {
         self.tokens.insert(server.to_string(), Secret(token.to_owned()));
         self.current = Some(server.clone());
     }
 
-    /// Forgets the token for a server; says whether there was one.
+    /// Removes the token for a server. Returns whether there was one.
     pub(crate) fn remove(&mut self, server: &ServerUrl) -> bool {
         if self.current.as_ref() == Some(server) {
             self.current = None;
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_is_kept_for_its_server_and_its_owner_alone() {
+    fn a_login_is_private_and_for_its_server_only() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a/credentials.json");
         let [one, other] = ["https://a/base", "https://b"].map(|url| ServerUrl::parse(url).unwrap());

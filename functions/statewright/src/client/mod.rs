@@ -1,10 +1,10 @@
-//! A server as its users' commands see it: over HTTP, with an access token, as `pulumi` and `tofu` do. No command here opens
-//! a store.
+//! The client of users' commands: it calls a server over HTTP with an access token, as `pulumi` and `tofu`
+//! do. No command here opens a store.
 //!
-//! A group of commands takes an [`At`] among its arguments and opens a [`Client`] of it. The client knows the server, the
-//! token, the organization and the folder's link, sends [`Call`]s, and answers what the server said or a [`Failure`], whose
-//! words and next step `main` prints. A [`Document`] is an answer twice: whole for `--json`, so that a script gets what a
-//! newer server adds, and parsed for people.
+//! A group of commands has [`At`] among its arguments and opens a [`Client`] with it. The client knows the
+//! server, the token, the organization and the folder's link. It sends [`Call`]s and returns the response or
+//! a [`Failure`], whose message and next step `main` prints. A [`Document`] has a response twice: complete
+//! for `--json`, so that scripts get members that a newer server adds, and parsed for people.
 
 mod call;
 mod configured;
@@ -39,72 +39,66 @@ use http::Http;
 pub(crate) use http::reach;
 use settings::{Environment, Settings};
 
-/// An answer of the server: as it came, for scripts, and what people are told of it.
+/// A response of the server, unchanged for scripts and parsed for people.
 #[derive(Debug, Clone)]
 pub(crate) struct Document<T> {
-    /// As it came.
     pub(crate) whole: Value,
-    /// What this program knows of it.
+    /// The members that this program knows.
     pub(crate) read: T,
 }
 
 impl<T: DeserializeOwned> Document<T> {
-    /// A document of an answer's JSON.
+    /// Parses a response.
     ///
     /// # Errors
-    /// If the members that this program needs are missing.
+    /// If members that this program needs are missing.
     pub(crate) fn of(whole: Value) -> anyhow::Result<Self> {
-        let read = T::deserialize(&whole).context("the server's answer lacks what this program looks for")?;
+        let read = T::deserialize(&whole).context("the server's response cannot be read")?;
         Ok(Self { whole, read })
     }
 }
 
-/// The state that a folder says by itself.
+/// The state that a folder names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OfFolder {
-    /// Which it is.
     pub(crate) state: StateRef,
     /// Its name, if the folder has it.
     pub(crate) name: Option<String>,
-    /// The file that says so.
+    /// The file with the name.
     pub(crate) file: PathBuf,
 }
 
-/// A server, asked as somebody.
+/// A client for one server, with the user's credentials.
 #[derive(Debug)]
 pub(crate) struct Client {
     settings: Settings,
     linked: Option<Linked>,
-    /// A link to a state of another server, which says nothing here.
+    /// A link to a state of another server, which is ignored.
     linked_elsewhere: Option<Linked>,
-    /// The state that the backend names of the folder that has the link, or of the folder that this runs in.
+    /// The state named by the backend in the folder of the link, or in the current folder.
     configured: Option<Configured>,
     http: Http,
 }
 
 impl Client {
-    /// Finds out which server to ask, as whom, and for which state. Nothing is sent.
-    ///
-    /// # Errors
-    /// If no server or no token is known, with where one is looked for; if it must not be talked to in the clear; if the
-    /// folder's link cannot be read.
     pub(crate) fn open(at: &At) -> anyhow::Result<Self> {
-        let here = std::env::current_dir().context("the folder that this runs in is gone")?;
+        let here = std::env::current_dir().context("the current folder no longer exists")?;
         Self::open_in(at, &here)
     }
 
-    /// As [`Client::open`], as if it ran in this folder.
+    /// Like [`Client::open`], for another current folder.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Client::open`].
     pub(crate) fn open_in(at: &At, folder: &Path) -> anyhow::Result<Self> {
         Self::open_at(at, None, folder)
     }
 
-    /// As [`Client::open_in`], where the folder's configuration names a server by itself: it counts as its link does.
+    /// Like [`Client::open_in`], with the server that the folder's configuration names, which counts like a
+    /// link.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Client::open`].
     pub(crate) fn open_at(at: &At, configured: Option<&ServerUrl>, folder: &Path) -> anyhow::Result<Self> {
         let linked = Linked::find(folder)?;
         let backend = Configured::of(linked.as_ref().map_or(folder, |linked| &linked.folder))?;
@@ -119,19 +113,19 @@ impl Client {
         Ok(Self { settings, linked, linked_elsewhere, configured: backend, http })
     }
 
-    /// A client with this token, whatever is stored or set: to find out whether the server takes it.
+    /// A client with this token instead of a stored one, to check whether the server accepts it.
     ///
     /// # Errors
-    /// If the platform has no certificates to trust.
+    /// If the platform has no root certificates.
     pub(crate) fn with_token(server: &ServerUrl, token: &str) -> anyhow::Result<Self> {
         let (settings, http) = (settings::with_token(server, token), Http::to(server)?);
         Ok(Self { settings, linked: None, linked_elsewhere: None, configured: None, http })
     }
 
-    /// The server to log in to or out of: one that is said, or that of the last login.
+    /// The server to log in to or out of: the named one, or that of the last login.
     ///
     /// # Errors
-    /// If none is known; if it must not be talked to in the clear.
+    /// If none is known, or the connection would be unencrypted.
     pub(crate) fn server_of_user(at: &At) -> anyhow::Result<ServerUrl> {
         settings::server_of_user(at, &Environment::of_this_process())
     }
@@ -141,42 +135,41 @@ impl Client {
         self.settings.token_from
     }
 
-    /// The server's address.
     pub(crate) fn server(&self) -> &ServerUrl {
         &self.settings.server
     }
 
-    /// The token that is sent. For the environment of a client of states, and for nothing else.
+    /// The token, only for the environment of a Terraform client.
     pub(crate) fn token(&self) -> &Token {
         &self.settings.token
     }
 
-    /// The link of the folder that this runs in, or of one above it, if it is to a state of this server.
+    /// The link of the current folder or a parent, if it names this server.
     pub(crate) fn linked(&self) -> Option<&Linked> {
         self.linked.as_ref()
     }
 
-    /// Whether the folder says a state by itself.
+    /// Whether the folder names a state.
     pub(crate) fn has_state(&self) -> bool {
         self.linked.is_some() || (self.linked_elsewhere.is_none() && self.configured.is_some())
     }
 
-    /// The link that lies in this very folder, whichever server it is of.
+    /// The link in this folder itself, for any server.
     pub(crate) fn link_in(&self, folder: &Path) -> Option<&Link> {
         let mut both = self.linked.iter().chain(&self.linked_elsewhere);
         both.find(|linked| linked.folder == folder).map(|linked| &linked.link)
     }
 
-    /// The state of the folder, where a command needs one: that of its link, or of its backend. Where it has both, they agree.
+    /// The state of the folder: that of its link or of its backend, which must agree.
     ///
     /// # Errors
-    /// If it has none, or two, with what to do; [`Failure`] where the server has to say which state a backend's name leads to.
+    /// If there is none, or two that differ; [`Failure`] if the server cannot resolve the name in a backend.
     pub(crate) async fn of_folder(&self) -> anyhow::Result<OfFolder> {
         let Some(linked) = &self.linked else {
             return match (&self.linked_elsewhere, &self.configured) {
                 (Some(other), _) => anyhow::bail!(
-                    "{} is to a state of {}, and this is about {}: name the state with -s PROJECT/STATE, or the server with \
-                     --server",
+                    "{} links to a state of {}, but this command uses {}: name the state with -s \
+                     PROJECT/STATE, or the server with --server",
                     other.folder.join(LINK_FILE).display(),
                     other.link.server,
                     self.server()
@@ -187,8 +180,8 @@ impl Client {
                     file: configured.file.clone(),
                 }),
                 (None, _) => anyhow::bail!(
-                    "no state is named, and this folder has none: name one with -s PROJECT/STATE, or link the folder to it \
-                     with `statewright state init STATE`"
+                    "no state is named, and this folder is not linked to one: name the state with -s \
+                     PROJECT/STATE, or link the folder with `statewright state init STATE`"
                 ),
             };
         };
@@ -197,8 +190,8 @@ impl Client {
             && !self.is_of(configured, link).await?
         {
             anyhow::bail!(
-                "{} links this folder to {}, and its {} keeps the state in {}: name the one that you mean with -s, or make them \
-                 agree: `statewright state get STATE --link --force` changes the link",
+                "{} links this folder to {}, but {} stores the state in {}: name the right one with -s, or \
+                 change the link with `statewright state get STATE --link --force`",
                 file.display(),
                 link.address,
                 configured.file_name(),
@@ -208,7 +201,8 @@ impl Client {
         Ok(OfFolder { state: StateRef::Id(link.id), name: Some(link.address.to_string()), file })
     }
 
-    /// Whether a backend is of the state that a link is to. The server is asked only for a name that is not the link's.
+    /// Whether a backend names the linked state. Asks the server only about a name that differs from the
+    /// link's.
     async fn is_of(&self, configured: &Configured, link: &Link) -> anyhow::Result<bool> {
         #[derive(serde::Deserialize)]
         struct State {
@@ -227,16 +221,17 @@ impl Client {
         let (org, project, state) = (address.org.as_str(), address.project.as_str(), address.state.as_str());
         match self.json::<State>(Call::get(["api", "orgs", org, "tfstates", project, state])).await {
             Ok(found) => Ok(found.id == link.id),
-            // A name that leads nowhere leads somewhere else than the link.
+            // A name that does not exist is not the linked state.
             Err(failure) if failure.is_not_there() => Ok(false),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// The organization that was named, else that of the link, else the token's owner's own, which the server is asked for.
+    /// The named organization, else that of the link, else the default organization of the token's owner,
+    /// from the server.
     ///
     /// # Errors
-    /// [`Failure`]; or if the owner has none.
+    /// [`Failure`]; or if the owner has no organization.
     pub(crate) async fn organization(&self) -> anyhow::Result<OrgName> {
         #[derive(serde::Deserialize)]
         struct Default {
@@ -251,14 +246,14 @@ impl Client {
         }
         let default: Default = self.json(Call::get(["api", "user", "organizations", "default"])).await?;
         OrgName::parse(&default.login)
-            .context("the owner of this token has no organization of their own; name one with --org")
+            .context("the owner of this token has no default organization: name one with --org")
     }
 
-    /// Sends a call until it is answered or not to be tried again: one that may be repeated is tried three times where the
-    /// server cannot be reached, or is busy; others only where nothing can have been done.
+    /// Sends a call. A repeatable one is tried three times if the server cannot be reached or is busy; others
+    /// only if the server cannot have acted on them.
     ///
     /// # Errors
-    /// [`Failure`] for whatever is no success.
+    /// [`Failure`] for everything but success.
     pub(crate) async fn send(&self, call: Call) -> Result<Bytes, Failure> {
         let mut attempt = 1;
         loop {
@@ -272,7 +267,7 @@ impl Client {
         }
     }
 
-    /// Sends a call whose answer is JSON.
+    /// Sends a call and parses the JSON response.
     ///
     /// # Errors
     /// [`Failure`].
@@ -281,19 +276,19 @@ impl Client {
         serde_json::from_slice(&body).map_err(|error| Failure::strange(self.server(), error))
     }
 
-    /// Sends a call whose answer is shown.
+    /// Sends a call and returns the response for printing.
     ///
     /// # Errors
-    /// [`Failure`]; or if the answer lacks what this program looks for.
+    /// [`Failure`]; or if members that this program needs are missing.
     pub(crate) async fn document<T: DeserializeOwned>(&self, call: Call) -> anyhow::Result<Document<T>> {
         Document::of(self.json(call).await?)
     }
 
-    /// Reads a list to its end, page by page, or to so many entries: the answer is one document with all of them as
-    /// `member`. A page may be empty though others follow.
+    /// Reads a list page by page, to the end or up to a number of entries, and joins the pages into one
+    /// document with all entries in `member`. A page may be empty even if others follow.
     ///
     /// # Errors
-    /// As [`Client::document`].
+    /// Like [`Client::document`].
     pub(crate) async fn pages<T: DeserializeOwned>(
         &self,
         call: Call,

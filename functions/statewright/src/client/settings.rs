@@ -1,5 +1,3 @@
-//! Which server is asked, as whom, and for which organization.
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -15,28 +13,29 @@ use statewright_shared::domain::server_url::ServerUrl;
 use super::logins::Logins;
 use crate::args;
 
-/// Which server, and for whom. Variables are read apart from options, so that an empty one counts as none.
+/// The server and organization. Environment variables are read separately, so that an empty one counts as
+/// unset.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct At {
-    /// The server [env: STATEWRIGHT_URL] [default: that of the folder's .statewright.json, else of PULUMI_BACKEND_URL, else
-    /// that of `statewright login`, else that of `pulumi login`].
+    /// The server [env: STATEWRIGHT_URL] [default: that of the folder's .statewright.json, else
+    /// PULUMI_BACKEND_URL, else that of `statewright login`, else that of `pulumi login`].
     #[arg(long, value_name = "URL", value_parser = args::server_url, global = true, help_heading = "Server")]
     pub(crate) server: Option<ServerUrl>,
     /// The organization [env: STATEWRIGHT_ORG] [default: that of the folder's .statewright.json, else your own].
     #[arg(long, value_name = "NAME", value_parser = args::organization, global = true, help_heading = "Server")]
     pub(crate) org: Option<OrgName>,
-    /// Talk to a server on another machine without TLS, so that whoever is between can read the token and the states [env:
-    /// STATEWRIGHT_ALLOW_HTTP=true].
+    /// Connect to a server on another machine without TLS, although the network can then read the token and
+    /// the states [env: STATEWRIGHT_ALLOW_HTTP=true].
     #[arg(long, global = true, help_heading = "Server")]
     pub(crate) allow_http: bool,
 }
 
-/// An access token. Shown to nobody.
+/// An access token, hidden from debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
 
 impl Token {
-    /// What is sent.
+    /// The text to send.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -48,7 +47,6 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What a client works with.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) server: ServerUrl,
@@ -59,17 +57,17 @@ pub(super) struct Settings {
     pub(super) org: Option<OrgName>,
 }
 
-/// What the environment says.
+/// Settings from the environment and from logins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
     variables: BTreeMap<&'static str, String>,
-    /// What `statewright login` left.
+    /// The logins of `statewright login`.
     logins: Logins,
-    /// What `pulumi login` left.
+    /// The logins of `pulumi login`.
     credentials: Credentials,
 }
 
-/// The file in which Pulumi's CLI keeps its logins (pulumi v3.274.1, `sdk/go/common/workspace/creds.go`).
+/// The file in which Pulumi's CLI stores its logins (pulumi v3.274.1, `sdk/go/common/workspace/creds.go`).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Credentials {
@@ -87,14 +85,13 @@ const PULUMI_LOGIN: &str = "`pulumi login`";
 pub(super) const LOGIN: &str = "`statewright login`";
 
 impl Environment {
-    /// That of this process, and the file that it leads to.
     pub(super) fn of_this_process() -> Self {
         let variable = |name| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?));
         let variables = [URL, ORG, ALLOW_HTTP, TOKEN, PULUMI_URL, PULUMI_TOKEN]
             .into_iter()
             .filter_map(variable)
             .collect();
-        // As one without logins, where it cannot be read: `statewright login` says why.
+        // An unreadable file counts as no logins: `statewright login` reports the error.
         let logins = Logins::read().unwrap_or_default();
         Self { variables, logins, credentials: credentials().unwrap_or_default() }
     }
@@ -104,7 +101,7 @@ impl Environment {
     }
 }
 
-/// A file that is missing or that cannot be read is as one without logins: whoever needs one is told to log in.
+/// A missing or unreadable file counts as no logins, so the user is asked to log in.
 fn credentials() -> Option<Credentials> {
     let folder = |name| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let folder = folder("PULUMI_CREDENTIALS_PATH")
@@ -117,24 +114,23 @@ fn credentials() -> Option<Credentials> {
     }
 }
 
-/// Finds out the server, which the folder may name, then the token for it, then the organization if one is named.
 pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment) -> anyhow::Result<Settings> {
     let of_pulumi = |url: &str| {
-        // It may log in to a bucket or a folder, which is nothing of ours.
+        // Pulumi may be logged in to a bucket or a folder, which is not a server.
         (url.starts_with("http://") || url.starts_with("https://"))
             .then(|| ServerUrl::parse(url))
             .and_then(Result::ok)
     };
     let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
-    let said = at.server.clone().or(of_us);
-    // The folder aside: what the user names, and no file that came with a repository.
-    let of_user = (said.clone())
+    let named = at.server.clone().or(of_us);
+    // The server that the user chose, not a file that may have come with a repository.
+    let of_user = (named.clone())
         .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
         .or_else(|| env.logins.current().cloned())
         .or_else(|| of_pulumi(&env.credentials.current));
-    let server = said.or_else(|| of_folder.cloned()).or_else(|| of_user.clone()).context(
-        "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080; or log in to it \
-         with `statewright login`",
+    let server = named.or_else(|| of_folder.cloned()).or_else(|| of_user.clone()).context(
+        "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080, or \
+         log in with `statewright login`",
     )?;
     check_private(&server, at, env)?;
     let is_of_user = of_user.as_ref() == Some(&server);
@@ -148,7 +144,7 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
     Ok(Settings { server, token, token_from, org })
 }
 
-/// The server of a login, for which there need not be a token yet.
+/// The server of a login, which need not have a token yet.
 pub(super) fn server_of_user(at: &At, env: &Environment) -> anyhow::Result<ServerUrl> {
     let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
     let server = at
@@ -161,7 +157,7 @@ pub(super) fn server_of_user(at: &At, env: &Environment) -> anyhow::Result<Serve
     Ok(server)
 }
 
-/// What a login is checked with.
+/// The settings for checking a token at login.
 pub(super) fn with_token(server: &ServerUrl, token: &str) -> Settings {
     Settings { server: server.clone(), token: Token(token.to_owned()), token_from: LOGIN, org: None }
 }
@@ -170,14 +166,15 @@ fn check_private(server: &ServerUrl, at: &At, env: &Environment) -> anyhow::Resu
     let is_allowed = at.allow_http || env.get(ALLOW_HTTP).is_some_and(|value| matches!(value, "true" | "1"));
     if !is_allowed && !is_private(server) {
         bail!(
-            "{server} is on another machine and without TLS, so that whoever is between could read the token and the states: \
-             use https://, or say --allow-http if that network is yours"
+            "{server} is on another machine and has no TLS, so the network could read the token and the \
+             states: use https://, or add --allow-http if you trust that network"
         );
     }
     Ok(())
 }
 
-/// The token for a server. Those of the environment do not say which server they are for, so they go to none but that of the user.
+/// The token for a server. Tokens in the environment do not name their server, so they are sent only to a
+/// server that the user chose.
 fn token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Option<(String, &'static str)> {
     if let Some(token) = env.get(TOKEN).filter(|_| is_of_user) {
         return Some((token.to_owned(), TOKEN));
@@ -193,21 +190,23 @@ fn token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Option<(Str
     of_it.map(|(_, token)| (token.clone(), PULUMI_LOGIN))
 }
 
-/// Why there is no token for a server, and what to do.
+/// Explains why there is no token for a server.
 fn without_token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> String {
     match [TOKEN, PULUMI_TOKEN].into_iter().find(|name| !is_of_user && env.get(name).is_some()) {
         Some(token) => format!(
-            "{token} is not sent to {server}, because only a file in this folder names that server: if the token is of that \
-             server, set STATEWRIGHT_URL={server} or add --server {server}; else `statewright login {server}`"
+            "{token} is not sent to {server}, since only a file in this folder names that server: if the \
+             token belongs to it, set STATEWRIGHT_URL={server} or add --server {server}; else run \
+             `statewright login {server}`"
         ),
         None => format!(
-            "no access token for {server} is known: log in with `statewright login {server}`, or set STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN; \
-             `statewright token create` makes one at the server"
+            "no access token for {server} is known: log in with `statewright login {server}`, or set \
+             STATEWRIGHT_TOKEN or PULUMI_ACCESS_TOKEN; the operator creates tokens with `statewright token \
+             create`"
         ),
     }
 }
 
-/// Whether nobody on the way can read along: it is TLS, or the way does not leave this machine.
+/// Whether the connection uses TLS or stays on this machine.
 fn is_private(server: &ServerUrl) -> bool {
     let Some(rest) = server.as_str().strip_prefix("http://") else { return true };
     let authority = rest.split('/').next().unwrap_or_default();
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pulumi_is_logged_in_to_is_enough() {
+    fn the_login_of_pulumi_is_enough() {
         let stored = (HERE.to_owned(), "stored".to_owned(), PULUMI_LOGIN);
         assert_eq!(found(&at(None), &env(&[])), stored);
         assert_eq!(found(&at(Some("https://b")), &env(&[])).1, "of-b");
@@ -255,24 +254,24 @@ mod tests {
     }
 
     #[test]
-    fn a_login_of_ours_is_for_its_server_alone_and_needs_no_pulumi() {
+    fn our_login_is_for_its_server_only() {
         let mut logins = Logins::default();
         logins.add(&url("https://b"), "ours-b");
         logins.add(&url("https://a"), "ours-a");
         let with = |variables: &[_]| Environment { logins: logins.clone(), ..env(variables) };
         assert_eq!(found(&at(None), &with(&[])), ("https://a".to_owned(), "ours-a".to_owned(), LOGIN));
         assert_eq!(found(&at(Some("https://b")), &with(&[])).1, "ours-b");
-        // A token of the environment that is said to be ours is nearer; one for Pulumi is not.
+        // STATEWRIGHT_TOKEN takes precedence over a login; PULUMI_ACCESS_TOKEN does not.
         assert_eq!(found(&at(None), &with(&[(TOKEN, "own"), (PULUMI_TOKEN, "pulumis")])).1, "own");
         assert_eq!(found(&at(None), &with(&[(PULUMI_TOKEN, "pulumis")])).1, "ours-a");
         assert_eq!(found(&at(Some(HERE)), &with(&[])).2, PULUMI_LOGIN);
-        // A link leads to what is stored for its server.
+        // A link uses the stored token of its server.
         let linked = resolve(&at(None), Some(&url("https://b")), &with(&[(TOKEN, "own")])).unwrap();
         assert_eq!(linked.token.as_str(), "ours-b");
     }
 
     #[test]
-    fn what_is_said_nearer_wins() {
+    fn the_more_specific_setting_wins() {
         let both = env(&[(TOKEN, "own"), (PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c")]);
         assert_eq!(found(&at(None), &both), ("https://c".to_owned(), "own".to_owned(), TOKEN));
         let pulumis = env(&[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c/")]);
@@ -317,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_gets_what_is_stored_for_its_server_alone() {
+    fn a_link_uses_only_the_stored_token_of_its_server() {
         let both = [(TOKEN, "own"), (PULUMI_TOKEN, "pulumis")];
         let to = |link: &str| {
             let settings = resolve(&at(None), Some(&url(link)), &env(&both)).unwrap();
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tls_nothing_leaves_this_machine_unasked() {
+    fn plain_http_to_other_machines_must_be_allowed() {
         for private in ["https://a", HERE, "http://[::1]:80", "http://localhost", "http://a.localhost:1/base"]
         {
             assert!(is_private(&url(private)), "{private}");

@@ -1,4 +1,4 @@
-//! How people name a state.
+//! Names of states on the command line.
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
@@ -7,27 +7,23 @@ use statewright_shared::domain::names::{OrgName, ProjectName, StateAddress};
 
 use super::{Call, Client, Document, OfFolder};
 
-/// A state as people name it: `PROJECT`, `PROJECT/STATE`, `ORGANIZATION/PROJECT/STATE`, or its id.
+/// A state as `PROJECT`, `PROJECT/STATE`, `ORGANIZATION/PROJECT/STATE`, or its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StateRef {
-    /// By its id.
     Id(StateId),
-    /// By its name, in an organization that may be told otherwise.
+    /// A name. The organization may come from elsewhere.
     Name {
-        /// The organization.
         org: Option<OrgName>,
-        /// The project.
         project: String,
-        /// The state in it.
         state: Option<String>,
     },
 }
 
 impl StateRef {
-    /// Parses a name.
+    /// Parses a name or an id.
     ///
     /// # Errors
-    /// With what a name is.
+    /// Explains the valid forms.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         if let Some(id) = StateId::parse(text) {
             return Ok(Self::Id(id));
@@ -38,48 +34,48 @@ impl StateRef {
             [project, state] => (None, project, Some(state)),
             [org, project, state] => (Some(OrgName::parse(org)?), project, Some(state)),
             _ => {
-                bail!("a state is named as PROJECT, PROJECT/STATE, ORGANIZATION/PROJECT/STATE, or by its id")
+                bail!("write a state as PROJECT, PROJECT/STATE, ORGANIZATION/PROJECT/STATE, or as its id")
             }
         };
-        // Judged without the organization, which is not known yet: any that is valid does.
+        // Checked with a placeholder, since the organization is not known yet.
         ProjectName::parse(project)?;
         StateAddress::parse("any", project, state)?;
         Ok(Self::Name { org, project: project.to_owned(), state: state.map(str::to_owned) })
     }
 }
 
-/// Which state a command is about: one that is named, or that of the folder.
+/// The state that a command is about.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct WhichState {
-    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json, else of its backend].
+    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's
+    /// .statewright.json, else that of its backend].
     #[arg(short = 's', long = "state", value_name = "STATE", value_parser = StateRef::parse, global = true)]
     pub(crate) state: Option<StateRef>,
 }
 
-/// A state that is known by its id.
+/// A state with a known id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// The id, which stays.
     pub(crate) id: StateId,
-    /// Its name, or its id where that is all that was said.
+    /// The name, or the id if only that was given.
     pub(crate) name: String,
 }
 
 impl Named {
-    /// The path of its API, with these parts behind it.
+    /// The path of the state in the API, with these segments appended.
     pub(crate) fn path<'a>(id: &'a str, behind: &[&'a str]) -> Vec<&'a str> {
         [&["api", "tfstates", id], behind].concat()
     }
 }
 
 impl Client {
-    /// The address of a state that is named: its organization is asked for where nobody named one.
+    /// The full address of a named state. Asks the server for the default organization if none is named.
     ///
     /// # Errors
-    /// As [`Client::organization`]; or if it was named by its id.
+    /// Like [`Client::organization`]; or if the state was named by its id.
     pub(crate) async fn address(&self, named: &StateRef) -> anyhow::Result<StateAddress> {
         match named {
-            StateRef::Id(id) => bail!("name the state, as PROJECT/STATE: {id} is an id"),
+            StateRef::Id(id) => bail!("write the state as PROJECT/STATE: {id} is an id"),
             StateRef::Name { org, project, state } => {
                 let org = match org {
                     Some(org) => org.clone(),
@@ -90,10 +86,10 @@ impl Client {
         }
     }
 
-    /// The state that a command is about, as the server shows it: the one that is named, or that of the folder.
+    /// The state that a command is about, from the server: the named one, or that of the folder.
     ///
     /// # Errors
-    /// If none is named and the folder has none; [`super::Failure`], as where the server has no such state.
+    /// If none is named and the folder has none; [`super::Failure`], also if the server has no such state.
     pub(crate) async fn state<T: serde::de::DeserializeOwned>(
         &self,
         named: Option<&StateRef>,
@@ -101,10 +97,10 @@ impl Client {
         self.state_with(named, |call| call).await
     }
 
-    /// As [`Client::state`], by a call with more to it.
+    /// Like [`Client::state`], with a change to the call.
     ///
     /// # Errors
-    /// As there.
+    /// Like [`Client::state`].
     pub(crate) async fn state_with<T: serde::de::DeserializeOwned>(
         &self,
         named: Option<&StateRef>,
@@ -126,15 +122,17 @@ impl Client {
         };
         let found = self.document(more(call)).await;
         match file {
-            Some(file) => found.with_context(|| format!("the state that {} names", file.display())),
+            Some(file) => {
+                found.with_context(|| format!("cannot read the state that {} names", file.display()))
+            }
             None => found,
         }
     }
 
-    /// The id of the state that a command is about. Asks the server only where it was named.
+    /// The id of the state that a command is about. Asks the server only about a name.
     ///
     /// # Errors
-    /// As [`Client::state`].
+    /// Like [`Client::state`].
     pub(crate) async fn named(&self, named: Option<&StateRef>) -> anyhow::Result<Named> {
         #[derive(Deserialize)]
         struct State {
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_has_a_name_of_up_to_three_parts_or_an_id() {
+    fn a_state_is_a_name_of_up_to_three_parts_or_an_id() {
         assert_eq!(StateRef::parse("net").unwrap(), name(None, "net", None));
         assert_eq!(StateRef::parse("net/prod").unwrap(), name(None, "net", Some("prod")));
         assert_eq!(StateRef::parse("acme/net/prod").unwrap(), name(Some("acme"), "net", Some("prod")));
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_says_what_one_is() {
+    fn an_invalid_name_is_refused_with_the_valid_forms() {
         for bad in
             ["", "/", "net/", "/prod", "a b", "net/lock", "lock", "a/b/c/d", "../x", "net/ü", "x/net/prod"]
         {

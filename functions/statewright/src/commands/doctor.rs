@@ -25,7 +25,8 @@ use crate::output::{Output, table};
 pub(crate) struct Doctor {
     #[command(flatten)]
     data: Data,
-    /// The address that clients have of the server, to be asked whether it answers: https://state.example.com.
+    /// The address at which clients reach the server, to check whether it responds:
+    /// https://state.example.com.
     #[arg(long, value_name = "URL", value_parser = args::server_url)]
     url: Option<ServerUrl>,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Doctor {
 #[derive(Serialize)]
 struct Report {
     findings: Vec<Line>,
-    /// How many of them are wrong.
+    /// How many findings are problems.
     wrong: usize,
 }
 
@@ -49,8 +50,8 @@ struct Line {
 
 pub(crate) async fn run(doctor: Doctor, out: Output) -> anyhow::Result<()> {
     let Doctor { data, url } = doctor;
-    let mut findings = check_store(&data).await?;
-    findings.push(check_address(url.as_ref()).await);
+    let mut findings = inspect_store(&data).await?;
+    findings.push(inspect_address(url.as_ref()).await);
     let wrong = findings.iter().filter(|finding| finding.state == State::Wrong).count();
     let findings = findings
         .into_iter()
@@ -76,17 +77,17 @@ pub(crate) async fn run(doctor: Doctor, out: Output) -> anyhow::Result<()> {
     })?;
     match wrong {
         0 => Ok(()),
-        1 => bail!("something is wrong: see above"),
-        count => bail!("{count} things are wrong: see above"),
+        1 => bail!("1 problem found: see above"),
+        count => bail!("{count} problems found: see above"),
     }
 }
 
-/// Why a server could not start on its store: what is wrong with it, if anything is found to be, or else the error.
+/// Explains why a server cannot start on its store: the problems found, or else the error itself.
 pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
     if data.store != Store::Aws || error.is::<Misused>() {
         return error;
     }
-    let findings = check_store(data).await.unwrap_or_default();
+    let findings = inspect_store(data).await.unwrap_or_default();
     let wrong: Vec<String> = findings
         .into_iter()
         .filter(|finding| finding.state == State::Wrong)
@@ -102,23 +103,23 @@ pub(crate) async fn why(data: &Data, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-async fn check_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
+async fn inspect_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
     match data.store {
         Store::Aws => {
             let mut findings = data::on_aws::examine(&data.aws).await?;
             if findings.iter().all(|finding| finding.state != State::Wrong) {
-                findings.extend(check_content(&data::look(data).await?).await);
+                findings.extend(inspect_content(&data::open_unchecked(data).await?).await);
             }
             Ok(findings)
         }
         Store::Folder => {
             let path = data::path(data)?;
-            let mut findings = check_folder(&path);
+            let mut findings = inspect_folder(&path);
             match DataFolder::open_beside(&path, Arc::new(SystemIds)).await {
-                Ok(_) => findings.extend(check_content(&data::look(data).await?).await),
-                // Each of these says what to do.
+                Ok(_) => findings.extend(inspect_content(&data::open_unchecked(data).await?).await),
+                // The errors of the folder say what to do.
                 Err(error) => {
-                    findings.push(says("data", State::Wrong, format!("{:#}", anyhow!(error)), None))
+                    findings.push(finding("data", State::Wrong, format!("{:#}", anyhow!(error)), None))
                 }
             }
             Ok(findings)
@@ -126,49 +127,49 @@ async fn check_store(data: &Data) -> anyhow::Result<Vec<Finding>> {
     }
 }
 
-fn says(what: &'static str, state: State, found: impl Into<String>, remedy: Option<String>) -> Finding {
+fn finding(what: &'static str, state: State, found: impl Into<String>, remedy: Option<String>) -> Finding {
     Finding { of: "the store".to_owned(), what, state, found: found.into(), remedy }
 }
 
-/// What only shows in what is stored.
-async fn check_content(ctx: &Context) -> Vec<Finding> {
+/// Checks that need the stored data.
+async fn inspect_content(ctx: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Err(error) = copy::refuse_unfinished(ctx).await {
-        findings.push(says("copy", State::Wrong, error.to_string(), None));
+        findings.push(finding("copy", State::Wrong, error.to_string(), None));
     }
     findings.push(match health::signer_opens(ctx).await {
-        Ok(true) => says("master key", State::Good, "it opens what it should", None),
-        Ok(false) => says("master key", State::Good, "nothing is under it yet: no server has run here", None),
+        Ok(true) => finding("master key", State::Good, "it opens the stored keys", None),
+        Ok(false) => finding("master key", State::Good, "not used yet: no server has run here", None),
         Err(error) => {
-            let remedy = "Name the master key that the data were written under; a copy of the table or the folder needs \
-                          its own";
-            says("master key", State::Wrong, format!("{:#}", anyhow!(error)), Some(remedy.to_owned()))
+            let remedy = "Name the master key that the data was written with; a copy of a table or folder \
+                          needs the key of the original";
+            finding("master key", State::Wrong, format!("{:#}", anyhow!(error)), Some(remedy.to_owned()))
         }
     });
     findings
 }
 
-/// Below this, what goes on is in danger.
+/// Free bytes below which writes are about to fail.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
-/// Below this, it is time to look for more.
+/// Free bytes below which the operator should look for more room.
 const FREE_BYTES_GOOD: u64 = 1 << 30;
 
-/// What the disk is asked to keep, so often.
+/// Syncs per measurement.
 const SYNCS: u32 = 20;
 
-/// An update waits for two of these for each resource.
+/// Syncs per second below which updates are too slow: an update waits for two syncs for each resource.
 const SYNCS_PER_SECOND_MIN: f64 = 10.0;
 
-/// A client notices the disk below this.
+/// Syncs per second below which a user notices the disk.
 const SYNCS_PER_SECOND_GOOD: f64 = 50.0;
 
-/// No disk that survives the loss of power is faster.
+/// Syncs per second that no disk with power loss protection reaches.
 const SYNCS_PER_SECOND_MAX: f64 = 100_000.0;
 
-fn check_folder(path: &Path) -> Vec<Finding> {
+fn inspect_folder(path: &Path) -> Vec<Finding> {
     let of = format!("the folder {}", path.display());
-    let says = |what, state, found: String, remedy: Option<String>| Finding {
+    let finding = |what, state, found: String, remedy: Option<String>| Finding {
         of: of.clone(),
         what,
         state,
@@ -177,23 +178,30 @@ fn check_folder(path: &Path) -> Vec<Finding> {
     };
     let metadata = match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => metadata,
-        // It is told with its data.
+        // `DataFolder::open_beside` reports that.
         _ => return Vec::new(),
     };
     let mut findings = Vec::new();
     let mode = metadata.permissions().mode() & 0o777;
     findings.push(match mode & 0o077 {
-        0 => says("rights", State::Good, format!("for its owner alone (mode {mode:03o})"), None),
+        0 => finding("rights", State::Good, format!("only its owner has access (mode {mode:03o})"), None),
         _ => {
-            let remedy = format!("Run: chmod 700 {}", path.display());
-            says("rights", State::Wrong, format!("others may enter it (mode {mode:03o})"), Some(remedy))
+            let remedy = format!("Run `chmod 700 {}`", path.display());
+            finding(
+                "rights",
+                State::Wrong,
+                format!("other users have access (mode {mode:03o})"),
+                Some(remedy),
+            )
         }
     });
     let key = path.join("master.key");
     if key.exists() {
         findings.push(match FileKeys::open(&key, Arc::new(SystemIds)) {
-            Ok(_) => says("master.key", State::Good, "a key, for its owner alone".to_owned(), None),
-            Err(error) => says("master.key", State::Wrong, format!("{:#}", anyhow!(error)), None),
+            Ok(_) => {
+                finding("master.key", State::Good, "valid, and only its owner has access".to_owned(), None)
+            }
+            Err(error) => finding("master.key", State::Wrong, format!("{:#}", anyhow!(error)), None),
         });
     }
     findings.push(match rustix::fs::statvfs(path) {
@@ -202,39 +210,40 @@ fn check_folder(path: &Path) -> Vec<Finding> {
             let words = format!("{} MiB", free >> 20);
             let remedy = || Some("Make room, or move the folder to a larger disk".to_owned());
             match free {
-                0..FREE_BYTES_MIN => says("free space", State::Wrong, words, remedy()),
-                FREE_BYTES_MIN..FREE_BYTES_GOOD => says("free space", State::Advice, words, remedy()),
-                _ => says("free space", State::Good, words, None),
+                0..FREE_BYTES_MIN => finding("free space", State::Wrong, words, remedy()),
+                FREE_BYTES_MIN..FREE_BYTES_GOOD => finding("free space", State::Advice, words, remedy()),
+                _ => finding("free space", State::Good, words, None),
             }
         }
-        Err(error) => says("free space", State::Unknown, error.to_string(), None),
+        Err(error) => finding("free space", State::Unknown, error.to_string(), None),
     });
     findings.push(match syncs_per_second(path) {
         Ok(rate) => {
-            let words = format!("{rate:.0} writes a second reach it");
+            let words = format!("{rate:.0} synced writes per second");
             if rate < SYNCS_PER_SECOND_MIN {
                 let remedy = "Use a faster disk: every step of an update waits for it";
-                says("disk", State::Wrong, words, Some(remedy.to_owned()))
+                finding("disk", State::Wrong, words, Some(remedy.to_owned()))
             } else if rate < SYNCS_PER_SECOND_GOOD {
                 let remedy = "A faster disk makes updates faster: every step waits for it";
-                says("disk", State::Advice, words, Some(remedy.to_owned()))
+                finding("disk", State::Advice, words, Some(remedy.to_owned()))
             } else if rate > SYNCS_PER_SECOND_MAX {
-                let remedy = "See whether the folder is in memory, or the disk's write cache is not kept over a power cut";
-                let words = format!("{words}: it seems not to wait for them");
-                says("disk", State::Advice, words, Some(remedy.to_owned()))
+                let remedy = "Check whether the folder is in memory, or whether the disk's write cache \
+                              survives a power cut";
+                let words = format!("{words}: it seems to confirm writes before they are stored");
+                finding("disk", State::Advice, words, Some(remedy.to_owned()))
             } else {
-                says("disk", State::Good, words, None)
+                finding("disk", State::Good, words, None)
             }
         }
         Err(error) => {
-            let remedy = "Let whoever runs the server write there".to_owned();
-            says("disk", State::Wrong, format!("it cannot be written: {error}"), Some(remedy))
+            let remedy = "Let the user that runs the server write to it".to_owned();
+            finding("disk", State::Wrong, format!("it cannot be written: {error}"), Some(remedy))
         }
     });
     findings
 }
 
-/// How many small writes a second are on disk, one after another.
+/// Measures small synced writes per second, one after another.
 fn syncs_per_second(folder: &Path) -> io::Result<f64> {
     let path = folder.join(format!(".doctor-{}", SystemIds.uuid().simple()));
     let mut file = File::create_new(&path)?;
@@ -250,11 +259,11 @@ fn syncs_per_second(folder: &Path) -> io::Result<f64> {
     measured.map(|took: Duration| f64::from(SYNCS) / took.as_secs_f64().max(1e-6))
 }
 
-/// How long a server may take to answer.
+/// How long the server may take to respond.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
-async fn check_address(url: Option<&ServerUrl>) -> Finding {
-    let says = |of: String, state, found: String, remedy: Option<&str>| Finding {
+async fn inspect_address(url: Option<&ServerUrl>) -> Finding {
+    let finding = |of: String, state, found: String, remedy: Option<&str>| Finding {
         of,
         what: "address",
         state,
@@ -262,15 +271,17 @@ async fn check_address(url: Option<&ServerUrl>) -> Finding {
         remedy: remedy.map(str::to_owned),
     };
     let Some(url) = url else {
-        let remedy = "Name the address that clients have with --url";
-        return says("the server".to_owned(), State::Unknown, "it was not asked".to_owned(), Some(remedy));
+        let remedy = "Name the address that clients use with --url";
+        return finding("the server".to_owned(), State::Unknown, "not checked".to_owned(), Some(remedy));
     };
     let of = format!("the server {url}");
-    let remedy = "See whether the server runs, whether the address leads to it, and whether this machine trusts its \
+    let remedy = "Check that the server runs, that the address leads to it, and that this machine trusts its \
                   certificate";
     match client::reach(url, "/healthz", ANSWER_WAIT_MAX).await {
-        Ok(200) => says(of, State::Good, "it answers".to_owned(), None),
-        Ok(status) => says(of, State::Wrong, format!("it answers {status} to /healthz"), Some(remedy)),
-        Err(error) => says(of, State::Wrong, format!("{:#}", anyhow!(error)), Some(remedy)),
+        Ok(200) => finding(of, State::Good, "it responds".to_owned(), None),
+        Ok(status) => {
+            finding(of, State::Wrong, format!("it responds with {status} to /healthz"), Some(remedy))
+        }
+        Err(error) => finding(of, State::Wrong, format!("{:#}", anyhow!(error)), Some(remedy)),
     }
 }

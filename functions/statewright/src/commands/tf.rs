@@ -1,7 +1,8 @@
-//! `statewright tf`: the client itself, on a state of a server.
+//! `statewright tf`: runs the client itself, on a state of a server.
 //!
-//! The token reaches it by its environment and is written nowhere, since clients keep what they find in a backend's block in
-//! clear. A folder that is linked to a state and has no backend gets one for as long as the client runs.
+//! The token is passed in the environment and never written to a file, since clients store the settings of a
+//! backend block in plain text. A folder that is linked to a state and has no backend gets a temporary one
+//! while the client runs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -22,7 +23,7 @@ use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::wire::State;
 use crate::client::{At, Client, Failure, LINK_FILE, Linked, StateRef, WhichState, place, server_of};
 use crate::given::{self, Given, VARIABLES};
-use crate::hcl::{self, Address, Backend, PASSING_FILE};
+use crate::hcl::{self, Address, Backend, TEMPORARY_FILE};
 use crate::managed::{self, Found};
 use crate::output::{self, Output};
 use crate::recorded::Recorded;
@@ -33,22 +34,22 @@ pub(crate) struct Tf {
     at: At,
     #[command(flatten)]
     which: WhichState,
-    /// The client, by its name or path [env: STATEWRIGHT_TF] [default: tofu or else terraform, as found in PATH].
+    /// The client, by name or path [env: STATEWRIGHT_TF] [default: tofu, else terraform, from PATH].
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
-    /// What the client is given, such as `-- plan -out=plan.bin`. `env` alone runs none, and prints the lines that a shell needs to
-    /// run it: `eval "$(statewright tf env)"`.
+    /// The arguments of the client, such as `-- plan -out=plan.bin`. `env` alone runs no client and prints
+    /// the variables for a shell: `eval "$(statewright tf env)"`.
     #[arg(value_name = "ARGS", trailing_var_arg = true, required = true)]
     arguments: Vec<OsString>,
 }
 
-/// Commands of the clients that look at no state and at no backend.
+/// Client commands that read neither state nor backend.
 const WITHOUT_STATE: &[&str] = &["fmt", "version", "login", "logout", "metadata"];
 
-/// Where clients leave a state that they could not save.
+/// The file in which clients leave a state that they could not save.
 const ERRORED: &str = "errored.tfstate";
 
-/// The marks of the environment by which clients find credentials for an HTTP backend.
+/// The environment variables with the credentials of an HTTP backend.
 const USERNAME: &str = "TF_HTTP_USERNAME";
 const PASSWORD: &str = "TF_HTTP_PASSWORD";
 
@@ -73,8 +74,8 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
     warn_of_mocks(&tf.arguments, &folder, out);
     let errored = stamp(&folder);
     let status = signals.wait_for(start(command, &program)?).await?;
-    drop(prepared.passing);
-    // A plan may end with 2 to say that there is something to do.
+    drop(prepared.temporary);
+    // `plan -detailed-exitcode` exits with 2 when there are changes.
     if !status.success() && status.code() != Some(2) {
         explain(&prepared.client, prepared.state.as_ref(), out).await;
         let now = stamp(&folder);
@@ -85,8 +86,8 @@ pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
     ends_as(status)
 }
 
-/// Prints what a shell exports so that clients run in it by themselves: the credentials, and the state's addresses where one is named
-/// or the folder is linked to one.
+/// Prints shell exports for running clients directly: the credentials, and the addresses of the state if one
+/// is named or the folder is linked to one.
 async fn env(tf: &Tf, out: Output) -> anyhow::Result<()> {
     let folder = folder(&[])?;
     let client = Client::open(&tf.at)?;
@@ -107,22 +108,19 @@ async fn env(tf: &Tf, out: Output) -> anyhow::Result<()> {
     out.text(&lines.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// A text as one word of a shell, whatever is in it.
+/// Quotes any text as one shell word.
 fn in_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What a run needs beside its arguments.
 struct Prepared {
     client: Client,
     state: Option<StateRef>,
-    /// Whether all that the client asks is of the server that the token is for.
+    /// Whether every address that the client will use belongs to the server of the token.
     takes_token: bool,
-    passing: Option<Passing>,
+    temporary: Option<TemporaryBackend>,
 }
 
-/// Finds out which state the run is about, and gives the folder a backend if it has none. `None` if the run is about no state,
-/// or about one that is kept elsewhere.
 async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<Prepared>> {
     let mut words = tf.arguments.iter().filter_map(|argument| argument.to_str());
     let word = words.find(|word| !word.starts_with('-'));
@@ -132,12 +130,13 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
     let is_init = word == Some("init");
     let is_forgotten = is_init
         && words.any(|option| matches!(option.trim_start_matches('-'), "reconfigure" | "reconfigure=true"));
-    // The one before is asked too, with the same credentials, unless it keeps its own or is to be forgotten.
+    // `init` sends the same credentials to the previous backend, unless that has its own password or is
+    // discarded.
     let before = Recorded::of(folder).filter(|before| !before.has_password && !is_forgotten);
-    let passing = folder.join(PASSING_FILE);
-    let is_ours = matches!(managed::look(&passing)?, Found::Ours(_));
+    let temporary = folder.join(TEMPORARY_FILE);
+    let is_ours = matches!(managed::read(&temporary)?, Found::Ours(_));
     let mut backends = hcl::backends(folder)?;
-    backends.retain(|backend| !(is_ours && backend.file == passing));
+    backends.retain(|backend| !(is_ours && backend.file == temporary));
     let is_named = tf.which.state.is_some();
     let given = if is_init { given::by_options(&tf.arguments, folder) } else { Vec::new() };
     let run = Run { at: &tf.at, folder, before, given, out };
@@ -145,7 +144,7 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
         Some(_) if backends.iter().any(|backend| backend.kind == "http") => {
             if is_named {
                 let file = backends[0].file.file_name().unwrap_or_default().display();
-                bail!("{file} says which state this configuration has, so -s cannot say it too");
+                bail!("{file} already names the state of this configuration: leave out -s");
             }
             run.as_configured(&backends)
         }
@@ -155,45 +154,44 @@ async fn prepare(tf: &Tf, folder: &Path, out: Output) -> anyhow::Result<Option<P
                 let file = backend.file.file_name().unwrap_or_default().display();
                 let kind = &backend.kind;
                 out.note(format_args!(
-                    "note: {file} keeps the state elsewhere ({kind}), so no token is passed on"
+                    "note: {file} stores the state elsewhere ({kind}), so the token is not passed to the client"
                 ));
                 Ok(None)
             }
         },
         None => match run.before.as_ref().filter(|_| is_init && !is_named) {
-            // Its backend was taken out, and so was its link: the state goes into a file.
+            // Both the backend and the link were removed: the state moves to a file.
             Some(before) if Linked::of(folder)?.is_none() => run.away_from(before),
-            Some(_) | None => run.without_backend(tf.which.state.as_ref(), passing).await.map(Some),
+            Some(_) | None => run.without_backend(tf.which.state.as_ref(), temporary).await.map(Some),
         },
     }
 }
 
-/// A run of a client, as far as it is known what it asks.
+/// A run of a client.
 struct Run<'a> {
     at: &'a At,
     folder: &'a Path,
-    /// The backend before, if that is asked with the credentials of the environment.
+    /// The previous backend, if the client will use the credentials of the environment for it.
     before: Option<Recorded>,
-    /// What it is given beside the files of the configuration.
+    /// Addresses given outside the configuration's files.
     given: Vec<Given>,
     out: Output,
 }
 
-/// Something that a client asks, in words, and the server that it leads to, if that is one of this kind.
+/// The description of an address that a client will use, and its server if it is a Statewright address.
 type Lead = (String, Option<ServerUrl>);
 
-/// Where a setting of a backend leads.
 fn lead(what: String, it: &Address) -> Lead {
     let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
     (what, it.text.as_deref().filter(is_state).and_then(server_of))
 }
 
 impl Run<'_> {
-    /// The configuration has a backend that somebody wrote: it tells its server as well as a link does. What is not written out
-    /// in it comes from an option or from the environment.
+    /// The configuration has a backend, which names the server as a link would. Settings missing there come
+    /// from an option or the environment.
     ///
-    /// One file may override another, and which one counts differs between the clients. So each address in each file, and each that
-    /// the client is given beside them, has to be one of the server that the token is for.
+    /// One file can override another, and the precedence differs between clients. So every address in every
+    /// file, option and variable must belong to the server of the token.
     fn as_configured(&self, backends: &[Backend]) -> anyhow::Result<Option<Prepared>> {
         let written = backends.iter().flat_map(|backend| {
             let file = backend.file.file_name().unwrap_or_default().display();
@@ -206,7 +204,7 @@ impl Run<'_> {
         let mut set = all.iter().filter(|(_, it)| it.setting == "address").map(|(_, it)| it.text.as_deref());
         let of_variable = of_environment.iter().find(|given| given.address.setting == "address");
         let address = match set.next() {
-            // Of two states it is not known which one the run is about.
+            // If two differ, the state of the run is unknown.
             Some(first) => first.filter(|_| set.all(|other| other == first)),
             None => {
                 let before = self.before.as_ref().and_then(Recorded::address);
@@ -218,34 +216,39 @@ impl Run<'_> {
         self.passed_on(all.into_iter().map(|(what, it)| lead(what, it)).collect(), place)
     }
 
-    /// The state goes from a server to something else.
+    /// The state moves from a server to another kind of backend.
     fn away_from(&self, before: &Recorded) -> anyhow::Result<Option<Prepared>> {
         self.passed_on(Vec::new(), before.address().and_then(place))
     }
 
-    /// The configuration has no backend, and gets one for as long as the client runs.
-    async fn without_backend(&self, named: Option<&StateRef>, passing: PathBuf) -> anyhow::Result<Prepared> {
+    /// The configuration has no backend, so it gets a temporary one while the client runs.
+    async fn without_backend(
+        &self,
+        named: Option<&StateRef>,
+        temporary: PathBuf,
+    ) -> anyhow::Result<Prepared> {
         if named.is_none() {
             self.refuse_from_above()?;
         }
         let client = Client::open_in(self.at, self.folder)?;
         let state = client.state::<State>(named).await?.read;
         let (id, address) = state.identity()?;
-        let text = hcl::passing_backend(client.server(), id, &address);
-        let passing = Some(Passing::lay(passing, &text)?);
+        let text = hcl::temporary_backend(client.server(), id, &address);
+        let temporary = Some(TemporaryBackend::create(temporary, &text)?);
         let mut leads: Vec<Lead> =
             self.given.iter().map(|given| lead(given.what.clone(), &given.address)).collect();
         leads.extend(self.leads_of_before());
         let takes_token = !self.strays(&leads, client.server());
-        Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, passing })
+        Ok(Prepared { client, state: Some(StateRef::Id(id)), takes_token, temporary })
     }
 
-    /// A client sees the configuration of one folder, and would make that of this one out of the state of a folder above.
+    /// A client reads the configuration of one folder only, so with the state of a parent folder it would
+    /// destroy that folder's resources.
     fn refuse_from_above(&self) -> anyhow::Result<()> {
         match Linked::find(self.folder)? {
             Some(linked) if linked.folder != self.folder => bail!(
-                "{} is not linked to a state, and {} is that of the configuration in its own folder: name the state with -s \
-                 PROJECT/STATE, or link this folder with `statewright state init STATE`",
+                "{} is not linked to a state, and {} belongs to the configuration in the parent folder: name \
+                 the state with -s PROJECT/STATE, or link this folder with `statewright state init STATE`",
                 self.folder.display(),
                 linked.folder.join(LINK_FILE).display()
             ),
@@ -253,8 +256,8 @@ impl Run<'_> {
         }
     }
 
-    /// Passes the token on if all that is asked is of the server that it is for. `None` if some of it leads to no server of
-    /// this kind.
+    /// Passes the token on if every address belongs to its server. `None` if an address does not belong to a
+    /// Statewright server.
     fn passed_on(
         &self,
         mut leads: Vec<Lead>,
@@ -262,14 +265,14 @@ impl Run<'_> {
     ) -> anyhow::Result<Option<Prepared>> {
         leads.extend(self.leads_of_before());
         if let Some((what, _)) = leads.iter().find(|(_, server)| server.is_none()) {
-            self.tell(what, "no server of this kind");
+            self.tell(what, "something other than a Statewright state");
             return Ok(None);
         }
         let of_folder = leads.iter().find_map(|(_, server)| server.as_ref());
         let client = Client::open_at(self.at, of_folder, self.folder)?;
         let takes_token = !self.strays(&leads, client.server());
         let state = place.filter(|_| takes_token).map(|(_, state)| state);
-        Ok(Some(Prepared { client, state, takes_token, passing: None }))
+        Ok(Some(Prepared { client, state, takes_token, temporary: None }))
     }
 
     fn leads_of_before(&self) -> Vec<Lead> {
@@ -277,7 +280,7 @@ impl Run<'_> {
         addresses.map(|address| (BEFORE.to_owned(), server_of(address))).collect()
     }
 
-    /// Whether something leads to another server than this one, which is told.
+    /// Whether an address belongs to another server. Prints a note if so.
     fn strays(&self, leads: &[Lead], from: &ServerUrl) -> bool {
         let stray = leads.iter().find(|(_, server)| server.as_ref() != Some(from));
         if let Some((what, _)) = stray {
@@ -287,31 +290,34 @@ impl Run<'_> {
     }
 
     fn tell(&self, what: &str, whither: &str) {
-        // A client has one password for the backend before and the one that it moves to.
+        // A client sends the same password to the previous backend and to the new one.
         let way_on = if what == BEFORE {
-            "\n  move the state into a file first (`backend \"local\" {}`) with that server's own password in \
-             TF_HTTP_PASSWORD, and from there on; or forget that backend with -reconfigure"
+            "\n  either move the state to a file first (`backend \"local\" {}`) with the password of the \
+             previous server in TF_HTTP_PASSWORD, and then to the new server; or discard the previous \
+             backend with -reconfigure"
         } else {
             ""
         };
-        self.out.note(format_args!("note: {what} leads to {whither}, so no token is passed on{way_on}"));
+        self.out.note(format_args!(
+            "note: {what} leads to {whither}, so the token is not passed to the client{way_on}"
+        ));
     }
 }
 
-/// What a client was initialised with, in words.
-const BEFORE: &str = "the backend that this folder was initialised with";
+/// The description of the backend that a client was initialized with.
+const BEFORE: &str = "the backend that this folder was initialized with";
 
 /// The folder of the configuration.
 fn folder(arguments: &[OsString]) -> anyhow::Result<PathBuf> {
-    let here = std::env::current_dir().context("the folder that this runs in is gone")?;
-    // Only what stands before the client's command is for it as a whole.
+    let here = std::env::current_dir().context("the current folder no longer exists")?;
+    // Only options before the client's command are global.
     let globals =
         arguments.iter().filter_map(|argument| argument.to_str()).take_while(|it| it.starts_with('-'));
     let other = globals.filter_map(|global| global.trim_start_matches('-').strip_prefix("chdir=")).last();
     Ok(other.map_or_else(|| here.clone(), |other| here.join(other)))
 }
 
-/// The client that was named, or the first that there is.
+/// The path of the named client, or of the first client in PATH.
 fn program(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(named) = named.filter(|named| named.components().count() > 1) {
         return Ok(named.to_owned());
@@ -336,8 +342,8 @@ fn program(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// A child beside a person at a terminal shares that with us, so Ctrl-C reaches it without us. Elsewhere it has a group of its
-/// own, so that a signal for our group reaches it once, by us: a second one would make it stop where it is.
+/// At a terminal the child shares our process group and receives Ctrl-C directly. Otherwise it gets a group
+/// of its own, so that it receives a signal once, from us: a second signal makes clients stop immediately.
 fn start(mut command: Command, program: &Path) -> anyhow::Result<Child> {
     if !is_at_terminal() {
         command.process_group(0);
@@ -349,7 +355,7 @@ fn is_at_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// The signals that would end us. While a client runs they are for it.
+/// The signals that would end this process. While a client runs they are passed on to it.
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
@@ -368,28 +374,28 @@ impl Signals {
         })
     }
 
-    /// Waits for the end of a client, and passes on what comes meanwhile.
+    /// Waits for a client to exit, and passes signals on to it.
     async fn wait_for(&mut self, mut child: Child) -> anyhow::Result<ExitStatus> {
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        // What a terminal sends comes to both.
-        let is_told = is_at_terminal();
+        // The terminal sends these to both processes.
+        let is_logged = is_at_terminal();
         loop {
             let passed_on = tokio::select! {
                 status = child.wait() => return status.context("cannot wait for the client"),
-                _ = self.interrupt.recv() => (!is_told).then_some(Signal::INT),
-                _ = self.quit.recv() => (!is_told).then_some(Signal::QUIT),
+                _ = self.interrupt.recv() => (!is_logged).then_some(Signal::INT),
+                _ = self.quit.recv() => (!is_logged).then_some(Signal::QUIT),
                 _ = self.terminate.recv() => Some(Signal::TERM),
                 _ = self.hang_up.recv() => Some(Signal::HUP),
             };
             if let (Some(pid), Some(signal)) = (pid, passed_on) {
-                // It may have ended just now, which is told above.
+                // The client may have just exited: the wait above reports that.
                 let _ = kill_process(pid, signal);
             }
         }
     }
 }
 
-/// Ends as the client did: by its code, or as a shell tells a signal.
+/// Exits with the client's exit code, or like a shell with 128 plus the signal.
 fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
     if status.success() {
         return Ok(());
@@ -399,14 +405,14 @@ fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
     Err(EndsWith(code).into())
 }
 
-/// Says what a client cannot: who holds the lock, and why a server refuses.
+/// Adds what clients do not show: who holds the lock, and why the server refused.
 async fn explain(client: &Client, state: Option<&StateRef>, out: Output) {
     let Some(named) = state else { return };
     let state = match client.state::<State>(Some(named)).await {
         Ok(state) => state.read,
         Err(error) => {
-            // The run has said what went wrong; a server that cannot be reached adds nothing. A name that leads nowhere yet is none
-            // of a client's failures.
+            // The client has reported its own error; an unreachable server adds nothing, nor does a state
+            // name that does not exist yet.
             let failure = error.downcast_ref::<Failure>().filter(|failure| {
                 failure.is_of_caller() || (matches!(named, StateRef::Id(_)) && failure.is_not_there())
             });
@@ -420,14 +426,14 @@ async fn explain(client: &Client, state: Option<&StateRef>, out: Output) {
     let name = state.name();
     if let Some(lock) = &state.lock {
         out.note(format_args!(
-            "note: {name} is locked by {}\n  if that run is gone for good: statewright state unlock {name} --id {} --reason WHY",
+            "note: {name} is locked by {}\n  if that run is no longer active: statewright state unlock {name} --id {} --reason WHY",
             lock.describe(),
             output::word(&lock.id)
         ));
     }
 }
 
-/// What tells whether a run left a state that it could not save: one from before is none of its.
+/// Identifies an errored.tfstate, to detect whether this run wrote it.
 fn stamp(folder: &Path) -> Option<(std::time::SystemTime, u64)> {
     let found = fs::metadata(folder.join(ERRORED)).ok()?;
     Some((found.modified().ok()?, found.len()))
@@ -435,41 +441,41 @@ fn stamp(folder: &Path) -> Option<(std::time::SystemTime, u64)> {
 
 fn tell_of_errored(out: Output) {
     out.note(format_args!(
-        "note: {ERRORED} has what could not be saved\n  statewright state rejected   says whether the server kept it, and why it \
-         was refused\n  statewright state import {ERRORED}   sends it, unless something newer is there"
+        "note: the client left a state that it could not save in {ERRORED}\n  statewright state rejected   \
+         shows whether the server kept it, and why it was rejected\n  statewright state import {ERRORED}   \
+         sends it, unless the server has a newer one"
     ));
 }
 
-/// Commands of clients that change infrastructure.
 const CHANGING: &[&str] = &["apply", "destroy"];
 
-/// A mock value is for plans and checks: an apply makes real things of it.
+/// Mock values are for plans: an apply would create resources with them.
 fn warn_of_mocks(arguments: &[OsString], folder: &Path, out: Output) {
     let mut words = arguments.iter().filter_map(|argument| argument.to_str());
     if words.find(|word| !word.starts_with('-')).is_none_or(|word| !CHANGING.contains(&word)) {
         return;
     }
-    let Ok(Found::Ours(text)) = managed::look(&folder.join(DEPENDENCIES_FILE)) else { return };
+    let Ok(Found::Ours(text)) = managed::read(&folder.join(DEPENDENCIES_FILE)) else { return };
     let mocked = mocked_inputs(&text);
     if !mocked.is_empty() {
         out.note(format_args!(
-            "warning: {DEPENDENCIES_FILE} has mock values for {}; `statewright dep sync` writes it anew",
+            "warning: {DEPENDENCIES_FILE} has mock values for {}; to update it, run `statewright dep sync`",
             mocked.join(", ")
         ));
     }
 }
 
-/// A backend that lies in a folder for as long as clients run there.
-struct Passing {
+/// A backend that exists in a folder only while clients run there.
+struct TemporaryBackend {
     path: PathBuf,
-    /// Locked, as by each run that needs it.
+    /// Each run holds a shared lock.
     file: File,
 }
 
-impl Passing {
-    fn lay(path: PathBuf, text: &str) -> anyhow::Result<Self> {
+impl TemporaryBackend {
+    fn create(path: PathBuf, text: &str) -> anyhow::Result<Self> {
         let cannot = || format!("cannot use {}", path.display());
-        // Another run may take it away, or lay one, at any time.
+        // Another run may delete or create the file at any time.
         for _ in 0..10 {
             let file = match File::open(&path) {
                 Ok(file) => file,
@@ -479,11 +485,13 @@ impl Passing {
                 }
                 Err(error) => return Err(error).with_context(cannot),
             };
-            let is_same = matches!(managed::look(&path)?, Found::Ours(found) if found == text);
+            let is_same = matches!(managed::read(&path)?, Found::Ours(found) if found == text);
             if !is_same {
-                // One that nobody uses was left by a run that was killed.
+                // An unlocked file was left behind by a run that was killed.
                 if file.try_lock().is_err() {
-                    bail!("another `statewright tf` runs in this folder, on another state");
+                    bail!(
+                        "another `statewright tf` is running in this folder, on another state: wait for it"
+                    );
                 }
                 managed::write(&path, text, false)?;
                 continue;
@@ -496,12 +504,12 @@ impl Passing {
                 return Ok(Self { path, file });
             }
         }
-        bail!("{} comes and goes: other runs in this folder are in the way", path.display())
+        bail!("{} was repeatedly deleted by other runs in this folder: run this again", path.display())
     }
 }
 
-impl Drop for Passing {
-    /// The last run takes it away. Where that cannot be done, the next run does.
+impl Drop for TemporaryBackend {
+    /// The last run deletes the file. If that fails, the next run does.
     fn drop(&mut self) {
         let is_last = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
         if is_last {
@@ -531,23 +539,23 @@ mod tests {
     }
 
     #[test]
-    fn a_passing_backend_goes_with_the_last_who_needs_it() {
+    fn the_last_run_deletes_the_temporary_backend() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(PASSING_FILE);
+        let path = folder.path().join(TEMPORARY_FILE);
         let text = format!("{}: x\n", managed::HEADER);
-        let first = Passing::lay(path.clone(), &text).unwrap();
-        let second = Passing::lay(path.clone(), &text).unwrap();
-        let other = Passing::lay(path.clone(), &format!("{text}# other\n"));
+        let first = TemporaryBackend::create(path.clone(), &text).unwrap();
+        let second = TemporaryBackend::create(path.clone(), &text).unwrap();
+        let other = TemporaryBackend::create(path.clone(), &format!("{text}# other\n"));
         assert!(other.is_err_and(|error| error.to_string().contains("another")));
         drop(first);
-        assert_eq!(managed::look(&path).unwrap(), Found::Ours(text.clone()));
+        assert_eq!(managed::read(&path).unwrap(), Found::Ours(text.clone()));
         drop(second);
-        assert_eq!(managed::look(&path).unwrap(), Found::Nothing);
-        // Left by a run that was killed.
+        assert_eq!(managed::read(&path).unwrap(), Found::Nothing);
+        // Left behind by a run that was killed.
         managed::write(&path, &format!("{text}# other\n"), false).unwrap();
-        drop(Passing::lay(path.clone(), &text).unwrap());
-        assert_eq!(managed::look(&path).unwrap(), Found::Nothing);
+        drop(TemporaryBackend::create(path.clone(), &text).unwrap());
+        assert_eq!(managed::read(&path).unwrap(), Found::Nothing);
         fs::write(&path, "theirs").unwrap();
-        assert!(Passing::lay(path, &text).is_err());
+        assert!(TemporaryBackend::create(path, &text).is_err());
     }
 }

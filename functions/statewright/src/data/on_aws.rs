@@ -20,7 +20,7 @@ pub(crate) fn names(aws: &args::AwsStore) -> anyhow::Result<Names> {
         (Some(table), Some(bucket), Some(key)) => {
             Ok(Names { table: table.clone(), bucket: bucket.clone(), key: key.clone() })
         }
-        _ => Err(misused("the store on AWS is named with --table, --bucket and --kms-key")),
+        _ => Err(misused("for a store on AWS, set --table, --bucket and --kms-key")),
     }
 }
 

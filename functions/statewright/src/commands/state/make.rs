@@ -1,4 +1,4 @@
-//! `statewright state create`, `init`, and what ties a folder to a state.
+//! `statewright state create` and `init`, and the link between a folder and a state.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use statewright_shared::ports::{Clock as _, Ids as _};
 use super::wire::State;
 use super::{About, Session};
 use crate::client::{Call, Configured, Document, LINK_FILE, Link, StateRef};
-use crate::hcl::{self, BACKEND_FILE, PASSING_FILE};
+use crate::hcl::{self, BACKEND_FILE, TEMPORARY_FILE};
 use crate::managed::{self, Found};
 
 #[derive(Debug, clap::Args)]
@@ -20,13 +20,14 @@ pub(super) struct Create {
     /// The state, as PROJECT[/STATE] or ORGANIZATION/PROJECT/STATE [default: the name of this folder].
     #[arg(value_name = "STATE", value_parser = StateRef::parse, conflicts_with = "state")]
     named: Option<StateRef>,
-    /// A label, as KEY=VALUE; may be repeated. true, false and numbers are what they are, unless they stand in quotes.
+    /// A label, as KEY=VALUE; may be repeated. true, false and numbers keep their type, unless they are in
+    /// quotes.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, Value)>,
-    /// Write backend.tf as well, for `statewright tf -- init`.
+    /// Also write backend.tf, for `statewright tf -- init`.
     #[arg(long)]
     init: bool,
-    /// Replace a link to another state, and a backend.tf that somebody else wrote.
+    /// Replace a link to another state, and a backend.tf that statewright did not write.
     #[arg(long)]
     force: bool,
 }
@@ -35,15 +36,15 @@ pub(super) struct Create {
 pub(super) struct Init {
     #[command(flatten)]
     about: About,
-    /// Replace a link to another state, and a backend.tf that somebody else wrote.
+    /// Replace a link to another state, and a backend.tf that statewright did not write.
     #[arg(long)]
     force: bool,
 }
 
-/// A label's key and value. What is no boolean, no number and in no quotes is a text.
+/// Parses the key and value of a label. Without quotes, true, false and numbers are not strings.
 pub(super) fn label(text: &str) -> anyhow::Result<(String, Value)> {
     let (key, value) =
-        text.split_once('=').filter(|(key, _)| !key.is_empty()).context("a label is KEY=VALUE")?;
+        text.split_once('=').filter(|(key, _)| !key.is_empty()).context("write a label as KEY=VALUE")?;
     let value = match serde_json::from_str(value) {
         Ok(value @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) => value,
         Ok(_) | Err(_) => Value::String(value.to_owned()),
@@ -58,15 +59,16 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
         None => of_folder(&folder)?,
     };
     let address = session.client.address(&named).await?;
-    // What would be in the way is found before anything is made.
-    let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
+    // Conflicts are found before anything is created.
+    let question =
+        format!("This folder is linked to another state in {LINK_FILE}. Link it to {address} instead?");
     if session.client.link_in(&folder).is_some() {
         session.out.confirm_or(&question, create.force, "--force")?;
     }
     if create.init {
         check_backend(&folder, create.force)?;
     }
-    // A backend that we wrote follows; one that somebody else wrote has to be of this very name.
+    // A backend.tf written by statewright is rewritten; any other must already name this state.
     let rewrites = create.init || is_rewritten(session, &folder, None, &address)?;
     let mut random = [0; 10];
     SystemIds.fill(&mut random);
@@ -76,11 +78,11 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
     if !create.labels.is_empty() {
         new["labels"] = Value::Object(create.labels.into_iter().collect::<Map<_, _>>());
     }
-    // It has its id, so that sent again it is the same.
+    // Repeatable: the id is chosen here.
     let call = Call::post(["api", "orgs", address.org.as_str(), "tfstates"]).json(&new).repeatable();
     let made = session.client.document::<State>(call).await?;
     let files = tie(session, &folder, &made.read, rewrites, true)?;
-    tell(session, made, "made", &files, &folder)
+    tell(session, made, "created", &files, &folder)
 }
 
 pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
@@ -88,7 +90,7 @@ pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
     let found = session.client.state::<State>(session.or(&init.about)).await?;
     check_backend(&folder, init.force)?;
     let files = tie(session, &folder, &found.read, true, init.force)?;
-    tell(session, found, "used", &files, &folder)
+    tell(session, found, "found", &files, &folder)
 }
 
 fn tell(
@@ -109,19 +111,21 @@ fn tell(
         let next = match &other {
             Some(other) => {
                 let file = other.file.file_name().unwrap_or_default().display();
-                format!("\nnext: statewright tf -- init, with the backend of {file}")
+                format!("\nnext: `statewright tf -- init` with the backend in {file}")
             }
-            None if has_backend => "\nnext: statewright tf -- init".to_owned(),
-            None => "\nnext: `statewright tf -- init` works as it is, and `statewright state init` writes a backend.tf".to_owned(),
+            None if has_backend => "\nnext: `statewright tf -- init`".to_owned(),
+            None => "\nnext: `statewright tf -- init`, or `statewright state init` to write a backend.tf"
+                .to_owned(),
         };
-        format!("{} is {what}, and written into {}{next}", state.read.name(), names.join(" and "))
+        format!("{what} {}; wrote {}{next}", state.read.name(), names.join(" and "))
     })
 }
 
-/// Whether the backend of a folder that is linked to a state has to be written anew: it is ours, and of another state.
+/// Whether the backend of a folder has to be rewritten when the folder is linked to a state: statewright
+/// wrote it, and it names another state.
 ///
 /// # Errors
-/// If somebody else wrote it, and it is of another state.
+/// If it names another state and statewright did not write it.
 pub(super) fn is_rewritten(
     session: &Session,
     folder: &Path,
@@ -141,11 +145,11 @@ pub(super) fn is_rewritten(
     if is_it {
         return Ok(false);
     }
-    let is_ours = matches!(managed::look(&configured.file)?, Found::Ours(_));
+    let is_ours = matches!(managed::read(&configured.file)?, Found::Ours(_));
     if !is_ours || configured.file != folder.join(BACKEND_FILE) {
         bail!(
-            "{} keeps the state of this folder in {}, and a link to {address} would disagree with it: take the backend out first, or \
-             run this in another folder",
+            "{} keeps the state of this folder in {}, which conflicts with a link to {address}: remove that \
+             backend first, or run this in another folder",
             configured.file_name(),
             configured.describe()
         );
@@ -153,7 +157,7 @@ pub(super) fn is_rewritten(
     Ok(true)
 }
 
-/// Links a folder to a state, and writes its backend where that is wanted.
+/// Links a folder to a state, and optionally writes its backend.
 pub(super) fn tie(
     session: &Session,
     folder: &Path,
@@ -167,14 +171,15 @@ pub(super) fn tie(
     let is_another =
         session.client.link_in(folder).is_some_and(|link| link.id != id || link.server != server);
     if is_another {
-        let question = format!("This folder's {LINK_FILE} links it to another state. Link it to {address}?");
+        let question =
+            format!("This folder is linked to another state in {LINK_FILE}. Link it to {address} instead?");
         session.out.confirm_or(&question, force, "--force")?;
     }
     if with_backend {
         let (file, text) = (folder.join(BACKEND_FILE), hcl::backend(&server, id, &address));
-        let is_another = matches!(managed::look(&file)?, Found::Ours(found) if !found.contains(&state.id));
+        let is_another = matches!(managed::read(&file)?, Found::Ours(found) if !found.contains(&state.id));
         if is_another && !force {
-            let question = format!("{BACKEND_FILE} is that of another state. Write that of {address}?");
+            let question = format!("{BACKEND_FILE} names another state. Rewrite it for {address}?");
             session.out.confirm_or(&question, force, "--force")?;
         }
         managed::write(&file, &text, force)?;
@@ -184,24 +189,25 @@ pub(super) fn tie(
     Ok(files)
 }
 
-/// Refuses where a backend would stand beside another one, which no client takes.
+/// Refuses a second backend: clients accept only one.
 fn check_backend(folder: &Path, force: bool) -> anyhow::Result<()> {
     let file = folder.join(BACKEND_FILE);
-    if !force && managed::look(&file)? == Found::Theirs {
+    if !force && managed::read(&file)? == Found::Theirs {
         bail!(
-            "{BACKEND_FILE} is there and was not written by statewright: move it away, or say --force to have it replaced"
+            "{BACKEND_FILE} exists and was not written by statewright: move it away, or replace it with \
+             --force"
         );
     }
-    // Left by a `tf` that was killed.
-    let passing = folder.join(PASSING_FILE);
-    if matches!(managed::look(&passing)?, Found::Ours(_)) {
-        std::fs::remove_file(&passing).with_context(|| format!("cannot remove {}", passing.display()))?;
+    // Left behind by a `tf` that was killed.
+    let temporary = folder.join(TEMPORARY_FILE);
+    if matches!(managed::read(&temporary)?, Found::Ours(_)) {
+        std::fs::remove_file(&temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
     }
     if let Some(other) = hcl::backends(folder)?.into_iter().find(|backend| backend.file != file) {
         bail!(
-            "{} has a backend ({}) already, and a configuration has one: take it out, then run this again; \
-             `statewright tf -- init -migrate-state` moves a state that is there. If that backend is right, `statewright state get \
-             STATE --link` links the folder and leaves it",
+            "{} already has a backend ({}), and a configuration can have only one: remove it, then run this \
+             again. `statewright tf -- init -migrate-state` then moves an existing state. To keep that \
+             backend, link the folder with `statewright state get STATE --link`",
             other.file.file_name().unwrap_or_default().display(),
             other.kind
         );
@@ -210,13 +216,15 @@ fn check_backend(folder: &Path, force: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn here() -> anyhow::Result<PathBuf> {
-    std::env::current_dir().context("the folder that this runs in is gone")
+    std::env::current_dir().context("the current folder no longer exists")
 }
 
-/// A state that is called as its folder.
+/// A state with the name of its folder.
 fn of_folder(folder: &Path) -> anyhow::Result<StateRef> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    StateRef::parse(&name).context("name the state, as PROJECT or PROJECT/STATE: this folder's name is none")
+    StateRef::parse(&name).context(
+        "the name of this folder cannot be a state's name: write the state as PROJECT or PROJECT/STATE",
+    )
 }
 
 #[cfg(test)]
@@ -224,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_what_it_looks_like_unless_it_is_in_quotes() {
+    fn labels_are_typed_unless_they_are_quoted() {
         for (text, expected) in [
             ("env=dev", json!("dev")),
             ("active=true", json!(true)),
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_may_be_called_as_its_folder() {
+    fn a_state_gets_the_name_of_its_folder() {
         assert_eq!(of_folder(Path::new("/x/net")).unwrap(), StateRef::parse("net").unwrap());
         assert!(of_folder(Path::new("/x/my net")).is_err());
         assert!(of_folder(Path::new("/")).is_err());
