@@ -194,7 +194,7 @@ async fn a_lost_region_is_restored_in_another_one() {
     let expected = export(&app, "web").await;
     let place = bucket("backup-elsewhere", ELSEWHERE).await;
     let words = refused(&names, &["backup", "--to", &place]).await;
-    assert!(words.contains("name its region with --backup-region"), "{words}");
+    assert!(words.contains("name that region with --backup-region"), "{words}");
     let to = ["backup", "--to", &place, "--backup-region", ELSEWHERE];
     told(&names, REGION, &to).await;
 
@@ -237,7 +237,7 @@ async fn a_backup_may_be_under_a_key_of_its_own() {
     let (_, third) = stand_in.fresh_store().await;
     let wrong = ["restore", "--store", "aws", "--from", &place, "--backup-kms-key", &names.key];
     let words = refused(&third, &wrong).await;
-    assert!(words.contains("do not open under") && words.contains("--backup-kms-key"), "{words}");
+    assert!(words.contains("does not open the keys") && words.contains("--backup-kms-key"), "{words}");
     assert!(stand_in.at_rest(&third).await.is_empty());
 }
 
@@ -264,7 +264,7 @@ async fn a_refused_backup_or_copy_creates_nothing() {
     std::fs::create_dir(path("foreign")).unwrap();
     std::fs::write(parent.path().join("foreign/My letter.txt"), "dear").unwrap();
     let words = refused(&names, &["backup", "--store", "aws", "--to", &path("foreign")]).await;
-    assert!(words.contains("holds something else"), "{words}");
+    assert!(words.contains("contains other files"), "{words}");
     assert_eq!(std::fs::read_dir(path("foreign")).unwrap().count(), 1);
     assert!(!tables().await.contains(&format!("{}-backup-", names.table)), "{}", tables().await);
 
@@ -275,5 +275,5 @@ async fn a_refused_backup_or_copy_creates_nothing() {
     assert!(words.contains("point-in-time recovery is off") && words.contains("aws setup"), "{words}");
     let empty = bucket("backup-of-nobody", REGION).await;
     let words = refused(&names, &["restore", "--store", "aws", "--from", &empty]).await;
-    assert!(words.contains("holds no finished backup"), "{words}");
+    assert!(words.contains("has no finished backup"), "{words}");
 }

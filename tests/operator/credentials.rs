@@ -54,7 +54,7 @@ async fn a_password_is_read_from_stdin_and_removed_again() {
     }
     assert!(!has_password(&app).await);
     let words = set(&app, &format!("{PASSWORD}\r\nand more\n")).await.unwrap();
-    assert!(words.starts_with("bob has a password now"), "{words}");
+    assert!(words.starts_with("the password of bob is set"), "{words}");
     assert!(has_password(&app).await);
     assert_eq!(status(&app, PASSWORD).await, 204);
     let listed = told(app.folder(), &["user", "list"]).await;
@@ -62,7 +62,7 @@ async fn a_password_is_read_from_stdin_and_removed_again() {
     assert_eq!(passwords, ["PASSWORD", "no", "yes"], "{listed}");
 
     let words = told(app.folder(), &["user", "password", "bob", "--remove"]).await;
-    assert!(words.starts_with("bob has no password now"), "{words}");
+    assert!(words.starts_with("the password of bob is removed"), "{words}");
     app.advance(Duration::from_secs(61));
     assert_eq!(status(&app, PASSWORD).await, 401);
     assert!(!has_password(&app).await);
@@ -83,15 +83,15 @@ async fn a_password_is_asked_for_twice_at_a_terminal_and_not_shown() {
         let asking = user.spawn_statewright_at_terminal(["user", "password", "bob"]);
         asking.says("Password of bob: ").await;
         asking.types(&format!("{PASSWORD}\r"));
-        asking.says("The same again: ").await;
+        asking.says("Repeat it: ").await;
         asking.types(&format!("{again}\r"));
         asking.wait().await
     };
     let other = at_terminal("correct horse batteries").await.assert_failure();
-    assert!(other.stdout.contains("these are not the same; nothing was done"), "{other}");
+    assert!(other.stdout.contains("the passwords differ: nothing was changed"), "{other}");
     assert!(!has_password(&app).await);
     let set = at_terminal(PASSWORD).await.assert_success();
-    assert!(set.stdout.contains("bob has a password now"), "{set}");
+    assert!(set.stdout.contains("the password of bob is set"), "{set}");
     assert!(!set.stdout.contains("horse") && !other.stdout.contains("horse"), "{set}");
     assert_eq!(status(&app, PASSWORD).await, 204);
 }
@@ -126,18 +126,18 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     told(data, &["token", "create", "ci", "--user", "bob"]).await;
     let listed = told(data, &["token", "list", "--user", "bob"]).await;
     let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!((rows[0][0], rows[0][2..].join(" ").as_str()), ("ci", "never what its owner may"), "{listed}");
+    assert_eq!((rows[0][0], rows[0][2..].join(" ").as_str()), ("ci", "never as its owner"), "{listed}");
     assert_eq!(
         (rows[1][0], rows[1][2..].join(" ")),
-        ("laptop", format!("2099-01-01T00:00:00Z what its owner may {fingerprint}"))
+        ("laptop", format!("2099-01-01T00:00:00Z as its owner {fingerprint}"))
     );
     told(data, &["token", "revoke", "laptop", "--user", "bob"]).await;
 
     // Valid for less time than the certificate.
     let words = told(data, &[create.as_slice(), &["--expires-in", "1h"]].concat()).await;
-    assert!(words.starts_with("laptop of bob is the certificate in ") && !words.contains("2099"), "{words}");
+    assert!(words.starts_with("registered the certificate in ") && !words.contains("2099"), "{words}");
     let removed = told(data, &["user", "remove", "bob", "--yes"]).await;
-    assert!(removed.contains("with 2 access tokens"), "{removed}");
+    assert!(removed.contains("and 2 access tokens"), "{removed}");
 }
 
 #[tokio::test]
@@ -158,10 +158,13 @@ async fn a_file_without_a_valid_certificate_is_refused_with_text() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}{text}")).unwrap();
     let two = words(&file).await;
-    assert!(two.contains("there are 2 certificates in ") && two.contains("the client's own alone"), "{two}");
+    assert!(
+        two.contains("contains 2 certificates") && two.contains("the client's own certificate only"),
+        "{two}"
+    );
     fs::write(&file, KeyPair::generate().unwrap().serialize_pem()).unwrap();
     let none = words(&file).await;
-    assert!(none.contains("there is no certificate in "), "{none}");
+    assert!(none.contains("no certificate found in "), "{none}");
     assert_eq!(
         document(app.folder(), &["token", "list", "--user", "bob"]).await["tokens"],
         serde_json::json!([])

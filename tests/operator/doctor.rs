@@ -50,7 +50,7 @@ async fn doctor_checks_a_folders_permissions_and_its_master_key() {
     for what in ["rights", "master.key", "free space", "master key", "address"] {
         assert_eq!(finding(&report, what)["state"], "good", "{report}");
     }
-    assert!(finding(&report, "disk")["found"].as_str().unwrap().contains("writes a second"), "{report}");
+    assert!(finding(&report, "disk")["found"].as_str().unwrap().contains("writes per second"), "{report}");
 
     let key = folder.join("master.key");
     mode(&key, 0o644);
@@ -83,7 +83,7 @@ async fn people_get_a_table_and_a_next_step() {
     let output = run(app.folder(), &["doctor"]).await;
     assert_eq!(output.code, Some(1));
     assert!(output.stdout.starts_with("STATE "), "{output:?}");
-    assert!(output.stdout.contains("rights: Run: chmod 700"), "{output:?}");
+    assert!(output.stdout.contains("rights: Run `chmod 700"), "{output:?}");
     assert!(output.stderr.contains("see above"), "{output:?}");
 }
 
@@ -158,7 +158,7 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["wrong"], 0, "{report}");
     assert!(
-        finding(&report, "master key")["found"].as_str().unwrap().contains("it opens what it should"),
+        finding(&report, "master key")["found"].as_str().unwrap().contains("it opens the stored keys"),
         "{report}"
     );
     let report = place.run(&["doctor"], &[("STATEWRIGHT_BUCKET", "none")]).await;
@@ -170,8 +170,8 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
 async fn options_of_folders_are_refused_on_aws() {
     let place = Place::set_up().await;
     for (arguments, code, words) in [
-        (&["backup", "--to", "there", "--without-key"][..], 2, "--without-key is about a folder"),
-        (&["restore", "--from", "there"], 1, "there holds no finished backup of a store on AWS"),
+        (&["backup", "--to", "there", "--without-key"][..], 2, "--without-key applies to a folder"),
+        (&["restore", "--from", "there"], 1, "there has no finished backup of a store on AWS"),
     ] {
         let output = place.run(arguments, &[]).await;
         let said = String::from_utf8(output.stderr).unwrap();
@@ -201,7 +201,7 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
     let rotated = place.run(&["key", "rotate", "--data-keys"], &[]).await;
     let said = String::from_utf8(rotated.stdout).unwrap();
     assert!(
-        said.contains("There are 1 new data keys") && said.contains("aws kms rotate-key-on-demand"),
+        said.contains("1 data keys were replaced") && said.contains("aws kms rotate-key-on-demand"),
         "{said}"
     );
     assert_ne!(signer().await, before);

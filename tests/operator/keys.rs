@@ -173,5 +173,8 @@ async fn a_rotation_says_what_an_old_copy_can_do() {
     let said = told(app.folder(), &["key", "rotate"]).await;
     assert!(said.contains("a new signing key") && said.contains("add --data-keys"), "{said}");
     let said = told(app.folder(), &["key", "rotate", "--data-keys"]).await;
-    assert!(said.contains("can read what that copy holds") && !said.contains("add --data-keys"), "{said}");
+    assert!(
+        said.contains("can read the secrets in that copy") && !said.contains("add --data-keys"),
+        "{said}"
+    );
 }

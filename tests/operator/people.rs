@@ -26,14 +26,14 @@ async fn a_colleague_gets_in_and_out_again() {
 
     assert_eq!(names(&told(folder, &["user", "list"]).await), [USER, "bob"]);
     let words = refused(folder, 1, &["user", "remove", "bob"]).await;
-    assert!(words.contains("add --yes if that is meant"), "{words}");
+    assert!(words.contains("to confirm, add --yes"), "{words}");
     let removed = told(folder, &["user", "remove", "bob", "--yes"]).await;
-    assert!(removed.contains("bob is removed, with 1 access tokens"), "{removed}");
+    assert!(removed.contains("removed bob and 1 access tokens"), "{removed}");
     app.advance(Duration::from_secs(61));
     app.get("/api/user").token(token.trim()).send().await.refused(401);
     assert_eq!(names(&told(folder, &["user", "list"]).await), [USER]);
     let words = refused(folder, 1, &["user", "remove", "bob", "--yes"]).await;
-    assert_eq!(words, "error: there is no user bob\n  `statewright user list` shows which there are\n");
+    assert_eq!(words, "error: there is no user bob\n  `statewright user list` lists the users\n");
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn an_organization_is_for_its_members() {
     app.post("/api/stacks/beta/shop", &body).send().await.refused(404);
 
     let added = told(folder, &["org", "member", "add", "beta", USER]).await;
-    assert_eq!(added, "alice is a member of beta, with the role member\n");
+    assert_eq!(added, "alice is a member of beta with the role member\n");
     assert_eq!(
         told(folder, &["org", "member", "add", "beta", USER]).await,
-        "alice was already a member of beta, with the role member\n"
+        "alice was already a member of beta with the role member\n"
     );
     app.advance(Duration::from_secs(61));
     app.post("/api/stacks/beta/shop", &body).send().await.expect(200);
@@ -64,7 +64,7 @@ async fn an_organization_is_for_its_members() {
     let words = refused(folder, 1, &["stack", "list", "--org", "gamma"]).await;
     assert_eq!(
         words,
-        "error: organization gamma not found\n  `statewright org list` shows which there are\n"
+        "error: organization gamma not found\n  `statewright org list` lists the organizations\n"
     );
 }
 

@@ -73,7 +73,7 @@ async fn a_version_is_restored_only_if_its_number_exists() {
     let first = export(&app, "shop").await;
     import(&app, "shop", &state("shop", OLD, &[])).await;
     let words = told(folder, &["stack", "restore", &named, "--version", "1"]).await;
-    assert!(words.starts_with("version 3 of acme/shop/dev is version 1 again"), "{words}");
+    assert!(words.starts_with("published version 1 of acme/shop/dev again, as version 3"), "{words}");
     assert_eq!(export(&app, "shop").await, first);
     let words = refused(folder, 1, &["stack", "restore", &named, "--version", "7"]).await;
     assert!(
@@ -117,7 +117,7 @@ async fn an_unreadable_log_is_shown_and_published_without_its_end() {
     let versions = document(folder, &["stack", "versions", &named]).await;
     assert_eq!(versions["versions"][0]["skipped"], 2);
     let words = refused(folder, 1, &publish).await;
-    assert!(words.contains("no update holds acme/shop/dev"), "{words}");
+    assert!(words.contains("no update locks acme/shop/dev"), "{words}");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_rehome_lists_what_it_skips_and_a_second_one_does_nothing() {
     let first = run(folder, &rehome).await;
     assert_eq!(first.code, Some(1));
     assert!(
-        first.stderr.starts_with("error: stacks that were left: 1; run the command again"),
+        first.stderr.starts_with("error: 1 stacks were skipped: fix the errors above"),
         "{}",
         first.stderr
     );
@@ -158,5 +158,5 @@ async fn a_rehome_lists_what_it_skips_and_a_second_one_does_nothing() {
     let second = told(folder, &rehome[..5]).await;
     assert!(second.contains("acme/held/dev") && !second.contains("acme/free/dev"), "{second}");
     let third = told(folder, &rehome[..5]).await;
-    assert_eq!(third, format!("3 stacks were looked at, and none names {OLD}\n"));
+    assert_eq!(third, format!("3 stacks checked; none of them names {OLD}\n"));
 }

@@ -116,17 +116,17 @@ async fn a_person_is_asked_before_an_update_is_ended() {
     let unlock = ["stack", "unlock", &named];
 
     let words = refused(app.folder(), 1, &unlock).await;
-    let holder = format!("{named} is held by the update {} by alice (first-start) since ", run.id);
-    assert!(words.contains(&holder) && words.contains("add --yes if that is meant"), "{words}");
+    let holder = format!("{named} is locked by update {} by alice (first-start) since ", run.id);
+    assert!(words.contains(&holder) && words.contains("to confirm, add --yes"), "{words}");
     let (code, shown) = on_a_terminal(&app, &unlock, "n\n").await;
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("End it? [y/N]") && shown.contains("nothing was done"), "{shown}");
+    assert!(shown.contains("End it? [y/N]") && shown.contains("nothing was changed"), "{shown}");
     run.append(2, "b").await.expect(204);
 
     let (code, shown) = on_a_terminal(&app, &unlock, "y\n").await;
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains(&format!("{named} is free")), "{shown}");
+    assert!(shown.contains(&format!("{named} is unlocked")), "{shown}");
     run.append(3, "c").await.refused(403);
     let words = refused(app.folder(), 1, &unlock).await;
-    assert!(words.contains("no update holds"), "{words}");
+    assert!(words.contains("no update locks"), "{words}");
 }

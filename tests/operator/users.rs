@@ -98,7 +98,7 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
     refused_with(&app, home.path(), &wrong, &["login", &app.url]).await;
     assert!(!file.exists());
     let nothing = output(&mut plain(&["login", &app.url])).await;
-    assert!(nothing.code == Some(1) && nothing.stderr.contains("there is no token"), "{nothing:?}");
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("no token given"), "{nothing:?}");
     // From stdin, as a script does.
     let (reader, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, format!("{}\n", app.token).as_bytes()).unwrap();
@@ -169,7 +169,7 @@ async fn a_link_and_a_backend_do_not_disagree_in_silence() {
     assert!(written.contains("mm/two"), "{written}");
     let linked =
         output(&mut of_user(&app, home.path(), &["state", "get", "mm/one", "--link", "--force"])).await;
-    assert!(linked.code == Some(0) && linked.stderr.contains("is linked to"), "{linked:?}");
+    assert!(linked.code == Some(0) && linked.stderr.contains("linked this folder to"), "{linked:?}");
     assert!(fs::read_to_string(home.path().join("backend.tf")).unwrap().contains("mm/one"));
     // A backend that we did not write stays, and so does the link.
     backend(&app, home.path(), &format!("{ORG}/mm/two"));
@@ -225,7 +225,7 @@ async fn resources_and_changes_are_shown_without_values() {
         app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.expect(200);
     };
     let said = refused(&app, home.path(), &["state", "resources"]).await;
-    assert!(said.contains("nothing was written"), "{said}");
+    assert!(said.contains("has no version yet"), "{said}");
     write(1, "hunter2").await;
     write(2, "hunter3").await;
     let said = told(&app, home.path(), &["state", "resources"]).await;
@@ -252,7 +252,7 @@ async fn advice_about_a_refused_write_is_safe_to_follow() {
     app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.refused(409);
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
     let said = told(&app, home.path(), &["state", "why", "net"]).await;
-    assert!(!said.contains("run it again") && said.contains("let later runs take the lock"), "{said}");
+    assert!(!said.contains("run it again") && said.contains("enable locking for later runs"), "{said}");
     let id = said.lines().nth(1).unwrap().split_whitespace().next().unwrap();
     let name = format!("{ORG}/net/default");
     assert!(said.contains(&format!("statewright state diff 0 {id} -s {name}")), "{said}");
@@ -318,10 +318,10 @@ async fn an_absent_server_and_another_program_have_different_errors() {
     let gone = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &gone)], &["state", "list"]).await;
-    assert!(said.contains(&format!("cannot reach {gone}")) && said.contains("nothing was done"), "{said}");
+    assert!(said.contains(&format!("cannot reach {gone}")) && said.contains("nothing was changed"), "{said}");
     let page = axum_page("<html>hello</html>").await;
     let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &page)], &["state", "list"]).await;
-    assert!(said.contains("is no Statewright") && said.contains("--server"), "{said}");
+    assert!(said.contains("is not a Statewright server") && said.contains("--server"), "{said}");
 }
 
 #[tokio::test]
@@ -382,7 +382,7 @@ async fn a_missing_or_unnamed_state_is_reported_with_a_remedy() {
     let said = refused(&app, home.path(), &["state", "diff", "1", "2"]).await;
     assert!(said.contains("has no version") && said.contains("state versions"), "{said}");
     let said = refused(&app, home.path(), &["state", "pull"]).await;
-    assert!(said.contains("nothing was written"), "{said}");
+    assert!(said.contains("has no version yet"), "{said}");
     let said = refused(&app, home.path(), &["state", "outputs", "--output", "o"]).await;
     assert!(said.contains("has no output o"), "{said}");
 }
@@ -395,7 +395,7 @@ async fn a_link_to_a_state_of_another_server_is_reported() {
     let said = refused(&other, home.path(), &["state", "get"]).await;
     assert!(said.contains(&app.url) && said.contains(&other.url), "{said}");
     let said = refused(&other, home.path(), &["state", "create", "net"]).await;
-    assert!(said.contains("links it to another state") && said.contains("--force"), "{said}");
+    assert!(said.contains("is linked to another state") && said.contains("--force"), "{said}");
     told(&other, home.path(), &["state", "create", "net", "--force"]).await;
     told(&other, home.path(), &["state", "get"]).await;
 }
@@ -420,11 +420,11 @@ async fn other_files_stay_and_a_second_backend_is_not_written() {
     assert!(fs::read_to_string(&backend).unwrap().starts_with("# Managed by statewright"));
     // The folder has a state, so another one needs a confirmation.
     let said = refused(&app, home.path(), &["state", "create", "other"]).await;
-    assert!(said.contains("links it to another state") && said.contains("--force"), "{said}");
+    assert!(said.contains("is linked to another state") && said.contains("--force"), "{said}");
     fs::remove_file(&backend).unwrap();
     fs::write(&main, "terraform {\n  backend \"s3\" {}\n}\n").unwrap();
     let said = refused(&app, home.path(), &["state", "init"]).await;
-    assert!(said.contains("main.tf has a backend (s3) already"), "{said}");
+    assert!(said.contains("main.tf already has a backend (s3)"), "{said}");
     assert!(!backend.exists());
 }
 
@@ -462,7 +462,7 @@ async fn a_deleted_state_is_undeleted_by_a_unique_name() {
     }
     let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
     assert!(
-        said.contains(&format!("no state that was removed is called {ORG}/net/prod"))
+        said.contains(&format!("no deleted state is named {ORG}/net/prod"))
             && said.contains("state list --deleted"),
         "{said}"
     );
@@ -475,10 +475,10 @@ async fn a_deleted_state_is_undeleted_by_a_unique_name() {
     let second = id(&["state", "create", "net/prod", "--force"]).await;
     told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
-    assert!(said.contains("2 states that were removed") && said.contains("by its id"), "{said}");
+    assert!(said.contains("2 deleted states") && said.contains("the id of"), "{said}");
     for removed in [&first, &second] {
         let line = said.lines().find(|line| line.contains(removed)).unwrap();
-        assert!(line.contains("removed 20") && line.contains("by alice"), "{said}");
+        assert!(line.contains("deleted 20") && line.contains("by alice"), "{said}");
     }
     assert_eq!(id(&["state", "undelete", &second]).await, second);
     // The other one replaces the first, which is empty; it does not replace one with a version.
@@ -499,7 +499,7 @@ async fn a_policy_change_keeps_the_other_settings() {
     told(&app, home.path(), &["state", "create", "net"]).await;
     let shown =
         async |arguments: &[&str]| told(&app, home.path(), &[&["state", "policy"], arguments].concat()).await;
-    assert_eq!(shown(&[]).await, format!("{ORG}/net/default demands nothing of its writers\n"));
+    assert_eq!(shown(&[]).await, format!("{ORG}/net/default has no write policy\n"));
     shown(&["--locks-required", "true", "--lock-expires-after", "12h"]).await;
     let said = shown(&["net", "--delete-allowed", "true", "--strict", "true"]).await;
     let expected = ["deleteAllowed", "lockExpiresAfterSeconds 43200", "locksRequired", "strict"].join(", ");
@@ -533,7 +533,7 @@ async fn outputs_are_shown_of_whatever_is_named_as_elsewhere() {
         }
     }
     let said = refused(&app, home.path(), &["outputs", &id, "--kind", "stack"]).await;
-    assert!(said.contains("a state's id"), "{said}");
+    assert!(said.contains("the id of a state"), "{said}");
     let said = refused(&app, home.path(), &["outputs", "others/net/prod"]).await;
     assert!(said.contains("others"), "{said}");
 }

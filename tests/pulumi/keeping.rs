@@ -196,5 +196,5 @@ async fn a_check_with_problems_exits_with_1() {
         said.contains("main/broken/dev: version 1: the blob snap/") && said.contains("is missing"),
         "{said}"
     );
-    assert!(words.contains("something is wrong"), "{words}");
+    assert!(words.contains("1 problem found"), "{words}");
 }

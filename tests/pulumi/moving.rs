@@ -153,12 +153,12 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     aws.refused(&unfinished, "is not finished").await;
     let copied = aws.told(&home).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
-    // The source of a copy cannot be a target, nor can a store with other contents.
+    // What the folder was copied from is no target, and nor is what contains other files.
     aws.refused(&["copy", "--from", "aws", "--to", text(&folder)], "the target is not empty").await;
     let foreign = parent.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter.txt"), "dear").unwrap();
-    aws.refused(&["copy", "--from", "aws", "--to", text(&foreign)], "holds something else").await;
+    aws.refused(&["copy", "--from", "aws", "--to", text(&foreign)], "contains other files").await;
     assert_eq!(std::fs::read_dir(&foreign).unwrap().count(), 1);
 
     let _server = Server::start(&back, &address).await;

@@ -84,11 +84,11 @@ async fn a_state_is_made_applied_compared_and_restored(client: Client) {
     let beside = cli.statewright(["outputs", "net", "-o", "o"]).await.assert_success();
     assert_eq!(beside.stdout, "naïve 🦀\n");
     let missing = cli.statewright(["outputs", "net", "-o", "none"]).await.assert_failure();
-    assert!(missing.stderr.contains("has no output none; it has o"), "{missing}");
+    assert!(missing.stderr.contains("has no output none; its outputs are o"), "{missing}");
     let restored = document(&cli, &["state", "restore", "--version", "1"]).await;
     assert_eq!(restored["version"], 3);
     let same = cli.statewright(["state", "restore", "--version", "3"]).await.assert_success();
-    assert!(same.stdout.contains("is at version 3 already"), "{same}");
+    assert!(same.stdout.contains("is already at version 3"), "{same}");
     assert_eq!(versions(&app).await.len(), 3);
     let applied = cli.statewright(TF_APPLY).await.assert_success();
     assert!(applied.stdout.contains("1 added"), "{applied}");
@@ -322,9 +322,9 @@ async fn an_import_keeps_serial_and_lineage(client: Client) {
     };
     let serial = local["serial"].as_u64().unwrap();
     for (serial, lineage, why) in [
-        (serial, &local["lineage"], "the state went on"),
-        (serial - 1, &local["lineage"], "the state went on"),
-        (serial + 1, &json!("another"), "the state is another one"),
+        (serial, &local["lineage"], "the state is newer"),
+        (serial - 1, &local["lineage"], "the state is newer"),
+        (serial + 1, &json!("another"), "this is a different state"),
     ] {
         with(serial, lineage);
         let refused = cli.statewright(["state", "import", "other.tfstate"]).await.assert_failure();
@@ -350,7 +350,7 @@ async fn a_refused_write_is_looked_up_and_restored(client: Client) {
         "{refused}"
     );
     let why = cli.statewright(["state", "why"]).await.assert_success();
-    assert!(why.stdout.contains("somebody else held the lock"), "{why}");
+    assert!(why.stdout.contains("another client held the lock"), "{why}");
     let rejected = document(&cli, &["state", "rejected"]).await;
     let id = rejected["rejected"][0]["id"].as_str().unwrap();
     assert!(
@@ -402,7 +402,7 @@ async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) 
     go(&cli);
     apply.wait().await.assert_success();
     let renamed = other.statewright(rename).await.assert_success();
-    assert!(renamed.stdout.contains("the old name leads to it"), "{renamed}");
+    assert!(renamed.stdout.contains("The old name still leads to it"), "{renamed}");
     let plan = cli.run(["plan", "-detailed-exitcode"]).await;
     assert_eq!(plan.code, Some(0), "{plan}");
     cli.run(["apply", "-auto-approve", "-replace=terraform_data.slow"]).await.assert_success();
@@ -464,7 +464,7 @@ async fn a_failure_is_explained_by_its_cause(client: Client) {
         let refused = cli.clone().env("STATEWRIGHT_TOKEN", token).env("STATEWRIGHT_URL", &app.url);
         let refused = refused.statewright(["tf", "--", "plan"]).await.assert_failure();
         assert!(refused.stderr.contains(words), "{refused}");
-        assert!(!refused.stderr.contains("errored.tfstate has"), "{refused}");
+        assert!(!refused.stderr.contains("could not save in errored.tfstate"), "{refused}");
     }
 }
 
@@ -512,7 +512,8 @@ async fn a_token_is_sent_to_no_other_server(client: Client) {
     cli.statewright(TF_APPLY).await.assert_success();
     let other = TestApp::embedded().await;
     let refused_by = |output: Output, what: &str, words: &str| {
-        let said = format!("{what} leads to another server than {words}, so no token is passed on");
+        let said =
+            format!("{what} leads to another server than {words}, so the token is not passed to the client");
         assert!(output.stderr.contains(&said), "{said}: {output}");
         assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
     };
@@ -529,7 +530,7 @@ async fn a_token_is_sent_to_no_other_server(client: Client) {
     cli.write("backend.tf", &here.replace(&app.url, &other.url));
     refused_by(
         known.statewright(MOVE).await,
-        "the backend that this folder was initialised with",
+        "the backend that this folder was initialized with",
         &other.url,
     );
     // It is forgotten with an option.
@@ -540,15 +541,15 @@ async fn a_token_is_sent_to_no_other_server(client: Client) {
     // Nor does a folder without a backend, which gets a temporary one.
     fs::remove_file(cli.project_dir().join("backend.tf")).unwrap();
     let back = cli.statewright(MOVE).await;
-    refused_by(back, "the backend that this folder was initialised with", &app.url);
+    refused_by(back, "the backend that this folder was initialized with", &app.url);
     assert!(!cli.project_dir().join("statewright_backend.tf").exists());
     cli.write("backend.tf", &here.replace(&app.url, &other.url));
-    // A client uses what it was initialized with, whatever the configuration says about its hash.
+    // What a client was initialized with is what it asks, whatever the configuration says of its hash.
     let kept = ".terraform/terraform.tfstate";
     cli.write(kept, &cli.read(kept).replace(&other.url, &app.url));
     refused_by(
         known.statewright(["tf", "--", "plan"]).await,
-        "the backend that this folder was initialised with",
+        "the backend that this folder was initialized with",
         &other.url,
     );
 }
@@ -564,7 +565,10 @@ async fn a_token_follows_no_option_or_variable_to_another_server(client: Client)
     let there = format!("{}/tfstate/{id}", other.url);
     let option = format!("-backend-config=address={there}");
     let strays = |output: Output, what: &str| {
-        let said = format!("{what} leads to another server than {}, so no token is passed on", app.url);
+        let said = format!(
+            "{what} leads to another server than {}, so the token is not passed to the client",
+            app.url
+        );
         assert!(output.stderr.contains(&said), "{said}: {output}");
         assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
     };
@@ -630,8 +634,9 @@ async fn an_environments_token_is_not_sent_to_a_server_of_a_file(client: Client)
         cli.write(file, &elsewhere);
         let ran = stranger.statewright(["tf", "--", "init", "-reconfigure"]).await;
         let said = |text: &str| ran.stderr.contains(text);
-        let is_kept =
-            said("so no token is passed on") || said("is not sent to") || said("no access token for");
+        let is_kept = said("so the token is not passed to the client")
+            || said("is not sent to")
+            || said("no access token for");
         assert!(is_kept, "{file}: {ran}");
         fs::remove_file(cli.project_dir().join(file)).unwrap();
     }

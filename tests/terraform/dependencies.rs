@@ -113,7 +113,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     let (is_done, synced, warning) =
         dep(&app, &web.project_dir(), &["sync", "-s", "web", "--no-mocks"]).await;
     assert!(is_done && synced.ends_with("dependencies.tf: 1 left out\n"), "{synced}");
-    assert!(warning.contains("had an output vpc_id and has it no more"), "{warning}");
+    assert!(warning.contains("output vpc_id of net/default no longer exists"), "{warning}");
     web.run(["plan"]).await.assert_failure();
     net.write("main.tf", &has("vpc-2"));
     net.run(APPLY).await.assert_success();
@@ -122,7 +122,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     let words = refused(&app, &web, &["add", "-s", "net", "web", "seen"]).await;
     assert!(words.contains("web/default -> net/default -> web/default"), "{words}");
     let words = refused(&app, &web, &["add", "-s", "web", "net"]).await;
-    assert!(words.contains("that state has password, vpc_id"), "{words}");
+    assert!(words.contains("the producer has password, vpc_id"), "{words}");
     assert_eq!(told(&app, &web, &["topo", "--all"]).await, "1  net/default\n2  web/default\n");
     assert_eq!(
         told(&app, &web, &["topo", "-s", "web", "--direction", "up"]).await,

@@ -62,7 +62,7 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     let refused = user.refused(["state", "set", "-s", "net", "env=prod"]).await;
     assert!(refused.contains("requiredKeys: the label team is missing"), "{refused}");
     user.run(["state", "set", "-s", "net", "team=web"]).await;
-    assert_eq!(user.run(["policy", "compliance"]).await, "Every state keeps to the policy.");
+    assert_eq!(user.run(["policy", "compliance"]).await, "All states comply with the policy.");
 
     // A schema that the outputs match, and an apply that violates it, which is accepted all the same.
     user.run(["state", "infer", "net"]).await;
@@ -70,7 +70,7 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     assert_eq!(schema, json!({ "type": "string" }));
     user.write("schema.json", r#"{ "type": "string", "maxLength": 9 }"#);
     let set = user.run(["state", "set-schema", "-s", "net", "o", "schema.json"]).await;
-    assert_eq!(set, format!("the output o of {ORG}/net/default has a schema, and is valid"));
+    assert_eq!(set, format!("output o of {ORG}/net/default has a schema and is valid"));
     cli.write("main.tf", &ONE.replace("naïve 🦀", "far too long"));
     cli.run(APPLY).await.assert_success();
     let told = "invalid: it has more than 9 characters";

@@ -17,8 +17,9 @@ pub(crate) struct Aws {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make the table (on demand, with recovery to any point of 35 days), the bucket (private) and the key (rotated each
-    /// year) that --table, --bucket and --kms-key name, or find them. May be repeated: what is there stays.
+    /// Create the table (on demand, with point-in-time recovery for 35 days), the private bucket and the key
+    /// (rotated yearly) that --table, --bucket and --kms-key name. Keeps what already exists, so it can be
+    /// repeated.
     Setup,
 }
 

@@ -22,15 +22,15 @@ pub(crate) struct Backup {
     data: Data,
     #[command(flatten)]
     kept: Kept,
-    /// Where the backup is kept: a new folder, or one of a backup before, to which only what is new is copied. Of a store on
-    /// AWS also a bucket of its own, `s3://BUCKET`.
+    /// Where to keep the backup: a new folder, or the folder of an earlier backup, to which only new data is
+    /// copied. For a store on AWS also a dedicated bucket, `s3://BUCKET`.
     #[arg(long, value_name = "FOLDER|s3://BUCKET", value_parser = args::shelf)]
     to: Shelf,
-    /// Leave the master key of a folder out. Without it nobody can read the secrets in the backup, or restore it: keep a copy
-    /// of master.key elsewhere.
+    /// Leave out the master key of a data folder. Without it the secrets in the backup cannot be read and the
+    /// backup cannot be restored: keep a copy of master.key elsewhere.
     #[arg(long)]
     without_key: bool,
-    /// Of a store on AWS, also read the blobs that the backup has already, and copy those anew that are not as they should be.
+    /// For a store on AWS: also read the blobs that the backup already has, and copy damaged ones again.
     #[arg(long)]
     verify: bool,
 }
@@ -41,13 +41,13 @@ pub(crate) struct Restore {
     data: Data,
     #[command(flatten)]
     kept: Kept,
-    /// Where the backup is kept.
+    /// The backup to restore.
     #[arg(long, value_name = "FOLDER|s3://BUCKET", value_parser = args::shelf)]
     from: Shelf,
-    /// The master key, for a backup of a folder that was made without it.
+    /// The master key, for a backup of a folder that was made with --without-key.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Restore what can be restored, though blobs are missing or damaged.
+    /// Restore everything else even if blobs are missing or damaged.
     #[arg(long)]
     despite_damage: bool,
 }
@@ -87,23 +87,24 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
     out.answer(&made, |made| {
         let key = match made.master_key {
             _ if backup.data.store == Store::Aws => {
-                "Its data keys are under a key of KMS. A restore needs that key, or its replica in another region."
+                "Its data keys are wrapped by a KMS key. A restore needs that key, or its replica in another \
+                 region."
             }
             true => {
-                "The master key is in it: whoever has this folder can read every secret. Keep it as you keep the \
-                 data folder."
+                "It includes the master key: anyone with this folder can read every secret. Protect it like \
+                 the data folder."
             }
             false => {
-                "The master key is not in it: without your own copy of master.key nobody can read its secrets or \
-                 restore it."
+                "It does not include the master key: without your own copy of master.key it cannot be \
+                 restored, and its secrets cannot be read."
             }
         };
         format!(
-            "{} holds a backup of {}: {} items, {} blobs, {} of them copied now ({} bytes).\n{key}",
+            "{} holds a backup as of {}: {} items, {} blobs, {} of them copied now ({} bytes).\n{key}",
             made.folder, made.made, made.items, made.blobs, made.blobs_copied, made.bytes_copied
         )
     })?;
-    complain(wrong(&made.missing, &made.damaged, &made.unreadable), "the rest is in the backup")
+    complain(wrong(&made.missing, &made.damaged, &made.unreadable), "everything else is in the backup")
 }
 
 #[cfg(not(feature = "aws"))]
@@ -115,7 +116,7 @@ async fn of_aws(_: &Backup, _: Output) -> anyhow::Result<BackedUp> {
 async fn of_aws(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
     let Backup { data, kept, to, without_key, verify } = backup;
     if *without_key {
-        return Err(misused("--without-key is about a folder: a key of KMS is in no backup"));
+        return Err(misused("--without-key applies to a folder: a backup never includes a KMS key"));
     }
     let made = Box::pin(backup_on_aws::backup(data, to, kept, *verify, out)).await?;
     Ok(BackedUp {
@@ -136,12 +137,13 @@ async fn of_folder(backup: &Backup, out: Output) -> anyhow::Result<BackedUp> {
     let Backup { data, to, without_key, verify, .. } = backup;
     if *verify {
         return Err(misused(
-            "--verify is about a store on AWS: `statewright restore` compares all of a folder's backup",
+            "--verify applies to a store on AWS: for a folder, `statewright restore` verifies the whole \
+             backup",
         ));
     }
     let Shelf::Folder(to) = to else {
         return Err(misused(
-            "a backup of a folder goes into a folder, which AWS's own tools copy to a bucket",
+            "a folder is backed up to another folder: copy that to a bucket with AWS's own tools",
         ));
     };
     let (folder, ctx) = data::open_folder_beside(data).await?;
@@ -172,12 +174,12 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
             (restored(done), is_finished)
         }
         (None, Shelf::Bucket(_)) => {
-            bail!("{from} holds no finished backup. Make one into it with `statewright backup`")
+            bail!("{from} has no finished backup: make one there with `statewright backup`")
         }
         (None, Shelf::Folder(_)) if data.store == Store::Aws => {
             bail!(
-                "{from} holds no finished backup of a store on AWS. One of a folder is restored into a folder, and `statewright \
-                   copy` moves that to AWS"
+                "{from} has no finished backup of a store on AWS. To move a folder's backup to AWS, restore \
+                 it into a folder and run `statewright copy`"
             )
         }
         (None, Shelf::Folder(from)) => {
@@ -207,16 +209,17 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
     if !is_finished {
         return complain(
             what,
-            "it is not finished, and nothing serves from it: use another backup, or add --despite-damage",
+            "the restore is not finished, so no server can run on it: use another backup, or add \
+             --despite-damage",
         );
     }
     out.answer(&done, |done| {
         format!(
-            "{} holds what there was at {}: {} items, {} blobs. `{serve}` serves it.",
+            "{} holds the data as of {}: {} items, {} blobs. Start the server with `{serve}`.",
             done.folder, done.made, done.items, done.blobs
         )
     })?;
-    complain(what, "the rest is restored")
+    complain(what, "everything else is restored")
 }
 
 fn restored(restored: restore_on_aws::Restored) -> Restored {
@@ -257,7 +260,7 @@ fn wrong<'a>(
     [("blobs are missing", missing), ("blobs are damaged", damaged), ("items cannot be read", unreadable)]
 }
 
-/// Ends with what is wrong, after the answer.
+/// Fails with the list of problems, after the answer was printed.
 fn complain(wrong: [(&str, &[String]); 3], rest: &str) -> anyhow::Result<()> {
     let words: Vec<String> = wrong
         .iter()

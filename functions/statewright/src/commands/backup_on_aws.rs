@@ -17,18 +17,15 @@ use crate::commands::restore_on_aws::with_region;
 use crate::data::{self, OpenShelf, Side, on_aws};
 use crate::output::Output;
 
-/// Moments that are tried before it is said that none was good.
+/// Attempts to find a consistent moment of the table before the backup fails.
 const MOMENTS_MAX: u32 = 3;
 
-/// A backup that was made.
 pub(crate) struct Made {
-    /// The moment.
     pub(crate) at: Timestamp,
-    /// What is in it.
     pub(crate) done: BackedUp,
 }
 
-/// Makes a backup of the store on AWS as it was some minutes ago.
+/// Backs up the store on AWS as it was some minutes ago.
 pub(crate) async fn backup(
     data: &Data,
     to: &args::Shelf,
@@ -40,7 +37,7 @@ pub(crate) async fn backup(
     let shelf = data::open_shelf(to, kept, &data.aws, true).await?;
     let (inventory, context) = data::open_whole(data).await?;
     let live = Source { ctx: &context, inventory: &*inventory, is_shared: true };
-    // What takes ten minutes is begun only for what can be finished.
+    // Checked first: recovering the table takes ten minutes.
     service::ready(&context, shelf_of(&shelf)).await.map_err(with_region)?;
     let wrap = match &kept.backup_kms_key {
         Some(key) => Some(on_aws::key_of_backup(key, kept, &data.aws).await?),
@@ -63,7 +60,8 @@ pub(crate) async fn backup(
         }
     }
     bail!(
-        "no moment of the table was good, {MOMENTS_MAX} times. The backup of before is as it was; run this again later"
+        "no consistent moment of the table was found in {MOMENTS_MAX} attempts; the previous backup is \
+         unchanged: run this again later"
     )
 }
 
@@ -84,17 +82,23 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// A backup of the latest moment, unless that is not good. The table that is made for it is removed in any case.
+    /// Backs up the latest moment; `None` if the table was in the middle of a change then. Deletes the
+    /// temporary table in any case.
     async fn of_a_moment(&self) -> anyhow::Result<Option<Made>> {
         let table = format!("{}-backup-{}", self.table, SystemIds.uuid().simple());
-        self.out.note(format_args!("the table {table} is made for this backup, and removed after it"));
+        self.out.note(format_args!(
+            "creating the temporary table {table} for this backup; it is deleted \
+                                    afterwards"
+        ));
         let made = tokio::select! {
             made = self.at(&table) => made,
-            stopped = interrupted() => stopped.and_then(|()| bail!("stopped. The backup of before is as it was")),
+            stopped = interrupted() => stopped.and_then(|()| bail!("stopped: the previous backup is \
+                                                                    unchanged")),
         };
         let still_there = || {
             format!(
-                "the table {table} is still there: `aws dynamodb delete-table --table-name {table}` removes it"
+                "the temporary table {table} was not deleted: run `aws dynamodb delete-table --table-name \
+                 {table}`"
             )
         };
         let removed = tokio::select! {
@@ -117,9 +121,9 @@ impl Work<'_> {
         if let Some(first) = torn.first() {
             let at = at.to_rfc3339();
             self.out.note(format_args!(
-                "at {at} the table was within a change, so another moment is taken: {first}"
+                "at {at} the table was in the middle of a change, so another moment is tried: {first}"
             ));
-            // The skew of what DynamoDB brings back is less.
+            // More than the time skew of a table that DynamoDB recovers.
             SystemClock.sleep(Duration::from_secs(2)).await;
             return Ok(None);
         }
@@ -132,7 +136,7 @@ impl Work<'_> {
     }
 }
 
-/// Ends when a person or a service manager asks the process to stop.
+/// Returns when SIGINT or SIGTERM arrives.
 async fn interrupted() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;

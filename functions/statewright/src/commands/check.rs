@@ -16,7 +16,7 @@ use crate::output::{Output, table};
 pub(crate) struct Check {
     #[command(flatten)]
     data: Data,
-    /// Also list the blobs that nothing names: what requests left that came to nothing. None is removed.
+    /// Also list the blobs that no item refers to, such as those of failed requests. Nothing is deleted.
     #[arg(long)]
     orphans: bool,
 }
@@ -24,13 +24,12 @@ pub(crate) struct Check {
 #[derive(Serialize)]
 struct Report {
     stacks: Vec<Line>,
-    /// Terraform states.
     states: Vec<StateLine>,
-    /// What is wrong beside the stacks and the states.
+    /// Problems that belong to neither a stack nor a state.
     store: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     orphans: Option<Vec<String>>,
-    /// How many things are wrong. Blobs that nothing names are not.
+    /// The number of problems. Unreferenced blobs are not problems.
     problems: usize,
 }
 
@@ -84,7 +83,6 @@ impl StateLine {
     }
 }
 
-/// How something is, in a word.
 fn health(problems: usize, deleted: bool) -> String {
     match (problems, deleted) {
         (0, false) => "good".to_owned(),
@@ -117,7 +115,7 @@ impl Report {
             text.push_str(&format!("\n{problem}"));
         }
         if let Some(orphans) = &self.orphans {
-            text.push_str(&format!("\n{} blobs that nothing names", orphans.len()));
+            text.push_str(&format!("\n{} unreferenced blobs", orphans.len()));
             for orphan in orphans {
                 text.push_str(&format!("\n{orphan}"));
             }
@@ -163,7 +161,7 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     out.answer(&report, Report::for_people)?;
     match problems {
         0 => Ok(()),
-        1 => bail!("something is wrong: see above"),
-        count => bail!("{count} things are wrong: see above"),
+        1 => bail!("1 problem found: see above"),
+        count => bail!("{count} problems found: see above"),
     }
 }

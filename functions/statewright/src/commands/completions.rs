@@ -5,8 +5,8 @@ use clap_complete::Shell;
 use super::command_line;
 use crate::output::Output;
 
-/// Print the completions of these commands for a shell, such as into its folder for completions:
-/// `statewright completions bash > ~/.local/share/bash-completion/completions/statewright`.
+/// Print the completion script for a shell, for example: `statewright completions bash >
+/// ~/.local/share/bash-completion/completions/statewright`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
     /// The shell.

@@ -16,13 +16,13 @@ use crate::output::Output;
 pub(crate) struct Copy {
     #[command(flatten)]
     aws: args::AwsStore,
-    /// What is copied: a folder, whose server must not be running, or `aws`, while no updates run.
+    /// The source: a folder whose server is stopped, or `aws` while no updates run.
     #[arg(long, value_name = "FOLDER|aws", value_parser = args::place)]
     from: Place,
-    /// Where to: a new folder, or `aws` with an empty table and bucket.
+    /// The target: a new folder, or `aws` with an empty table and bucket.
     #[arg(long, value_name = "FOLDER|aws", value_parser = args::place)]
     to: Place,
-    /// Finish the copy although the source lacks something, or holds what does not read back.
+    /// Finish the copy even if the source has missing or damaged data.
     #[arg(long)]
     despite_damage: bool,
 }
@@ -50,14 +50,14 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
     let Copy { aws, from, to, despite_damage } = copy;
     if is_same(&from, &to) {
         return Err(misused(match from {
-            Place::Aws => "from AWS to AWS a copy goes by way of a folder",
-            Place::Folder(_) => "a store is not copied into itself",
+            Place::Aws => "to copy from AWS to AWS, copy to a folder first",
+            Place::Folder(_) => "--from and --to are the same store",
         }));
     }
     let source = data::open_source(&from, &aws).await?;
     let Side { context, inventory, .. } = &source;
     let from_store = Source { ctx: context, inventory: &**inventory, is_shared: from == Place::Aws };
-    // A target is made only when there is something that goes into it.
+    // Opened first, so that no target is created for a source that cannot be read.
     service::ready(from_store).await?;
     let target = data::open_target(&to, &aws).await?;
     let bar = out.progress("items", None);
@@ -85,7 +85,7 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
     };
     out.answer(&copied, |copied| {
         let what = format!(
-            "{} holds {} items, {} of them keys that were wrapped anew, and {} blobs of {}; all of it was compared. \
+            "{} holds {} items (with {} rewrapped keys) and {} blobs from {}; everything was compared. \
              Written now: {} items and {} blobs ({} bytes).",
             copied.to,
             copied.items,
@@ -97,15 +97,16 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
             copied.bytes_copied
         );
         if !copied.finished {
-            return format!("{what}\nThe copy is not finished, and nothing serves from it.");
+            return format!("{what}\nThe copy is not finished, so no server can run on it.");
         }
         let serve = match &to {
             Place::Aws => "statewright serve --store aws".to_owned(),
             Place::Folder(path) => format!("statewright serve --data {}", path.display()),
         };
         format!(
-            "{what}\n`{serve}` serves it. States name the address of their server: keep that, or see `statewright \
-             rehome`. Do not serve what was copied any more: the two would go different ways."
+            "{what}\nStart the server with `{serve}`. States name the address of their server: keep that \
+             address, or see `statewright rehome`. Do not serve the source any more: the two stores would \
+             diverge."
         )
     })?;
     let wrong: Vec<String> = [
@@ -119,14 +120,14 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
     .collect();
     match (wrong.is_empty(), copied.finished) {
         (true, _) => Ok(()),
-        (false, true) => bail!("{}; the rest is copied", wrong.join("; ")),
+        (false, true) => bail!("{}; everything else is copied", wrong.join("; ")),
         (false, false) => {
-            bail!("{}; run it with --despite-damage to be done with the rest", wrong.join("; "))
+            bail!("{}; to finish without them, run it with --despite-damage", wrong.join("; "))
         }
     }
 }
 
-/// Shows how far a copy is.
+/// Shows the progress of a copy.
 pub(crate) fn shown(bar: &ProgressBar) -> impl Fn(Progress) + Sync + use<> {
     let bar = bar.clone();
     move |progress| match progress {
@@ -153,7 +154,6 @@ fn is_same(from: &Place, to: &Place) -> bool {
     }
 }
 
-/// A store, for a person to read.
 fn words(place: &Place, aws: &args::AwsStore) -> anyhow::Result<String> {
     Ok(match place {
         Place::Folder(path) => path.display().to_string(),

@@ -29,17 +29,20 @@ pub(crate) struct Key {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Put new keys in the place of those that others may know: a new master key, which all data keys are wrapped under, and a new
-    /// key that signs update tokens. While a server runs the old master key stays in the file, and goes at its next start.
+    /// Replace the master key, which wraps all data keys, and the key that signs update tokens. While a
+    /// server runs, the old master key stays in the file until the server's next start.
     ///
-    /// Who has an older copy of the folder with its key can still read what that copy holds. The copy opens later secrets too, until
-    /// their data keys are new (--data-keys). It can sign for the updates that run now, for six minutes at most: such a token is not
-    /// renewed. An update that an older version of the server began is not renewed either, and ends within five minutes.
+    /// An older copy of the folder with its key can still read its own secrets. It can also read later
+    /// secrets until their data keys are replaced (--data-keys). It can sign tokens for updates that are
+    /// running now, for six minutes at most: such a token is not renewed. Updates that an older version of
+    /// the server began are not renewed either and end within five minutes.
     Rotate {
-        /// Make a new data key for everything that has one as well: what is encrypted from now on is under it.
+        /// Also create a new data key for every stack, state and environment that has one: later secrets are
+        /// encrypted with it.
         #[arg(long, conflicts_with = "stack")]
         data_keys: bool,
-        /// Make a new data key for this stack instead, ORGANIZATION/PROJECT/STACK: what is encrypted from now on is under it.
+        /// Create a new data key for this stack only, ORGANIZATION/PROJECT/STACK: later secrets are encrypted
+        /// with it.
         #[arg(long, value_name = "STACK", value_parser = args::stack_address)]
         stack: Option<StackAddress>,
     },
@@ -48,14 +51,14 @@ enum Command {
 #[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Rotated {
-    /// The stack that got a data key; `None` where the master key was replaced.
+    /// The stack that got a new data key; `None` if the master key was replaced.
     stack: Option<String>,
     data_key: Option<u32>,
-    /// `None` on AWS, as all that is about the master key.
+    /// `None` on AWS, as is everything about the master key.
     keys: Option<u64>,
     rewrapped: Option<u64>,
     old_key_removed: Option<bool>,
-    /// How many stacks, states and environments got a data key.
+    /// Stacks, states and environments with a new data key.
     data_keys: Option<u64>,
 }
 
@@ -70,20 +73,26 @@ pub(crate) async fn run(key: Key, out: Output) -> anyhow::Result<()> {
 }
 
 /// What an older copy of the store can do after a rotation.
-fn of_old_copies(data_keys: Option<u64>) -> String {
+fn old_copies_note(data_keys: Option<u64>) -> String {
     match data_keys {
-        Some(_) => "Who has an older copy and its key can read what that copy holds, and what a running server seals in the next \
-                    five minutes, and can sign for updates that run now, for six minutes at most: such a token is not renewed."
-            .to_owned(),
-        None => "Who has an older copy and its key can read what that copy holds and can open later secrets too, since they are \
-                 sealed under the same data keys: add --data-keys to change that. They can sign for updates that run now, for six \
-                 minutes at most: such a token is not renewed."
-            .to_owned(),
+        Some(_) => {
+            "Anyone with an older copy and its key can read the secrets in that copy and those that a \
+                    running server encrypts in the next five minutes. They can sign tokens for updates that \
+                    are running now, for six minutes at most: such a token is not renewed."
+                .to_owned()
+        }
+        None => {
+            "Anyone with an older copy and its key can read the secrets in that copy. They can also read \
+                 later secrets, which are encrypted with the same data keys: add --data-keys to change that. \
+                 They can sign tokens for updates that are running now, for six minutes at most: such a \
+                 token is not renewed."
+                .to_owned()
+        }
     }
 }
 
 fn new_data_keys(data_keys: Option<u64>) -> String {
-    data_keys.map_or_else(String::new, |count| format!(" There are {count} new data keys."))
+    data_keys.map_or_else(String::new, |count| format!("  {count} data keys were replaced."))
 }
 
 async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()> {
@@ -96,11 +105,11 @@ async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Res
     let rotated = Rotated { data_keys, ..Rotated::default() };
     out.answer(&rotated, |_| {
         format!(
-            "Update tokens have a new signing key.{} The master key stays: KMS changes what is inside of it by itself, each year \
-             since `statewright aws setup`, or at once with `aws kms rotate-key-on-demand`. To come under another key, copy the \
-             store to a folder, and from there to a table, a bucket and the key that you want.\n{}",
+            "Update tokens have a new signing key.{} The master key stays: KMS rotates it each year since \
+             `statewright aws setup`, or at once with `aws kms rotate-key-on-demand`. To use another KMS \
+             key, copy the store to a folder, and from there to a table, bucket and key of your choice.\n{}",
             new_data_keys(data_keys),
-            of_old_copies(data_keys)
+            old_copies_note(data_keys)
         )
     })
 }
@@ -122,7 +131,7 @@ async fn rotate(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()>
         Err(error) => return Err(error),
     };
     let _lock = folder.lock_keys()?;
-    // More than one: a rotation was not finished, and this one goes on with it.
+    // More than one key: continue a rotation that was not finished.
     if folder.keys.master_count()? == 1 {
         folder.keys.add_master()?;
     }
@@ -146,17 +155,18 @@ async fn rotate(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()>
     };
     out.answer(&rotated, |_| {
         let old = match is_alone {
-            true => "The old one is gone from master.key.",
+            true => "The old one was removed from master.key.",
             false => {
-                "The server runs and may be using the old one, which stays in master.key until its next start, or \
-                 until this command is run while it is stopped."
+                "The running server may still use the old one, which stays in master.key until the server's \
+                 next start, or until you run this command while the server is stopped."
             }
         };
         format!(
-            "All {keys} keys are under a new master key, and update tokens have a new signing key.{} {old}\nCopy master.key to \
-             where you keep it; your copy of the old one opens the backups from before.\n{}",
+            "All {keys} keys are wrapped by a new master key, and update tokens have a new signing key.{} \
+             {old}\nCopy master.key to where you keep it. Keep your copy of the old one for earlier \
+             backups.\n{}",
             new_data_keys(data_keys),
-            of_old_copies(data_keys)
+            old_copies_note(data_keys)
         )
     })
 }
@@ -171,7 +181,8 @@ async fn rewrap(
     Ok(done)
 }
 
-/// Ends a rotation that was made beside a server: what a server does at its start, when nobody uses the old key.
+/// Finishes a rotation that ran while a server did. Called at the server's start, when no process uses the
+/// old key.
 pub(crate) async fn finish_rotation(folder: &DataFolder, ctx: &Arc<Context>) -> anyhow::Result<()> {
     if folder.keys.master_count()? == 1 {
         return Ok(());
@@ -179,7 +190,7 @@ pub(crate) async fn finish_rotation(folder: &DataFolder, ctx: &Arc<Context>) -> 
     let _lock = folder.lock_keys()?;
     rewrap(folder, ctx, &|_| {}).await?;
     folder.keys.forget_old_masters()?;
-    tracing::info!("the master key was replaced; the old one is gone from the file");
+    tracing::info!("the old master key was removed from the file");
     Ok(())
 }
 
@@ -193,8 +204,8 @@ async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Resu
     let renewed = Rotated { stack: Some(address.to_string()), data_key: Some(key), ..Rotated::default() };
     out.answer(&renewed, |_| {
         format!(
-            "{address} has data key {key}: a running server seals new secrets under it within five minutes. What \
-             was sealed before is opened as before"
+            "{address} has data key {key}: a running server encrypts new secrets with it within five \
+             minutes. Existing secrets can still be read"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `statewright login`, `logout`, `whoami`: whom a server takes this user of the machine for.
+//! `statewright login`, `logout`, `whoami`.
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
@@ -13,7 +13,8 @@ use crate::output::Output;
 pub(crate) struct Login {
     #[command(flatten)]
     at: At,
-    /// The server, such as https://state.example.com [default: STATEWRIGHT_URL, else the server of the last login].
+    /// The server, such as https://state.example.com [default: STATEWRIGHT_URL, else the server of the last
+    /// login].
     #[arg(value_name = "URL", value_parser = args::server_url, conflicts_with = "server")]
     url: Option<ServerUrl>,
 }
@@ -33,7 +34,7 @@ pub(crate) struct Whoami {
     at: At,
 }
 
-/// Whom a server takes a token for.
+/// The user that a token belongs to, at a server.
 #[derive(Serialize)]
 struct Who {
     user: String,
@@ -48,7 +49,7 @@ async fn who(client: &Client) -> anyhow::Result<Who> {
     let login = |of: &Value| Some(of.get("githubLogin")?.as_str()?.to_owned());
     let organizations = user.get("organizations").and_then(Value::as_array).into_iter().flatten();
     Ok(Who {
-        user: login(&user).context("the server does not say whose token this is")?,
+        user: login(&user).context("the server's response does not name the owner of the token")?,
         server: client.server().to_string(),
         organizations: organizations.filter_map(login).collect(),
         token: client.token_from(),
@@ -59,15 +60,15 @@ impl Who {
     fn describe(&self) -> String {
         let of = match &self.organizations[..] {
             [] => {
-                "in no organization yet: an operator adds you, with `statewright org member add`".to_owned()
+                "not in an organization yet: ask the operator to run `statewright org member add`".to_owned()
             }
-            some => format!("of {}", some.join(", ")),
+            some => format!("member of {}", some.join(", ")),
         };
         format!("{} at {}, {of}", self.user, self.server)
     }
 }
 
-/// Stores a token for one server, after that took it.
+/// Stores a token for one server, after the server accepted it.
 pub(crate) async fn login(login: Login, out: Output) -> anyhow::Result<()> {
     let at = At { server: login.url.or(login.at.server), ..login.at };
     let server = Client::server_of_user(&at)?;
@@ -77,13 +78,15 @@ pub(crate) async fn login(login: Login, out: Output) -> anyhow::Result<()> {
         None => out.ask_for_secret(&format!("Access token for {server}"))?,
     };
     let token = token.trim();
-    ensure!(!token.is_empty(), "there is no token: type it, send it to stdin, or set STATEWRIGHT_TOKEN");
+    ensure!(!token.is_empty(), "no token given: type it, pass it on stdin, or set STATEWRIGHT_TOKEN");
     let client = Client::with_token(&server, token)?;
     let who = who(&client).await?;
     let mut logins = Logins::read()?;
     logins.add(&server, token);
     let file = logins.write()?;
-    out.answer(&who, |who| format!("logged in as {}; the token is in {}", who.describe(), file.display()))
+    out.answer(&who, |who| {
+        format!("logged in as {}; the token is stored in {}", who.describe(), file.display())
+    })
 }
 
 #[derive(Serialize)]
@@ -93,7 +96,6 @@ struct LoggedOut {
     was_logged_in: bool,
 }
 
-/// Forgets the token of one server.
 pub(crate) async fn logout(logout: Logout, out: Output) -> anyhow::Result<()> {
     let at = At { server: logout.url.or(logout.at.server), ..logout.at };
     let server = Client::server_of_user(&at)?;
@@ -104,14 +106,14 @@ pub(crate) async fn logout(logout: Logout, out: Output) -> anyhow::Result<()> {
     }
     out.answer(&LoggedOut { server: server.to_string(), was_logged_in }, |it| match it.was_logged_in {
         true => format!(
-            "logged out of {}; the token stays valid until `statewright token revoke` ends it",
+            "logged out of {}; the token itself stays valid until `statewright token revoke`",
             it.server
         ),
-        false => format!("there was no login to {}", it.server),
+        false => format!("you were not logged in to {}", it.server),
     })
 }
 
 pub(crate) async fn whoami(whoami: Whoami, out: Output) -> anyhow::Result<()> {
     let who = who(&Client::open(&whoami.at)?).await?;
-    out.answer(&who, |who| format!("{}, by the token of {}", who.describe(), who.token))
+    out.answer(&who, |who| format!("{}, with the token from {}", who.describe(), who.token))
 }

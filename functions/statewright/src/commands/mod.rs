@@ -1,5 +1,5 @@
-//! The command line, and the commands, a file for each noun: its arguments, its use cases, what it answers. Those of the
-//! operator work at the store; those of users (`state`, `tf`) ask a server through [`crate::client`].
+//! The command line and its commands, one file for each noun. The operator's commands open the store; those
+//! of users (`state`, `tf`) call a server through [`crate::client`].
 
 mod aws;
 mod backup;
@@ -37,15 +37,15 @@ use crate::client::Failure;
 use crate::output::Output;
 use crate::serve::{self, Serve};
 
-/// The place where a team keeps its infrastructure state.
+/// Self-hosted state backend for Pulumi, OpenTofu and Terraform.
 #[derive(Debug, Parser)]
 #[command(name = "statewright", version)]
 pub(crate) struct Args {
-    /// Answer with one JSON document on stdout, for scripts. What goes wrong is said on stderr, as without it.
+    /// Print the answer as one JSON document on stdout, for scripts. Errors still go to stderr.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Append who did what to which stack to this file, a JSON object a line: what the server is asked, and these commands.
-    /// Opened again on SIGHUP.
+    /// Append an audit log to this file: requests to the server and these commands, as one JSON object per
+    /// line. SIGHUP reopens it.
     #[arg(long, value_name = "FILE", global = true, env = "STATEWRIGHT_AUDIT_LOG")]
     pub(crate) audit_log: Option<PathBuf>,
     #[command(subcommand)]
@@ -54,55 +54,56 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the `pulumi` CLI, with all data in one folder, or on AWS.
+    /// Run the server, with all data in one folder or on AWS.
     Serve(Box<Serve>),
-    /// Make, list and revoke access tokens. Works beside a running server.
+    /// Create, list and revoke access tokens. Works while the server runs.
     Token(token::Token),
-    /// Make, list and remove users. Works beside a running server.
+    /// Create, list and remove users. Works while the server runs.
     User(user::User),
-    /// Make and list organizations, and their members. Works beside a running server.
+    /// Create and list organizations and manage their members. Works while the server runs.
     Org(org::Org),
-    /// Look at stacks, bring back their versions, and end what holds them. Works beside a running server.
+    /// Inspect stacks, restore their versions and end the updates that lock them. Works while the server
+    /// runs.
     Stack(stack::Stack),
-    /// Store an access token for a server: it is asked for on a terminal without being shown, and else read from STATEWRIGHT_TOKEN or
-    /// from the first line of stdin.
+    /// Log in to a server: store an access token for it. The token is asked for at a terminal without echo,
+    /// else read from STATEWRIGHT_TOKEN or the first line of stdin.
     Login(login::Login),
     /// Forget the access token for a server.
     Logout(login::Logout),
-    /// Say whom the server takes you for.
+    /// Show the user that you are logged in as.
     Whoami(login::Whoami),
-    /// Make, look at and change states of OpenTofu and Terraform, at a server.
+    /// Create, inspect and change OpenTofu and Terraform states, at a server.
     State(state::State),
-    /// Say which state reads which output of which other, at a server; and show what is stale.
+    /// Manage dependencies between states, at a server, and show stale inputs.
     Dep(dep::Dep),
-    /// Show and set what an organization demands of the labels of its states, at a server.
+    /// Show and set the label policy of an organization, at a server.
     Policy(policy::Policy),
     /// Show the outputs of stacks and states side by side, at a server.
     Outputs(outputs::Outputs),
     /// Run `tofu` or `terraform` on a state of a server, with the token in its environment.
     Tf(tf::Tf),
-    /// Make states name another address of the server. Works beside a running server.
+    /// Change the server address that stacks name. Works while the server runs.
     Rehome(rehome::Rehome),
-    /// Copy everything to another folder, while the server runs.
+    /// Back up all data, while the server runs.
     Backup(backup::Backup),
-    /// Make a data folder of a backup.
+    /// Restore a backup.
     Restore(backup::Restore),
-    /// Copy everything to another kind of store: from a folder to AWS, or back.
+    /// Copy all data to another kind of store: from a folder to AWS, or back.
     Copy(copy::Copy),
-    /// Read everything, and say what is not as it should be. Works beside a running server.
+    /// Read all data and report problems. Works while the server runs.
     Check(check::Check),
-    /// Look whether what the store consists of is there, as it should be, and allowed; and say what to do.
+    /// Check that the store exists, is configured correctly and is accessible, and suggest fixes.
     Doctor(doctor::Doctor),
-    /// Replace the keys that secrets are under. Works beside a running server.
+    /// Replace the keys that encrypt secrets. Works while the server runs.
     Key(key::Key),
-    /// Make what the store on AWS consists of.
+    /// Create the resources of a store on AWS.
     Aws(aws::Aws),
-    /// Print the completions of these commands for a shell.
+    /// Print the completion script for a shell.
     Completions(completions::Completions),
 }
 
 impl Command {
-    /// Whether it works at the store, where no server keeps a record of it.
+    /// Whether the command opens the store itself, so that no server audits it.
     pub(crate) fn is_the_operators(&self) -> bool {
         match self {
             Self::Serve(_)
@@ -131,11 +132,12 @@ impl Command {
     }
 }
 
-/// The commands that keep no audit log themselves: a server does, or there is nothing to keep.
+/// The commands without an audit log of their own: a server keeps it, or there is nothing to audit.
 const WITHOUT_AUDIT_LOG: [&str; 9] =
     ["login", "logout", "whoami", "state", "dep", "policy", "outputs", "tf", "completions"];
 
-/// The command line. The option of the audit log is taken everywhere, and shown where it has an effect.
+/// The command line. Every command accepts the option of the audit log; help shows it only where it has an
+/// effect.
 pub(crate) fn command_line() -> clap::Command {
     let command = Args::command();
     let option = command.get_arguments().find(|option| option.get_id() == "audit_log").cloned();
@@ -144,24 +146,24 @@ pub(crate) fn command_line() -> clap::Command {
     })
 }
 
-/// The arguments of this process.
+/// The parsed arguments of this process.
 ///
 /// # Errors
-/// What is wrong with them; or that help or the version was asked for.
+/// A usage error, or clap's request to print help or the version.
 pub(crate) fn arguments() -> Result<Args, clap::Error> {
     Args::from_arg_matches(&command_line().try_get_matches()?)
 }
 
-/// Does what was asked, and says what came of it.
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
     match command {
         Command::Tf(_) if out.is_json() => {
-            Err(misused("--json is for commands that answer; the client has its own: `tf -- plan -json`"))
+            Err(misused("`tf` does not support --json; use the client's own option: `tf -- plan -json`"))
         }
         Command::Serve(_) | Command::Completions(_) if out.is_json() => Err(misused(
-            "--json is for commands that answer; the server's log lines have `serve --log-format json`",
+            "--json applies to commands that print an answer; for JSON log lines use `serve --log-format \
+             json`",
         )),
-        // These hold much at once, which would be taken from every other command's stack.
+        // Boxed: these futures are large, and would grow the future of every command.
         Command::Serve(args) => Box::pin(serve::run(*args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
@@ -187,12 +189,13 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
     }
 }
 
-/// The end of a command that ends as another program did, which has said why.
+/// Ends this process with the exit code of a child process, which has reported its own error.
 #[derive(Debug, thiserror::Error)]
-#[error("the program that was run ended with {0}")]
+#[error("the child process exited with code {0}")]
 pub(crate) struct EndsWith(pub(crate) u8);
 
-/// What to do about an error whose words do not say it.
+/// A usage error: exit code 2, like those of the argument parser.
+/// The next step for an error whose message has none.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     match error.downcast_ref::<Failure>() {
         Some(failure) => failure.next_step().map(Cow::Owned),
@@ -202,19 +205,20 @@ pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
 
 fn next_step_of_operator(error: &Error) -> Option<&'static str> {
     match error {
-        Error::NoStack(_) => Some("`statewright stack list` shows which there are"),
+        Error::NoStack(_) => Some("`statewright stack list` lists the stacks"),
         Error::NoVersion { .. } | Error::Pruned { .. } => {
-            Some("`statewright stack versions STACK` shows which there are")
+            Some("`statewright stack versions STACK` lists the versions")
         }
-        Error::NoOrg(_) => Some("`statewright org list` shows which there are"),
-        Error::NoUser(_) => Some("`statewright user list` shows which there are"),
-        Error::Held(_) => Some("`statewright stack unlock STACK` ends it as `pulumi cancel` does"),
+        Error::NoOrg(_) => Some("`statewright org list` lists the organizations"),
+        Error::NoUser(_) => Some("`statewright user list` lists the users"),
+        Error::Held(_) => Some("`statewright stack unlock STACK` ends the update, like `pulumi cancel`"),
         Error::Broken(_) => Some(
-            "if that is the log of an update: `statewright stack show-log STACK` shows which slots do read, and \
-             `statewright stack publish STACK --from-log --slot N` goes on without those after slot N",
+            "if this is the log of an update: `statewright stack show-log STACK` shows which slots are \
+             readable, and `statewright stack publish STACK --from-log --slot N` publishes the log up to \
+             slot N",
         ),
-        Error::MasterKey(_) => Some("`statewright doctor` says what is wrong with it"),
-        Error::Port(_) | Error::Contended(_) => Some("nothing is half done: run the command again"),
+        Error::MasterKey(_) => Some("`statewright doctor` reports what is wrong with it"),
+        Error::Port(_) | Error::Contended(_) => Some("no change was left half done: run the command again"),
         _ => None,
     }
 }
@@ -225,7 +229,7 @@ mod tests {
 
     const MANUAL: &str = include_str!("../../COMMANDS.md");
 
-    /// The commands that do something, by their words, each with its own options.
+    /// The commands without subcommands, with their full names and own options.
     fn leaves(command: &clap::Command, words: &str, found: &mut Vec<(String, Vec<String>)>) {
         let below: Vec<_> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
         for below in &below {
@@ -266,7 +270,7 @@ mod tests {
     fn the_manual_has_every_command_with_its_options() {
         let mut found = Vec::new();
         leaves(&Args::command(), "statewright", &mut found);
-        assert!(found.len() > 15, "the commands are not found any more: {found:?}");
+        assert!(found.len() > 15, "too few commands found: {found:?}");
         let headings: Vec<&str> = MANUAL.lines().filter_map(|line| line.strip_prefix("## `")).collect();
         assert_eq!(headings.len(), found.len());
         for (words, options) in found {
@@ -274,7 +278,7 @@ mod tests {
                 heading.strip_prefix(&words).is_some_and(|rest| rest.starts_with([' ', '`']))
             });
             let heading = heading.unwrap_or_else(|| panic!("the manual lacks {words}"));
-            // Those of the server are told elsewhere.
+            // The pages of the server document its options.
             if words != "statewright serve" {
                 for option in options {
                     assert!(heading.contains(&option), "the manual lacks {option} of {words}");

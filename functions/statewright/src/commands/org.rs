@@ -22,45 +22,46 @@ pub(crate) struct Org {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make an organization, which owns stacks.
+    /// Create an organization, which owns stacks and states.
     Create {
-        /// Its name.
+        /// The name of the organization.
         #[arg(value_parser = args::organization)]
         org: OrgName,
-        /// A user to be a member, with the role member; may be repeated.
+        /// A user to add, with the role member; may be repeated.
         #[arg(long = "member", value_name = "LOGIN", value_parser = args::login)]
         members: Vec<Login>,
     },
     /// List the organizations.
     List,
-    /// The members of an organization, and what they may do.
+    /// Manage the members of an organization and their roles.
     #[command(subcommand)]
     Member(MemberCommand),
 }
 
 #[derive(Debug, Subcommand)]
 enum MemberCommand {
-    /// Make a user a member. A running server knows it within a minute. Whoever is a member already keeps their role.
+    /// Add a user to an organization. A running server applies it within a minute. A user who is already a
+    /// member keeps their role.
     Add {
         #[command(flatten)]
         membership: Membership,
-        /// What the user may do there: outputs, plan, apply, member or admin, each of which may do what those before it may.
+        /// The role: outputs, plan, apply, member or admin. Each role includes those before it.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
-    /// Give a member another role. A running server knows it within a minute. An update that needs more than the new role ends
-    /// within five; those that still run are listed.
+    /// Change the role of a member. A running server applies it within a minute. Updates that need more than
+    /// the new role end within five minutes; those still running are listed.
     Role {
         #[command(flatten)]
         membership: Membership,
-        /// What the user may do there from now on: outputs, plan, apply, member or admin.
+        /// The new role: outputs, plan, apply, member or admin.
         #[arg(value_parser = args::role)]
         role: Role,
     },
-    /// End a membership. A running server knows it within a minute; the user and the user's tokens stay. The user's updates there
-    /// end within five; those that still run are listed.
+    /// Remove a member. A running server applies it within a minute; the user and their tokens stay. The
+    /// user's updates there end within five minutes; those still running are listed.
     Remove(Membership),
-    /// List the members with their roles.
+    /// List the members and their roles.
     List {
         /// The organization.
         #[arg(value_parser = args::organization)]
@@ -113,9 +114,8 @@ struct WithRole {
     organization: OrgName,
     user: Login,
     role: Role,
-    /// Whether it was not so before.
     changed: bool,
-    /// Updates that need more than the role.
+    /// Updates that need more than the new role.
     running: Vec<Running>,
 }
 
@@ -123,7 +123,6 @@ struct WithRole {
 struct Changed {
     organization: OrgName,
     user: Login,
-    /// Whether it was not so before.
     changed: bool,
     running: Vec<Running>,
 }
@@ -139,12 +138,12 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
                 let who = match members.is_empty() {
                     true => String::new(),
                     false => format!(
-                        " with {}, for whom a running server knows it within a minute",
+                        ", with member {}; a running server applies it within a minute",
                         members.join(", ")
                     ),
                 };
                 format!(
-                    "{} is made{who}; `statewright org member add {0} LOGIN` makes another member",
+                    "created {}{who}; `statewright org member add {0} LOGIN` adds a member",
                     created.organization
                 )
             })
@@ -166,7 +165,7 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             out.answer(&added, |membership| {
                 let WithRole { organization, user, role, changed, .. } = membership;
                 let was = if *changed { "is" } else { "was already" };
-                format!("{user} {was} a member of {organization}, with the role {role}")
+                format!("{user} {was} a member of {organization} with the role {role}")
             })
         }
         Command::Member(MemberCommand::Role { membership: Membership { org, login }, role }) => {
@@ -175,7 +174,7 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             let running = running::find(&ctx, &begun).await?;
             out.answer(&WithRole { organization: org, user: login, role, changed, running }, |membership| {
                 let WithRole { organization, user, role, changed, running } = membership;
-                let had = if *changed { "has" } else { "had already" };
+                let had = if *changed { "has" } else { "already had" };
                 running::after(format!("{user} {had} the role {role} in {organization}"), running)
             })
         }

@@ -1,4 +1,4 @@
-//! `statewright outputs`: what stacks and states of an organization put out, side by side, at a server.
+//! `statewright outputs`: the outputs of stacks and states of an organization, at a server.
 
 use std::borrow::Cow;
 
@@ -17,20 +17,22 @@ use crate::output::{Output, table};
 pub(crate) struct Outputs {
     #[command(flatten)]
     at: At,
-    /// The stack or the state, as PROJECT/NAME, ORGANIZATION/PROJECT/NAME, PROJECT for its state `default`, or a state's id; without
-    /// it, all are listed.
+    /// The stack or state: PROJECT/NAME, ORGANIZATION/PROJECT/NAME, PROJECT for its state `default`, or the
+    /// id of a state [default: list all].
     #[arg(value_name = "PROJECT/NAME", value_parser = SourceRef::parse)]
     named: Option<SourceRef>,
-    /// Only this one: a text is printed without quotes, also one that is sensitive. A secret of a stack is its ciphertext.
+    /// Print only this output, also if it is sensitive; a string is printed without quotes. For a secret of a
+    /// stack this is the ciphertext.
     #[arg(short = 'o', long, value_name = "NAME", requires = "named")]
     output: Option<String>,
-    /// Of this project only.
+    /// List this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project, conflicts_with = "named")]
     project: Option<ProjectName>,
-    /// Which of the two, where a stack and a state are called the same.
+    /// Whether a stack or a state is meant, where both have this name.
     #[arg(long, value_enum, requires = "named")]
     kind: Option<Kind>,
-    /// Show the values of secrets too: of a state as they are, of a stack as ciphertexts, which `pulumi stack output` opens.
+    /// Also show secrets: those of a state in plain text, those of a stack as ciphertexts, which `pulumi
+    /// stack output` decrypts.
     #[arg(long, requires = "named")]
     show_secrets: bool,
 }
@@ -50,7 +52,7 @@ impl Kind {
     }
 }
 
-/// A stack or a state as people name it. Which of the two it is, is not known.
+/// A stack or a state as named on the command line. A name does not say which of the two it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SourceRef {
     Id(StateId),
@@ -67,11 +69,11 @@ impl SourceRef {
             [project] => (None, project, DEFAULT_STATE),
             [project, name] => (None, project, name),
             [org, project, name] => (Some(OrgName::parse(org)?), project, name),
-            _ => bail!("a stack or a state is named as PROJECT/NAME, or ORGANIZATION/PROJECT/NAME"),
+            _ => bail!("write a stack or a state as PROJECT/NAME or ORGANIZATION/PROJECT/NAME"),
         };
         ensure!(
             !name.is_empty(),
-            "a stack or a state is named as PROJECT/NAME, or PROJECT for its state default"
+            "write a stack or a state as PROJECT/NAME, or PROJECT for its state `default`"
         );
         Ok(Self::Name { org, project: ProjectName::parse(project)?, name: name.to_owned() })
     }
@@ -87,7 +89,7 @@ struct Source {
     outputs: Option<Vec<OneOutput>>,
 }
 
-/// An output. A value stays as it was written, since a number may be one that would lose digits.
+/// An output. Its value is kept as written: parsing could lose digits of a number.
 #[derive(Debug, Deserialize, Serialize)]
 struct OneOutput {
     name: String,
@@ -119,7 +121,7 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
     };
     let (org, project, name, kinds) = match named {
         SourceRef::Id(_) if outputs.kind == Some(Kind::Stack) => {
-            bail!("this is a state's id: name the stack, as PROJECT/NAME")
+            bail!("this is the id of a state: write the stack as PROJECT/NAME")
         }
         SourceRef::Id(id) => {
             let state = client.state::<State>(Some(&StateRef::Id(id))).await?.read;
@@ -145,7 +147,7 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
         match client.send(call).await {
             Ok(body) => {
                 let read = serde_json::from_slice::<Source>(&body);
-                found.push(read.context("the server's answer lacks what this program looks for")?);
+                found.push(read.context("the server's response cannot be read")?);
             }
             Err(failure) if failure.is_not_there() && kinds.len() > 1 => {}
             Err(failure) => return Err(failure.into()),
@@ -153,9 +155,9 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
     }
     let mut found = found.into_iter();
     let mut source = match (found.next(), found.next()) {
-        (None, _) => bail!("neither a stack nor a state of {org} is called {project}/{name}"),
+        (None, _) => bail!("{org} has neither a stack nor a state named {project}/{name}"),
         (Some(_), Some(_)) => {
-            bail!("a stack and a state are called {project}/{name}: say --kind stack or --kind tfstate")
+            bail!("both a stack and a state are named {project}/{name}: add --kind stack or --kind tfstate")
         }
         (Some(source), None) => source,
     };
@@ -176,15 +178,18 @@ pub(crate) async fn run(outputs: Outputs, out: Output) -> anyhow::Result<()> {
         all.filter(|output| output.secret).for_each(|output| output.value = None);
     }
     out.answer(&source, |source| match &source.outputs {
-        None => format!("the outputs of {project}/{name} are not known to the server, since its client encrypted the state"),
+        None => format!(
+            "the server cannot read the outputs of {project}/{name}, since the client encrypted \
+                         the state"
+        ),
         Some(outputs) => table(&["OUTPUT", "VALUE"], outputs.iter().map(OneOutput::row)),
     })
 }
 
 impl Source {
-    /// The names of its outputs; a secret has a mark.
+    /// The names of the outputs; secrets are marked.
     fn names(&self) -> Cow<'_, str> {
-        let Some(outputs) = &self.outputs else { return Cow::Borrowed("(encrypted by its client)") };
+        let Some(outputs) = &self.outputs else { return Cow::Borrowed("(encrypted by the client)") };
         let names = outputs.iter().map(|output| match output.secret {
             true => format!("{} (secret)", output.name),
             false => output.name.clone(),
@@ -200,22 +205,21 @@ impl OneOutput {
     }
 }
 
-/// A value as people and shells want it: a text is without quotes.
+/// A value for people and shells: strings have no quotes.
 pub(super) fn plain(value: Option<&RawValue>) -> String {
     let json = value.map_or("null", RawValue::get);
     serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
 }
 
-/// Says that there is no output of this name, and which there are.
+/// Reports that there is no output of this name, and lists those that exist.
 pub(super) fn missing(wanted: &str, of: &str, there: &[&str]) -> String {
     match there.is_empty() {
-        true => format!("{of} has no output {wanted}, and no other one"),
-        false => format!("{of} has no output {wanted}; it has {}", there.join(", ")),
+        true => format!("{of} has no outputs"),
+        false => format!("{of} has no output {wanted}; its outputs are {}", there.join(", ")),
     }
 }
 
-/// A value as its JSON on one line: a client escapes characters that need no escape, and indents what it writes. Numbers stay as
-/// they were written.
+/// Compacts JSON to one line and drops escapes that JSON does not require. Numbers stay as written.
 pub(super) fn one_line(json: &str) -> String {
     let (mut line, mut rest) = (String::with_capacity(json.len()), json);
     while let Some(c) = rest.chars().next() {
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_and_a_state_are_named_alike() {
+    fn stacks_and_states_are_named_the_same_way() {
         let named = |org: Option<&str>, project: &str, name: &str| SourceRef::Name {
             org: org.map(|org| OrgName::parse(org).unwrap()),
             project: ProjectName::parse(project).unwrap(),

@@ -1,4 +1,4 @@
-//! `statewright policy`: what an organization demands of the labels of its states, at a server.
+//! `statewright policy`: the label policy of an organization, at a server.
 
 use std::path::PathBuf;
 
@@ -23,27 +23,27 @@ pub(crate) struct Policy {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show the policy, and who wrote it.
+    /// Show the policy and its author.
     Get,
-    /// Replace the policy, unless somebody did since.
+    /// Replace the policy, unless another user has changed it in the meantime.
     Set(Set),
-    /// List the states that do not keep to the policy, each with what is wrong. Ends with 1 if there are any.
+    /// List the states that violate the policy, and their violations. Exits with 1 if there are any.
     Compliance(Compliance),
 }
 
 #[derive(Debug, clap::Args)]
 struct Set {
-    /// The file of the policy, alone or as `policy get --json` prints it; `-` for stdin.
+    /// The file with the policy, bare or as printed by `policy get --json`; `-` for stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The version that it replaces [default: the file's, else the one that there is now].
+    /// The version that it replaces [default: the one in the file, else the current one].
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Compliance {
-    /// Of this project only.
+    /// Check this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project)]
     project: Option<ProjectName>,
 }
@@ -60,7 +60,7 @@ struct Shown {
 impl Shown {
     fn describe(&self) -> String {
         let (Some(at), Some(by)) = (&self.changed, &self.changed_by) else {
-            return "There is no policy: any label will do.".to_owned();
+            return "No label policy: any label is allowed.".to_owned();
         };
         let rules = self.policy.as_object().into_iter().flatten();
         let rules = rules.filter(|(_, value)| !is_nothing(value));
@@ -74,7 +74,7 @@ impl Shown {
     }
 }
 
-/// A rule that demands nothing.
+/// Whether a rule is empty.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.is_empty(),
@@ -132,17 +132,20 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
                     state.violations.iter().map(row)
                 });
                 match count {
-                    0 => "Every state keeps to the policy.".to_owned(),
-                    _ => table(&["STATE", "RULE", "WHAT IS WRONG"], rows),
+                    0 => "All states comply with the policy.".to_owned(),
+                    _ => table(&["STATE", "RULE", "VIOLATION"], rows),
                 }
             })?;
-            anyhow::ensure!(count == 0, "{count} states do not keep to the label policy of {org}");
+            anyhow::ensure!(
+                count == 0,
+                "{count} states violate the label policy of {org}: change their labels with `statewright state set`"
+            );
             Ok(())
         }
     }
 }
 
-/// The version and the policy of a file that has both, or the policy of one that is it.
+/// The version and the policy in a file that has both, or only the policy.
 fn parts(mut file: Value) -> (Option<u64>, Value) {
     let version = file.get("version").and_then(Value::as_u64);
     match (version, file.get_mut("policy")) {

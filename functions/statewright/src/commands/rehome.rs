@@ -13,20 +13,20 @@ use crate::args::{self, Data, misused};
 use crate::data;
 use crate::output::{Output, table};
 
-/// Publish a version of each stack whose state has its secrets opened at one address of the server, with that replaced by
-/// another address. Each user then logs in to the new one. A stack that an update holds is left, and the command ends
-/// with 1: run it again then; what is done is not done again. Old versions stay as they were published.
+/// Replace the server address in stacks: publish a version of each stack that names the old address, with the
+/// new one. Users then log in to the new address. Stacks locked by an update are skipped, and the command exits
+/// with 1: run it again later; stacks that are done stay as they are. Old versions are not changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rehome {
     #[command(flatten)]
     data: Data,
-    /// The address that states name, as users logged in to it.
+    /// The old address, as users logged in to it.
     #[arg(long, value_name = "URL", value_parser = args::server_url)]
     from: ServerUrl,
-    /// The address that they are to name.
+    /// The new address.
     #[arg(long, value_name = "URL", value_parser = args::server_url)]
     to: ServerUrl,
-    /// Change nothing, and say which stacks would be changed.
+    /// Change nothing, and list the stacks that would change.
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,9 +37,9 @@ struct Answer {
     from: String,
     to: String,
     dry_run: bool,
-    /// Stacks that were looked at.
+    /// Stacks that were checked.
     seen: u64,
-    /// Those that name the old address.
+    /// Stacks that name the old address.
     stacks: Vec<Line>,
 }
 
@@ -49,7 +49,7 @@ struct Line {
     outcome: Outcome,
     /// The version that names the new address.
     version: Option<u64>,
-    /// Why it was left.
+    /// Why the stack was skipped.
     reason: Option<String>,
 }
 
@@ -63,7 +63,7 @@ enum Outcome {
 }
 
 impl Line {
-    /// `None` for a stack that has nothing to do with it.
+    /// `None` for a stack that does not name the old address.
     fn new(address: &StackAddress, rehomed: Result<Rehomed, Error>) -> Option<Self> {
         let (outcome, version, reason) = match rehomed {
             Ok(Rehomed::Elsewhere) => return None,
@@ -115,16 +115,18 @@ pub(crate) async fn run(rehome: Rehome, out: Output) -> anyhow::Result<()> {
     let left = answer.stacks.iter().filter(|line| matches!(line.outcome, Outcome::Held | Outcome::Failed));
     let left = left.count();
     out.answer(&answer, |answer| {
-        let seen =
-            format!("{} stacks were looked at, {} of them are listed", answer.seen, answer.stacks.len());
+        let seen = format!("{} stacks checked, {} of them listed", answer.seen, answer.stacks.len());
         if answer.stacks.is_empty() {
-            return format!("{} stacks were looked at, and none names {}", answer.seen, answer.from);
+            return format!("{} stacks checked; none of them names {}", answer.seen, answer.from);
         }
         let headings = ["STACK", "OUTCOME", "VERSION", "REASON"];
         format!("{}\n{seen}", table(&headings, answer.stacks.iter().map(Line::row)))
     })?;
     if left > 0 {
-        bail!("stacks that were left: {left}; run the command again once that is mended, or they are free");
+        bail!(
+            "{left} stacks were skipped: fix the errors above or wait for their updates to finish, then \
+               run this again"
+        );
     }
     Ok(())
 }

@@ -11,28 +11,27 @@ use crate::commands::copy::shown;
 use crate::data::{self, Side};
 use crate::output::Output;
 
-/// Says what to do where S3 says that it is asked in the wrong region.
+/// Adds the option to use when S3 reports the wrong region.
 pub(super) fn with_region(error: Error) -> anyhow::Error {
     let error = anyhow::Error::from(error);
     match format!("{error:#}").contains("PermanentRedirect") {
         true => {
-            error.context("the backup's bucket is in another region: name its region with --backup-region")
+            error.context("the backup's bucket is in another region: name that region with --backup-region")
         }
         false => error,
     }
 }
 
-/// A backup that was brought back.
+/// A backup that was restored.
 pub(crate) struct Restored {
-    /// The moment, in RFC 3339.
+    /// The moment of the backup, in RFC 3339.
     pub(crate) made: String,
-    /// Where it is now.
+    /// Where the data is now.
     pub(crate) place: String,
-    /// What is there.
     pub(crate) done: Copied,
 }
 
-/// Brings back a backup of a store on AWS, into a store on AWS or a folder. `None` where there is none of this kind.
+/// Restores a backup of a store on AWS, into a store on AWS or a folder. `None` if the backup is not of this kind.
 pub(crate) async fn restore(
     data: &Data,
     from: &args::Shelf,
@@ -48,7 +47,7 @@ pub(crate) async fn restore(
         Err(error @ (Error::Broken(_) | Error::MasterKey(_))) => {
             let key = kept.backup_kms_key.as_deref().unwrap_or(&made.master_key);
             return Err(anyhow::Error::from(error).context(format!(
-                "the keys in the backup do not open under {key}. Name the key of KMS that they are under, or its replica in \
+                "{key} does not open the keys in the backup. Name the KMS key that wraps them, or its replica in \
                  this region, with --backup-kms-key"
             )));
         }

@@ -1,4 +1,4 @@
-//! What is said of updates that still run after what they were begun with was taken away.
+//! Reports updates that still run after their user, role or token was taken away.
 
 use serde::Serialize;
 use statewright_shared::context::Context;
@@ -9,7 +9,6 @@ use statewright_shared::services::updates::running::Begun;
 
 use crate::output::Rfc3339;
 
-/// An update that still runs.
 #[derive(Debug, Serialize)]
 pub(super) struct Running {
     stack: String,
@@ -19,7 +18,7 @@ pub(super) struct Running {
     user: String,
     token: String,
     since: Option<Rfc3339>,
-    /// When its lease ends, which it cannot renew.
+    /// When the lease expires; it cannot be renewed.
     until: Option<Rfc3339>,
 }
 
@@ -48,30 +47,27 @@ impl Running {
         let Self { stack, update, kind, preview, token, until, .. } = self;
         let until = until.as_ref().map_or_else(String::new, |until| format!(" until {until}"));
         if *preview {
-            return format!("  {stack}: preview {update} (token {token}){until}; it changes nothing");
+            return format!("  {stack}: preview {update} (token {token}){until}, which changes nothing");
         }
         format!(
-            "  {stack}: {kind} {update} (token {token}){until}; `statewright stack unlock {stack}` cancels it"
+            "  {stack}: {kind} {update} (token {token}){until}; to cancel it, run `statewright stack unlock {stack}`"
         )
     }
 }
 
-/// The updates that still run of these.
 pub(super) async fn find(ctx: &Context, begun: &Begun<'_>) -> Result<Vec<Running>, Error> {
     Ok(running::begun(ctx, begun).await?.into_iter().map(Running::from).collect())
 }
 
-/// What was said, and which updates still run.
-pub(super) fn after(said: String, running: &[Running]) -> String {
+/// The message, followed by the updates that still run.
+pub(super) fn after(message: String, running: &[Running]) -> String {
     if running.is_empty() {
-        return said;
+        return message;
     }
     let minutes = LEASE.as_secs() / 60;
     let mut lines = vec![
-        said,
-        format!(
-            "these updates still run, and end within {minutes} min, since they cannot renew their leases:"
-        ),
+        message,
+        format!("these updates still run and end within {minutes} min, as they cannot renew their leases:"),
     ];
     lines.extend(running.iter().map(Running::describe));
     lines.join("\n")

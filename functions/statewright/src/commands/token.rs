@@ -27,34 +27,35 @@ pub(crate) struct Token {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a token. It is printed this once; only its hash is kept. Or make a client certificate known, which stands for a token
-    /// where `tofu` and `terraform` ask for states.
+    /// Create a token, which is printed only once: the server stores only its hash. Or register a client
+    /// certificate, which replaces a token for `tofu` and `terraform`.
     Create {
-        /// What the token is called, in the history for example.
+        /// The name of the token, as shown in histories.
         #[arg(value_parser = args::token_name)]
         name: TokenName,
         #[command(flatten)]
         owner: Owner,
-        /// When it ends: so long from now, such as 12h or 90d [default: never, or with its certificate].
+        /// When the token expires, from now, such as 12h or 90d [default: never, or with its certificate].
         #[arg(long, value_name = "DURATION", value_parser = args::duration)]
         expires_in: Option<Duration>,
-        /// A PEM file with the client's certificate, whoever issued it. No text is made then, and the private key is not asked for.
+        /// Register this client certificate instead, a PEM file from any issuer. The private key is not
+        /// needed.
         #[arg(long, value_name = "FILE")]
         certificate: Option<PathBuf>,
-        /// The most that whoever shows it may do, of outputs, plan, apply, member and admin, as the roles of members
-        /// [default: whatever its owner may].
+        /// The highest role of requests with this token: outputs, plan, apply, member or admin [default: no
+        /// limit beyond the owner's role].
         #[arg(long, value_name = "ROLE", value_parser = args::role)]
         may: Option<Role>,
     },
-    /// List a user's tokens, without the tokens themselves, and client certificates with their fingerprints.
+    /// List a user's tokens and client certificates. Shows fingerprints, not the tokens themselves.
     List {
         #[command(flatten)]
         owner: Owner,
     },
-    /// End a token. Running servers forget it within a minute, and an update that was begun with it ends within five; those that
-    /// still run are listed.
+    /// Revoke a token. Running servers apply it within a minute, and updates begun with it end within five
+    /// minutes; those still running are listed.
     Revoke {
-        /// What the token is called.
+        /// The name of the token.
         #[arg(value_parser = args::token_name)]
         name: TokenName,
         #[command(flatten)]
@@ -64,18 +65,18 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Owner {
-    /// Its owner.
+    /// The owner of the token.
     #[arg(long, value_name = "NAME", default_value = "admin", value_parser = args::login)]
     user: Login,
 }
 
-/// A token that was made, or a client certificate that is known now.
+/// A new token, or a newly registered client certificate.
 #[derive(Serialize)]
 struct Created {
     name: TokenName,
     user: Login,
     token: Option<String>,
-    /// The certificate's fingerprint: the SHA-256 of it as DER, in hex.
+    /// The certificate's fingerprint: the SHA-256 of its DER form, in hex.
     certificate: Option<String>,
 }
 
@@ -90,7 +91,7 @@ struct Line {
     created: Rfc3339,
     expires: Option<Rfc3339>,
     certificate: Option<String>,
-    /// The most that it may do; `None` for whatever its owner may.
+    /// The highest role; `None` for no limit beyond the owner's role.
     may: Option<Role>,
 }
 
@@ -114,7 +115,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let expires = shown(entry.token.expires);
             out.answer(&Created { name, user, token: None, certificate: entry.certificate }, |created| {
                 format!(
-                    "{} of {} is the certificate in {}, until {expires}",
+                    "registered the certificate in {2} as {0} of {1}, until {expires}",
                     created.name,
                     created.user,
                     file.display()
@@ -134,11 +135,10 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                 let rows = listed.tokens.iter().map(|token| {
                     let certificate = token.certificate.clone().unwrap_or_default();
                     let (created, expires) = (token.created.to_string(), shown(token.expires.map(|at| at.0)));
-                    let may =
-                        token.may.map_or_else(|| "what its owner may".to_owned(), |may| may.to_string());
+                    let may = token.may.map_or_else(|| "as its owner".to_owned(), |may| may.to_string());
                     vec![token.name.to_string(), created, expires, may, certificate]
                 });
-                table(&["NAME", "CREATED", "EXPIRES", "MAY", "CERTIFICATE"], rows)
+                table(&["NAME", "CREATED", "EXPIRES", "ROLE", "CERTIFICATE"], rows)
             })
         }
         Command::Revoke { name, owner: Owner { user } } => {
@@ -146,17 +146,16 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let begun = Begun { login: &user, token: Some(&name), org: None, above: None };
             let running = running::find(&ctx, &begun).await?;
             out.answer(&Revoked { name, user, running }, |revoked| {
-                let said = format!(
-                    "{} of {} is revoked; a running server forgets it within a minute",
+                let message = format!(
+                    "{} of {} is revoked; running servers apply this within a minute",
                     revoked.name, revoked.user
                 );
-                running::after(said, &revoked.running)
+                running::after(message, &revoked.running)
             })
         }
     }
 }
 
-/// An end for people.
 fn shown(expires: Option<Timestamp>) -> String {
     expires.map_or_else(|| "never".to_owned(), |at| Rfc3339(at).to_string())
 }

@@ -25,39 +25,39 @@ pub(crate) struct User {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a user. The user logs in with an access token: `statewright token create NAME --user LOGIN`.
+    /// Create a user. To log in, the user needs an access token: `statewright token create NAME --user
+    /// LOGIN`.
     Create {
-        /// The user's name.
+        /// The name of the user.
         #[arg(value_parser = args::login)]
         login: Login,
-        /// An organization to be a member of; may be repeated. The first one owns the stacks that the user names without
-        /// one.
+        /// An organization to join; may be repeated. The first one owns the stacks that the user names
+        /// without an organization.
         #[arg(long = "org", value_name = "NAME", value_parser = args::organization)]
         orgs: Vec<OrgName>,
-        /// What the user may do in them: outputs, plan, apply, member or admin, each of which may do what those before it
-        /// may. `statewright org member role` changes it.
+        /// The role in them: outputs, plan, apply, member or admin. Each role includes those before it.
+        /// `statewright org member role` changes it.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
     /// List the users.
     List,
-    /// Set a user's password, for `tofu` and `terraform` alone. It is asked for on a terminal, and else read from the first line
-    /// of stdin. Nobody has one before.
+    /// Set a user's password, which only `tofu` and `terraform` use. It is asked for at a terminal, else read
+    /// from the first line of stdin. New users have no password.
     Password {
-        /// The user's name.
+        /// The name of the user.
         #[arg(value_parser = args::login)]
         login: Login,
-        /// Take the password away. Running servers forget it within a minute.
+        /// Remove the password. Running servers apply this within a minute.
         #[arg(long)]
         remove: bool,
     },
-    /// Remove a user, and end all access tokens of the user. Running servers forget these within a minute, and the user's updates
-    /// end within five; those that still run are listed.
+    /// Remove a user and all their access tokens. Running servers apply this within a minute, and the user's
+    /// updates end within five minutes; those still running are listed.
     Remove {
-        /// The user's name.
+        /// The name of the user.
         #[arg(value_parser = args::login)]
         login: Login,
-        /// Do not ask.
         #[arg(long)]
         yes: bool,
     },
@@ -69,7 +69,7 @@ struct Line {
     user: Login,
     created: Rfc3339,
     organizations: Vec<OrgName>,
-    /// The roles in those where it is another one than `member`.
+    /// The roles other than `member`, by organization.
     roles: BTreeMap<OrgName, Role>,
     has_password: bool,
 }
@@ -80,7 +80,7 @@ impl Line {
         Self { user: login, created: Rfc3339(created), organizations: orgs, roles, has_password }
     }
 
-    /// The organizations, each with the role where that is not `member`.
+    /// The organizations, with the role where it is not `member`.
     fn memberships(&self) -> String {
         let shown = |org: &OrgName| match self.roles.get(org) {
             Some(role) => format!("{org} ({role})"),
@@ -118,12 +118,14 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
             let made = users::create(&ctx, &login, &orgs, role).await?;
             out.answer(&Line::new(made, false), |user| {
                 let made = format!(
-                    "{} is made; `statewright token create NAME --user {0}` makes an access token to log in with",
+                    "created {}; `statewright token create NAME --user {0}` creates an access token to log \
+                     in with",
                     user.user
                 );
                 match user.organizations.is_empty() {
                     true => format!(
-                        "{made}\n{0} is in no organization yet, and may do nothing: `statewright org member add ORGANIZATION {0}`",
+                        "{made}\n{0} is not in an organization yet and has no rights: run `statewright org \
+                         member add ORGANIZATION {0}`",
                         user.user
                     ),
                     false => made,
@@ -153,26 +155,29 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
             }
             out.answer(&WithPassword { user: login, has_password: !remove }, |set| match set.has_password {
                 true => format!(
-                    "{} has a password now; a running server forgets one from before within a minute",
+                    "the password of {} is set; running servers reject an earlier one within a minute",
                     set.user
                 ),
                 false => {
-                    format!("{} has no password now; a running server forgets it within a minute", set.user)
+                    format!(
+                        "the password of {} is removed; running servers apply this within a minute",
+                        set.user
+                    )
                 }
             })
         }
         Command::Remove { login, yes } => {
-            out.confirm(&format!("Remove the user {login} and all access tokens of the user?"), yes)?;
+            out.confirm(&format!("Remove the user {login} and all their access tokens?"), yes)?;
             let removed = users::remove(&ctx, &login).await?;
             let begun = Begun { login: &login, token: None, org: None, above: None };
             let running = running::find(&ctx, &begun).await?;
             let users::Removed { tokens: tokens_ended, orgs: organizations } = removed;
             out.answer(&Removed { user: login, tokens_ended, organizations, running }, |removed| {
-                let said = format!(
-                    "{} is removed, with {} access tokens; a running server forgets them within a minute",
+                let message = format!(
+                    "removed {} and {} access tokens; running servers apply this within a minute",
                     removed.user, removed.tokens_ended
                 );
-                running::after(said, &removed.running)
+                running::after(message, &removed.running)
             })
         }
     }

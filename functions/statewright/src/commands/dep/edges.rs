@@ -14,46 +14,47 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Add {
-    /// The state that has the output, or will have it: PROJECT[/STATE], or its id.
+    /// The state with the output: PROJECT[/STATE], or its id. The output need not exist yet.
     #[arg(value_name = "PRODUCER", value_parser = StateRef::parse)]
     from: StateRef,
-    /// The output. Asked for if it is left out.
+    /// The output. If it is left out, you choose from a list.
     #[arg(value_name = "OUTPUT", value_parser = OutputName::parse)]
     output: Option<OutputName>,
-    /// What it is called in the state that reads it [default: made of the names of the producer and the output].
+    /// The name of the input in the consuming state [default: derived from the names of the producer and the
+    /// output].
     #[arg(long, value_name = "NAME", value_parser = InputName::parse)]
     input: Option<InputName>,
-    /// A value, as JSON, that stands in for the output as long as that does not exist.
+    /// A value, as JSON, to use until the output exists.
     #[arg(long, value_name = "JSON", value_parser = json_text)]
     mock: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Remove {
-    /// The edge: what the state calls the input, or the edge's id.
+    /// The edge: its id, or the name of the input.
     #[arg(value_name = "INPUT")]
     edge: String,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// What others read of the state, instead of what it reads of others.
+    /// List what other states read from this one, instead of what it reads.
     #[arg(long)]
     from: bool,
-    /// Of all states of the organization.
+    /// List the edges of all states of the organization.
     #[arg(long, conflicts_with = "from")]
     all: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Search {
-    /// The output.
+    /// The name of the output.
     #[arg(value_name = "OUTPUT", value_parser = OutputName::parse)]
     output: OutputName,
 }
 
 fn json_text(text: &str) -> anyhow::Result<Box<RawValue>> {
-    serde_json::from_str(text).context("that is no JSON; a text stands in double quotes: '\"text\"'")
+    serde_json::from_str(text).context("this is not JSON; write a string in double quotes: '\"text\"'")
 }
 
 fn path(org: &OrgName) -> [&str; 4] {
@@ -72,25 +73,25 @@ pub(super) async fn add(session: &Session, add: &Add) -> anyhow::Result<()> {
     if let Some(input) = &add.input {
         new["input"] = input.to_string().into();
     }
-    // What was typed is sent as it was typed: a number may be one that would lose digits.
+    // The mock is sent as typed: parsing could lose digits of a number.
     let mut text = new.to_string();
     if let Some(mock) = &add.mock {
         text.truncate(text.len() - 1);
         text.push_str(&format!(",\"mock\":{mock}}}"));
     }
-    // The same edge again is the same, so it may be sent again.
+    // Repeatable: adding the same edge again changes nothing.
     let call = Call::post(path(&org)).text(text).repeatable();
     let edge: Document<Edge> = session.client.document(call).await?;
     session.out.answer(&edge.whole, |_| {
         let Edge { producer, output, consumer, input, .. } = &edge.read;
         format!(
-            "{consumer} reads {output} of {producer} as {input}\nnext: `statewright dep sync` writes it into the \
+            "{consumer} reads {output} of {producer} as {input}\nnext: `statewright dep sync` adds it to the \
              configuration, as local.{input}"
         )
     })
 }
 
-/// Shows which outputs there are, and asks for one.
+/// Lists the outputs and asks for one.
 async fn ask_for_output(session: &Session, add: &Add) -> anyhow::Result<OutputName> {
     #[derive(Deserialize)]
     struct State {
@@ -106,27 +107,27 @@ async fn ask_for_output(session: &Session, add: &Add) -> anyhow::Result<OutputNa
         name: String,
     }
     let State { id, version } = session.client.state::<State>(Some(&add.from)).await?.read;
-    ensure!(version > 0, "that state has no version yet, and so no outputs: name the one that it will have");
+    ensure!(version > 0, "the producer has no version yet, so its outputs are unknown: name the output");
     let call = Call::get(["api", "tfstates", &id, "versions", &version.to_string()]);
     let Version { outputs } = session.client.json(call).await?;
     let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
-    ensure!(!names.is_empty(), "no output of that state is known here: name the one that is meant");
+    ensure!(!names.is_empty(), "no outputs of the producer are known: name the output");
     let numbered = names.iter().enumerate().map(|(at, name)| format!("{}  {name}\n", at + 1));
-    let answer = session
-        .out
-        .ask(&format!("{}Which output, by its number or its name", numbered.collect::<String>()))?;
+    let answer =
+        session.out.ask(&format!("{}Which output (number or name)", numbered.collect::<String>()))?;
     match answer {
         Some(answer) => chosen(&names, &answer),
-        None => bail!("name the output: that state has {}", names.join(", ")),
+        None => bail!("name the output: the producer has {}", names.join(", ")),
     }
 }
 
-/// The output that is meant by an answer: no name is a number.
+/// The output that an answer names or numbers. No name is a number.
 fn chosen(names: &[&str], answer: &str) -> anyhow::Result<OutputName> {
     let by_number = || names.get(answer.parse::<usize>().ok()?.checked_sub(1)?);
     let Some(name) = names.iter().find(|name| **name == answer).or_else(by_number) else {
         bail!(
-            "that state has no output {answer:?}; to read one that it will have, name it: `statewright dep add PRODUCER OUTPUT`"
+            "the producer has no output {answer:?}; to read an output that does not exist yet, name it: \
+             `statewright dep add PRODUCER OUTPUT`"
         )
     };
     Ok(OutputName::parse(name)?)
@@ -148,10 +149,10 @@ pub(super) async fn remove(session: &Session, remove: &Remove) -> anyhow::Result
         }
     };
     session.client.send(Call::delete([&path(&org)[..], &[id.as_str()]].concat())).await?;
-    session.out.answer(&json!({ "removed": id }), |_| format!("{words} is removed"))
+    session.out.answer(&json!({ "removed": id }), |_| format!("removed {words}"))
 }
 
-/// The edge that a state calls so.
+/// The edge of the consumer with this input.
 async fn find(
     session: &Session,
     org: &OrgName,
@@ -200,7 +201,7 @@ fn row(edge: &Edge) -> Vec<String> {
     vec![consumer.to_string(), input.clone(), producer.to_string(), output.clone(), mock, id.clone()]
 }
 
-/// A value as far as it fits into a table.
+/// Shortens a value for a table.
 fn short(value: &Value) -> String {
     const CHARS_MAX: usize = 32;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! `statewright dep`: which state reads which output of which other, at a server.
+//! `statewright dep`: dependencies between the outputs and inputs of states, at a server.
 
 mod edges;
 mod order;
@@ -28,31 +28,30 @@ pub(crate) struct Dep {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say that a state reads an output of another one. What would make a cycle is refused.
+    /// Add a dependency: a state reads an output of another state. A cycle is refused.
     Add(edges::Add),
-    /// Say that it does so no more.
+    /// Remove a dependency.
     Remove(edges::Remove),
-    /// List what a state reads of others, or what others read of it.
+    /// List the outputs that a state reads, or the states that read its outputs.
     List(edges::List),
-    /// List who reads outputs of a name, in the whole organization.
+    /// List the states that read an output of this name, in the whole organization.
     Search(edges::Search),
-    /// Show whether a state has run with what there is now, input by input.
+    /// Show for each input of a state whether its last run used the current value.
     Status(status::Status),
-    /// Show states in the order in which they can be applied, layer by layer.
+    /// Show the states in the order to apply them, layer by layer.
     Topo(order::Topo),
-    /// Write what a state reads of others into a file of its configuration, as data sources and local values.
+    /// Write the inputs of a state to a file of its configuration, as data sources and local values.
     Sync(sync::Sync),
 }
 
-/// What all of these commands work with.
 struct Session {
     client: Client,
-    /// What `-s` says.
+    /// The state named with `-s`.
     state: Option<StateRef>,
     out: Output,
 }
 
-/// A state that commands are about.
+/// The state whose inputs a command is about.
 #[derive(Debug, Deserialize)]
 struct Consumer {
     id: String,
@@ -68,23 +67,22 @@ impl Consumer {
 }
 
 impl Session {
-    /// The state that reads: the one that is named, or that of the folder.
     async fn consumer(&self) -> anyhow::Result<Consumer> {
         Ok(self.client.state::<Consumer>(self.state.as_ref()).await?.read)
     }
 
-    /// Whether a state is named, or the folder has one.
+    /// Whether `-s` names a state or the folder is linked to one.
     fn has_state(&self) -> bool {
         self.state.is_some() || self.client.has_state()
     }
 }
 
-/// A state of this organization as its server's routes of edges name it.
+/// The name of a state in the edge routes of its organization.
 fn within(named: &StateRef, organization: &str) -> anyhow::Result<String> {
     match named {
         StateRef::Id(id) => Ok(id.to_string()),
         StateRef::Name { org: Some(org), .. } if org.as_str() != organization => {
-            anyhow::bail!("edges are between states of one organization, and {org} is not {organization}")
+            anyhow::bail!("a state can only read states of its own organization: {org} is not {organization}")
         }
         StateRef::Name { project, state, .. } => Ok(match state {
             Some(state) => format!("{project}/{state}"),
@@ -93,9 +91,8 @@ fn within(named: &StateRef, organization: &str) -> anyhow::Result<String> {
     }
 }
 
-/// The organization of a server's answer.
 fn organization(name: &str) -> anyhow::Result<OrgName> {
-    OrgName::parse(name).context("the server's answer has no organization")
+    OrgName::parse(name).context("the server's response has no valid organization name")
 }
 
 pub(crate) async fn run(dep: Dep, out: Output) -> anyhow::Result<()> {

@@ -8,10 +8,10 @@ use crate::client::{Call, Document};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Topo {
-    /// Down, to what depends on the state; or up, to what it depends on.
+    /// `down`: to the states that depend on this one; `up`: to the states that it depends on.
     #[arg(long, value_name = "WAY", default_value = "down")]
     direction: Way,
-    /// All states of the organization that have edges, and not from one of them.
+    /// Order all states of the organization that have dependencies, instead of starting from one state.
     #[arg(long)]
     all: bool,
 }
@@ -42,7 +42,7 @@ pub(super) async fn run(session: &Session, topo: &Topo) -> anyhow::Result<()> {
     session.out.answer(&order.whole, |_| describe(&order.read))
 }
 
-/// A line for each layer, numbered.
+/// One numbered line for each layer.
 fn describe(order: &Topology) -> String {
     let names = |layer: &[End]| layer.iter().map(End::to_string).collect::<Vec<_>>().join("  ");
     let mut lines: Vec<String> =

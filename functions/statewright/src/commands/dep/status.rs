@@ -7,7 +7,7 @@ use crate::output::{table, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
-    /// Of all states of the organization that read something of others.
+    /// Show all states of the organization that read outputs of others.
     #[arg(long)]
     all: bool,
 }
@@ -51,10 +51,10 @@ fn describe(state: &Dependencies) -> String {
     let mut text = format!("{} is {}", state.state, state.status);
     match &state.ran {
         Some(ran) => text.push_str(&format!("; it ran at {}", to_the_second(ran))),
-        None => text.push_str("; it has not run yet"),
+        None => text.push_str("; it has never run"),
     }
     if state.partial {
-        text.push_str("\nso many states lie up from it that not all were looked at");
+        text.push_str("\nit has too many upstream states to check all of them");
     }
     if !state.edges.is_empty() {
         let rows = state.edges.iter().map(row_of_edge);

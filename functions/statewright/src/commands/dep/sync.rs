@@ -1,4 +1,4 @@
-//! `statewright dep sync`: what a state reads of others, as a file of its configuration.
+//! `statewright dep sync`: writes the inputs of a state to a file of its configuration.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,18 +13,17 @@ use crate::client::Call;
 use crate::hcl::quoted;
 use crate::managed::{self, HEADER};
 
-/// The file that it is written to.
 pub(in crate::commands) const FILE: &str = "dependencies.tf";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Sync {
-    /// The file.
+    /// The file to write.
     #[arg(long, value_name = "FILE", default_value = FILE)]
     file: PathBuf,
-    /// Replace a file that somebody else wrote.
+    /// Replace a file that statewright did not write.
     #[arg(long)]
     force: bool,
-    /// Fail, and write nothing, if an input would be mocked: for what makes real things of it, as a pipeline does.
+    /// Fail, and write nothing, if an input would get its mock value. For pipelines that apply.
     #[arg(long)]
     no_mocks: bool,
 }
@@ -44,15 +43,14 @@ struct Input {
     from: From,
 }
 
-/// Where the value of an input comes from.
+/// The source of an input's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum From {
-    /// The producer's output.
     Output,
-    /// The value in its place, as long as there never was one.
+    /// The mock value, used until the output first exists.
     Mock,
-    /// Nowhere: it is left out.
+    /// No value: the input is left out.
     Nothing,
 }
 
@@ -60,7 +58,8 @@ impl From {
     fn of(edge: &Dependency) -> Self {
         match (edge.readable, &edge.mock) {
             (true, _) => Self::Output,
-            // What was made with a real value would be made anew with this one.
+            // If the output existed once, a mock value could make the client replace resources that were made
+            // with the real one.
             (false, Some(_)) if !edge.gone => Self::Mock,
             (false, _) => Self::Nothing,
         }
@@ -71,7 +70,7 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
     let name = sync.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     ensure!(
         name.ends_with(".tf") || name.ends_with(".tofu"),
-        "clients read files that end in .tf, and {} does not",
+        "clients read only files that end in .tf or .tofu: rename {}",
         sync.file.display()
     );
     let consumer = session.consumer().await?;
@@ -86,7 +85,7 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
     }
     ensure!(
         mocked.is_empty() || !sync.no_mocks,
-        "inputs of {} would be mocked, and --no-mocks says not to: {} was not written",
+        "inputs of {} would get mock values, which --no-mocks forbids: {} was not written",
         consumer.name(),
         sync.file.display()
     );
@@ -101,7 +100,7 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
         output: edge.output.clone(),
         from: From::of(edge),
     });
-    let file = sync.file.to_str().context("the file's name is no text")?.to_owned();
+    let file = sync.file.to_str().context("the file name is not valid UTF-8")?.to_owned();
     let answer = Answer { state: consumer.name(), file, inputs: inputs.collect() };
     session.out.answer(&answer, |answer| {
         let count = |from| answer.inputs.iter().filter(|input| input.from == from).count();
@@ -114,22 +113,20 @@ pub(super) async fn run(session: &Session, sync: &Sync) -> anyhow::Result<()> {
     })
 }
 
-/// Why an input has no value.
 fn why_not(edge: &Dependency) -> String {
     let Dependency { producer, output, .. } = edge;
     if edge.gone {
         return format!(
-            "{producer} had an output {output} and has it no more, so a mock value would take the place of a real one"
+            "output {output} of {producer} no longer exists, and a mock value must not replace a real one"
         );
     }
-    format!("{producer} has no output {output} that can be read here, and there is no mock value")
+    format!("{producer} has no output {output} that this token can read, and there is no mock value")
 }
 
-/// The file's text.
 fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> String {
     let mut text = format!(
-        "{HEADER}: `statewright dep sync` writes this file anew, and what is changed here is lost.\n\
-         # What {consumer} reads of other states. The token comes from the environment: `statewright tf -- plan`, or\n\
+        "{HEADER}: `statewright dep sync` overwrites this file.\n\
+         # The inputs of {consumer} from other states. The token comes from the environment: `statewright tf -- plan`, or\n\
          # TF_HTTP_USERNAME and TF_HTTP_PASSWORD.\n"
     );
     let readable = edges.iter().filter(|edge| edge.readable).map(|edge| &edge.producer);
@@ -155,7 +152,7 @@ fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> St
                 Line::Setting(input, format!("data.terraform_remote_state.{name}.outputs[{output}]"))
             }
             (None, Some(mock), From::Mock) => {
-                lines.push(Line::Comment(format!("{MOCK}, as long as {producer} has no output {output}.")));
+                lines.push(Line::Comment(format!("{MOCK}, until {producer} has an output {output}.")));
                 Line::Setting(input, format!("jsondecode({})", quoted(mock.get())))
             }
             (None, ..) => Line::Comment(format!("{input} is left out: {}.", why_not(edge))),
@@ -167,23 +164,22 @@ fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> St
     text
 }
 
-/// How the comment above a mocked input begins.
+/// The start of the comment above an input with a mock value. [`mocked_inputs`] looks for it.
 const MOCK: &str = "A mock value";
 
-/// The inputs that a file of this kind gives mock values.
+/// The inputs with mock values in a file that `dep sync` wrote.
 pub(in crate::commands) fn mocked_inputs(text: &str) -> Vec<&str> {
     let lines = text.lines().zip(text.lines().skip(1));
     let mocked = lines.filter(|(comment, _)| comment.trim_start().starts_with(&format!("# {MOCK}")));
     mocked.filter_map(|(_, setting)| Some(setting.split_once('=')?.0.trim())).collect()
 }
 
-/// A line of a block.
 enum Line<'a> {
     Comment(String),
     Setting(&'a str, String),
 }
 
-/// The lines as `fmt` writes them: settings that follow each other have their signs of equality below each other.
+/// Formats lines like `tofu fmt`: aligns the equals signs of consecutive settings.
 fn written(lines: &[Line<'_>]) -> String {
     let is_comment = |line: &Line<'_>| matches!(line, Line::Comment(_));
     let mut text = String::new();
@@ -203,8 +199,7 @@ fn written(lines: &[Line<'_>]) -> String {
     text
 }
 
-/// What the data sources of these states are called, by their ids: by their names, and where two would be called the same, by
-/// their ids too.
+/// Names of the data sources by the ids of their states. Where two names collide, the id is appended.
 fn names<'a>(producers: impl Iterator<Item = &'a End>) -> BTreeMap<&'a str, (&'a End, String)> {
     let mut names: BTreeMap<&str, (&End, String)> =
         producers.map(|end| (end.id.as_str(), (end, identifier(end)))).collect();
@@ -256,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_has_a_data_source_for_each_producer_and_a_local_for_each_edge() {
+    fn each_producer_is_a_data_source_and_each_edge_a_local() {
         let server = ServerUrl::parse("https://state.example.com").unwrap();
         let edges = [
             edge("vpc", ("net", "default"), "vpc_id", true),
@@ -290,11 +285,11 @@ data "terraform_remote_state" "net" {{
 locals {{
   vpc  = data.terraform_remote_state.net.outputs["vpc_id"]
   zone = data.terraform_remote_state.net.outputs["zone"]
-  # A mock value, as long as net/default has no output size.
+  # A mock value, until net/default has an output size.
   size = jsondecode("{{\"a\": \"$${{x}}\\n\", \"n\": 1.50}}")
   url  = data.terraform_remote_state.db_prod.outputs["url"]
-  # gone is left out: db/prod has no output gone that can be read here, and there is no mock value.
-  # lost is left out: db/prod had an output lost and has it no more, so a mock value would take the place of a real one.
+  # gone is left out: db/prod has no output gone that this token can read, and there is no mock value.
+  # lost is left out: output lost of db/prod no longer exists, and a mock value must not replace a real one.
 }}
 "#
         );
@@ -308,7 +303,7 @@ locals {{
     }
 
     #[test]
-    fn states_whose_names_would_be_one_are_told_by_their_ids() {
+    fn colliding_data_source_names_get_the_id_appended() {
         let ends = [("a.b", "c"), ("a", "b.c_"), ("a_b", "c_d"), ("9", "default")];
         let edges = ends.map(|end| edge("i", end, "o", true));
         let names = names(edges.iter().map(|edge| &edge.producer));

@@ -1,11 +1,10 @@
-//! What these commands read of a server's answers. Scripts get the whole of them.
+//! The parts of the server's responses that these commands read. `--json` prints them whole.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A state at an end of an edge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct End {
@@ -16,18 +15,17 @@ pub(super) struct End {
     pub(super) removed: bool,
 }
 
-/// For people: `project/state`, and whether it is still there.
+/// Shows `project/state`, and whether the state was deleted.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.project, &self.state) {
             (Some(project), Some(state)) => write!(f, "{project}/{state}")?,
             _ => f.write_str(&self.id)?,
         }
-        if self.removed { f.write_str(" (removed)") } else { Ok(()) }
+        if self.removed { f.write_str(" (deleted)") } else { Ok(()) }
     }
 }
 
-/// An edge.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Edge {
@@ -40,26 +38,26 @@ pub(super) struct Edge {
     pub(super) mock: Option<serde_json::Value>,
 }
 
-/// An edge with what is to be said of it.
+/// An edge with its status.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Dependency {
     pub(super) producer: End,
     pub(super) output: String,
     pub(super) input: String,
-    /// As it was written: a number may be one that would lose digits.
+    /// Kept as written: parsing could lose digits of a number.
     #[serde(default)]
     pub(super) mock: Option<Box<RawValue>>,
     pub(super) status: String,
     pub(super) readable: bool,
-    /// Whether the output was there, and is not any more.
+    /// Whether the output existed once and no longer does.
     #[serde(default)]
     pub(super) gone: bool,
     pub(super) since: Option<String>,
     pub(super) version: Option<u64>,
 }
 
-/// A state with what is to be said of it.
+/// A state with the status of its inputs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Dependencies {

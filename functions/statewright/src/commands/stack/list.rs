@@ -14,13 +14,13 @@ use crate::output::{Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// Of this organization only.
+    /// List this organization only.
     #[arg(long, value_name = "NAME", value_parser = args::organization)]
     org: Option<OrgName>,
-    /// Of this project only.
+    /// List this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project)]
     project: Option<ProjectName>,
-    /// Those that were deleted and can be brought back.
+    /// List deleted stacks that can be undeleted.
     #[arg(long)]
     deleted: bool,
 }
@@ -74,7 +74,7 @@ struct Running {
     #[serde(flatten)]
     who: Who,
     since: Option<Rfc3339>,
-    /// When its lease ends; whoever meets the stack after that ends it.
+    /// When the lease expires. The next request to the stack after that ends the update.
     until: Option<Rfc3339>,
 }
 

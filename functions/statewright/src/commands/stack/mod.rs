@@ -27,26 +27,25 @@ pub(crate) struct Stack {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List stacks, with their versions and the updates that hold them.
+    /// List stacks, their versions and the updates that lock them.
     List(list::List),
     /// List the versions of a stack, newest first.
     Versions(past::Versions),
-    /// Show what differs between two versions of a stack: resources by their URNs, properties by their paths. No value is
-    /// shown.
+    /// Show the differences between two versions of a stack: resources by URN, properties by path. No values
+    /// are shown.
     Diff(past::Diff),
-    /// Bring back a stack that was deleted; or, with --version, publish an old version of one as its next one. Nothing in
-    /// the cloud changes; run `pulumi refresh` after it.
+    /// Undelete a stack; or, with --version, publish an old version as the next one. Nothing in the cloud
+    /// changes: run `pulumi refresh` afterwards.
     Restore(past::Restore),
-    /// End the update that holds a stack, as `pulumi cancel` does: its client can save nothing more, and what it saved
-    /// becomes the next version.
+    /// End the update that locks a stack, like `pulumi cancel`: its client can save nothing more, and what it
+    /// saved becomes the next version.
     Unlock(rescue::Unlock),
-    /// Publish an update that is over and cannot be published, since its log does not read back.
+    /// Publish an update that has ended and cannot be published because part of its log cannot be read.
     Publish(rescue::Publish),
-    /// Show the slots of an update's log, and which of them do not read back.
+    /// Show the slots of an update's log, and which of them cannot be read.
     ShowLog(rescue::ShowLog),
 }
 
-/// The stack that a command is about.
 #[derive(Debug, clap::Args)]
 struct Named {
     /// The stack, as ORGANIZATION/PROJECT/STACK.
@@ -55,13 +54,12 @@ struct Named {
 }
 
 impl Named {
-    /// Whoever works at the store, for this stack.
+    /// The operator, with rights on this stack.
     async fn operator(&self, ctx: &Context) -> Result<Caller, Error> {
         directory::operator(ctx, Some(&self.address.org)).await
     }
 }
 
-/// Who asked for an update.
 #[derive(Debug, Serialize)]
 struct Who {
     user: String,

@@ -24,7 +24,7 @@ use crate::output::{self, Output, Rfc3339, table};
 pub(super) struct Versions {
     #[command(flatten)]
     stack: Named,
-    /// Only so many, the newest [default: all].
+    /// Show only the newest N versions [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     last: Option<u64>,
 }
@@ -95,7 +95,7 @@ impl Line {
             self.who.to_string(),
             counts,
             changes.collect::<Vec<_>>().join(", "),
-            // The first line says what it is; a table has one line for each.
+            // Only the first line: a table has one line for each version.
             self.message.lines().next().unwrap_or_default().to_owned(),
         ]
     }
@@ -124,7 +124,7 @@ pub(super) struct Diff {
     /// The version to start from.
     #[arg(value_name = "A")]
     from: u64,
-    /// The version to compare with it.
+    /// The version to compare it with.
     #[arg(value_name = "B")]
     to: u64,
 }
@@ -137,7 +137,6 @@ struct Differences {
     added: Vec<ResourceLine>,
     removed: Vec<ResourceLine>,
     changed: Vec<ChangedResource>,
-    /// What differs beside the resources.
     deployment: Vec<Property>,
 }
 
@@ -145,7 +144,7 @@ struct Differences {
 #[serde(rename_all = "camelCase")]
 struct ResourceLine {
     urn: String,
-    /// It was replaced, and waits for its deletion.
+    /// It was replaced and is still to be deleted.
     pending_deletion: bool,
 }
 
@@ -245,15 +244,15 @@ pub(super) struct Restore {
     /// The version to publish again.
     #[arg(long, value_name = "N")]
     version: Option<u64>,
-    /// The stack was deleted: what is meant where no version is named.
+    /// Undelete a deleted stack: the default without --version.
     #[arg(long, conflicts_with = "version")]
     deleted: bool,
-    /// Which one, where several of that name were deleted: see `stack list --deleted`.
+    /// The id of the deleted stack, if several have this name: see `stack list --deleted`.
     #[arg(long, value_name = "ID", value_parser = args::stack_id, conflicts_with = "version")]
     id: Option<StackId>,
 }
 
-async fn bring_back(
+async fn undelete(
     ctx: &Context,
     address: &StackAddress,
     id: Option<StackId>,
@@ -264,14 +263,14 @@ async fn bring_back(
     let version = stack_lookup::locate(ctx, &operator, address).await?.head.value.version;
     let back =
         Restored { stack: address.to_string(), id: id.to_string(), restored: None, version, update: None };
-    out.answer(&back, |back| format!("{} is back, with its versions, its secrets and its tags", back.stack))
+    out.answer(&back, |back| format!("{} is undeleted, with its versions, secrets and tags", back.stack))
 }
 
 #[derive(Serialize)]
 struct Restored {
     stack: String,
     id: String,
-    /// The version that was published again; `None` where the stack came back.
+    /// The version that was published again; `None` if the stack was undeleted.
     restored: Option<u64>,
     version: u64,
     update: Option<String>,
@@ -279,7 +278,7 @@ struct Restored {
 
 pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> anyhow::Result<()> {
     let Restore { stack, version, deleted: _, id } = restore;
-    let Some(version) = version else { return bring_back(ctx, &stack.address, id, out).await };
+    let Some(version) = version else { return undelete(ctx, &stack.address, id, out).await };
     let operator = stack.operator(ctx).await?;
     let made = versions_service::restore(ctx, &operator, &stack.address, version).await?;
     let restored = Restored {
@@ -291,8 +290,9 @@ pub(super) async fn restore(ctx: &Context, restore: Restore, out: Output) -> any
     };
     out.answer(&restored, |restored| {
         format!(
-            "version {} of {} is version {} again; `pulumi refresh` compares it with what is there",
-            restored.version, restored.stack, version
+            "published version {} of {} again, as version {}; run `pulumi refresh` to compare it with the \
+             cloud",
+            version, restored.stack, restored.version
         )
     })
 }

@@ -13,7 +13,6 @@ use crate::output::{Output, Rfc3339, table};
 pub(super) struct Unlock {
     #[command(flatten)]
     stack: Named,
-    /// Do not ask.
     #[arg(long)]
     yes: bool,
 }
@@ -51,8 +50,8 @@ impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} by {} since {}", self.kind, self.update, self.who, self.since)?;
         match self.last_write {
-            Some(at) => write!(f, ", which last saved something at {at}"),
-            None => f.write_str(", which has not saved anything"),
+            Some(at) => write!(f, ", last saved at {at}"),
+            None => f.write_str(", with nothing saved"),
         }
     }
 }
@@ -62,15 +61,15 @@ pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow
     let operator = stack.operator(ctx).await?;
     let address = stack.address;
     let Some(holder) = updates::holder(ctx, &operator, &address).await? else {
-        bail!("no update holds {address}, so there is nothing to end");
+        bail!("no update locks {address}: there is nothing to end");
     };
     let ended = Ended::from(&holder);
-    out.confirm(&format!("{address} is held by the {ended}. End it?"), yes)?;
-    let progress = out.progress("updates that are ending", Some(1));
+    out.confirm(&format!("{address} is locked by {ended}. End it?"), yes)?;
+    let progress = out.progress("updates to end", Some(1));
     updates::cancel(ctx, &operator, &address, &holder.update.to_string()).await?;
     progress.finish_and_clear();
     out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
-        format!("{} is free; it was held by the {}", unlocked.stack, unlocked.ended)
+        format!("{} is unlocked; it was locked by {}", unlocked.stack, unlocked.ended)
     })
 }
 
@@ -78,14 +77,14 @@ pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow
 pub(super) struct Publish {
     #[command(flatten)]
     stack: Named,
-    /// Say that what the log holds is to be published without its end.
+    /// Confirm that the log is published without its end.
     #[arg(long, required = true)]
     from_log: bool,
-    /// The update that is meant [default: the one that holds the stack].
+    /// The update [default: the one that locks the stack].
     #[arg(long, value_name = "ID")]
     update: Option<String>,
-    /// The last good slot of the log; 0 for none. What was saved after it is left out, although the client was told that
-    /// it was kept. A log that reads back as a whole is published as a whole.
+    /// The last good slot of the log; 0 for none. Later slots are left out, although the client was told that
+    /// they are saved. A log that can be read completely is published completely.
     #[arg(long, value_name = "N")]
     slot: u64,
 }
@@ -103,8 +102,8 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     let Publish { stack, update, slot, .. } = publish;
     let operator = stack.operator(ctx).await?;
     let address = &stack.address;
-    // The server may be about to publish it, and is waited for.
-    let progress = out.progress("updates that are published", Some(1));
+    // Publishing may wait for a server that is publishing the same update.
+    let progress = out.progress("updates to publish", Some(1));
     let done = updates::recovery::from_log(ctx, &operator, address, update.as_deref(), slot).await?;
     progress.finish_and_clear();
     let published = Published {
@@ -115,8 +114,11 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     };
     out.answer(&published, |published| {
         let what = match published.slots_left_out {
-            0 => "with its whole log".to_owned(),
-            count => format!("without {count} slots of its log; run `pulumi refresh` to find what they knew"),
+            0 => "with its complete log".to_owned(),
+            count => format!(
+                "without {count} slots of its log; run `pulumi refresh` to find the resources \
+                              they recorded"
+            ),
         };
         format!("update {} is version {} of {}, {what}", published.update, published.version, published.stack)
     })
@@ -126,7 +128,7 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
 pub(super) struct ShowLog {
     #[command(flatten)]
     stack: Named,
-    /// The update [default: the one that holds the stack, or held it last].
+    /// The update [default: the one that locks the stack, or the last one that did].
     #[arg(long, value_name = "ID")]
     update: Option<String>,
 }
@@ -136,7 +138,7 @@ pub(super) struct ShowLog {
 struct Log {
     stack: String,
     update: String,
-    /// Up to this slot everything reads back.
+    /// The last slot up to which all slots can be read.
     last_good: u64,
     slots: Vec<SlotLine>,
 }

@@ -25,10 +25,8 @@ pub(super) struct Rename {
 pub(super) struct Delete {
     #[command(flatten)]
     about: About,
-    /// Though it has resources, which then nothing knows of any more.
     #[arg(long)]
     force: bool,
-    /// Do not ask.
     #[arg(long)]
     yes: bool,
 }
@@ -43,9 +41,11 @@ pub(super) async fn rename(session: &Session, rename: &Rename) -> anyhow::Result
     let state = session.client.state::<State>(session.or(&rename.about)).await?.read;
     let old = state.name();
     let (project, name) = match &rename.to {
-        StateRef::Id(id) => bail!("{id} is an id, which stays; name what the state is to be called"),
+        StateRef::Id(id) => {
+            bail!("{id} is an id, which cannot change: write the new name as PROJECT[/STATE]")
+        }
         StateRef::Name { org: Some(org), .. } if org.as_str() != state.organization => {
-            bail!("a state stays in its organization: {} is in {}", old, state.organization)
+            bail!("a state cannot move to another organization: {} is in {}", old, state.organization)
         }
         StateRef::Name { project, state, .. } => (project, state),
     };
@@ -53,14 +53,14 @@ pub(super) async fn rename(session: &Session, rename: &Rename) -> anyhow::Result
     let edit = json!({ "project": address.project, "state": address.state });
     let call = Call::patch(Named::path(&state.id, &[])).json(&edit);
     let renamed = session.client.document::<State>(call).await?;
-    // The folder's file tells people the name.
+    // The link file also has the name, for people.
     if let Some(linked) = session.client.linked().filter(|linked| linked.link.id.to_string() == state.id) {
         Link { address, ..linked.link.clone() }.write(&linked.folder)?;
     }
     session.out.answer(&renamed.whole, |_| {
         format!(
-            "{old} is called {} now; the old name leads to it until another state is made with that name, so a backend that has it \
-             goes on, and should follow",
+            "{old} is now {}. The old name still leads to it until another state gets that name: existing \
+             backends keep working; update them when you can",
             renamed.read.name()
         )
     })
@@ -78,16 +78,16 @@ pub(super) async fn delete(session: &Session, delete: &Delete) -> anyhow::Result
     let resources = state.current.as_ref().and_then(|text| text.resource_count).unwrap_or(0);
     let with = match resources {
         0 => String::new(),
-        resources => format!(", which has {resources} resources"),
+        resources => format!(" with {resources} resources"),
     };
-    session.out.confirm(&format!("This removes the state {name}{with}. Remove it?"), delete.yes)?;
+    session.out.confirm(&format!("Delete the state {name}{with}?"), delete.yes)?;
     let mut call = Call::delete(Named::path(&state.id, &[]));
     if delete.force {
         call = call.query("force", "true");
     }
     session.client.send(call).await?;
     session.out.answer(&Deleted { state: name, id: state.id }, |deleted| {
-        format!("{} is removed; `statewright state undelete {}` brings it back", deleted.state, deleted.id)
+        format!("{} is deleted; to undo this, run `statewright state undelete {}`", deleted.state, deleted.id)
     })
 }
 
@@ -102,12 +102,12 @@ pub(super) async fn undelete(session: &Session, undelete: &Undelete) -> anyhow::
     };
     let call = Call::post(Named::path(&id.to_string(), &["undelete"])).repeatable();
     let back = session.client.document::<State>(call).await?;
-    session
-        .out
-        .answer(&back.whole, |_| format!("{} is back, at version {}", back.read.name(), back.read.version))
+    session.out.answer(&back.whole, |_| {
+        format!("{} is undeleted, at version {}", back.read.name(), back.read.version)
+    })
 }
 
-/// The one state that was removed under a name.
+/// The only deleted state of this name.
 async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -124,15 +124,16 @@ async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId>
     let found = session.client.pages::<Removed>(call, "states", None).await?.read;
     match &found[..] {
         [] => bail!(
-            "no state that was removed is called {address}; `statewright state list --deleted` lists those that can come back"
+            "no deleted state is named {address}; `statewright state list --deleted` lists those that can be \
+             undeleted"
         ),
         [only] => Ok(only.id),
         several => {
             let lines = several.iter().map(|Removed { id, version, removed, removed_by }| {
-                format!("\n  {id}  removed {} by {removed_by}, at version {version}", to_the_second(removed))
+                format!("\n  {id}  deleted {} by {removed_by}, at version {version}", to_the_second(removed))
             });
             bail!(
-                "{} states that were removed are called {address}; name the one that is meant by its id:{}",
+                "{} deleted states are named {address}; use the id of the one you want:{}",
                 several.len(),
                 lines.collect::<String>()
             )

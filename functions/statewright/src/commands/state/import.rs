@@ -1,7 +1,7 @@
 //! `statewright state import`.
 //!
-//! Clients push a file into an empty state under a serial and a lineage of their own, so that those of the file are lost. This
-//! sends it as it is, under a lock, after it has looked whether it follows what is there.
+//! Clients push a file into an empty state with a new serial and lineage. This sends the file unchanged,
+//! under a lock, after checking that it follows the current version.
 
 use std::fs;
 use std::io::Read as _;
@@ -23,23 +23,23 @@ pub(super) struct Import {
     /// The file, such as terraform.tfstate or errored.tfstate; `-` reads stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Though it does not follow what is there. That stays a version.
+    /// Import the file even if it does not follow the current version, which stays available as a version.
     #[arg(long)]
     force: bool,
 }
 
-/// What tells whether a text follows another one.
+/// The fields that decide whether a file follows the current version.
 #[derive(Debug, Deserialize)]
 struct Sent {
     serial: Option<u64>,
     lineage: Option<String>,
-    /// Of the format; a package of another kind has a text there.
+    /// The state format's version. Other JSON files have a string here.
     version: Option<u64>,
     encryption_version: Option<String>,
 }
 
 impl Sent {
-    /// Of a state either the serial and the format's version are known, or it says that its client encrypted it.
+    /// A state has a serial and a format version, or says that its client encrypted it.
     fn is_state(&self) -> bool {
         self.encryption_version.is_some() || (self.version.is_some() && self.serial.is_some())
     }
@@ -59,16 +59,18 @@ pub(super) async fn run(session: &Session, import: &Import) -> anyhow::Result<()
     let sent: Sent = serde_json::from_slice(&text)
         .ok()
         .filter(|sent: &Sent| sent.is_state())
-        .with_context(|| format!("{} is not a state of Terraform or OpenTofu", import.file.display()))?;
+        .with_context(|| format!("{} is not a Terraform or OpenTofu state", import.file.display()))?;
     let state = session.client.state::<State>(session.state.as_ref()).await?.read;
     let lock = SystemIds.uuid().to_string();
     take_lock(session, &state.id, &lock).await?;
     let done = send(session, &state.id, &lock, text, &sent, import.force).await;
-    // Whatever came of it: nobody else would give it back.
+    // Unlock also after a failure: no other process would.
     let unlock = Call::delete(["tfstate", &state.id, "lock"]).json(&json!({ "ID": lock })).repeatable();
     let unlocked = session.client.send(unlock).await;
     let changed = done?;
-    unlocked.with_context(|| format!("it was imported, but the lock {lock} was not given back"))?;
+    unlocked.with_context(|| {
+        format!("the file was imported, but the lock {lock} was not released: run `statewright state unlock`")
+    })?;
     let State { version, current, .. } =
         session.client.document::<State>(Call::get(["api", "tfstates", &state.id])).await?.read;
     let (serial, lineage) = current.map_or((None, None), |text| (text.serial, text.lineage));
@@ -78,7 +80,10 @@ pub(super) async fn run(session: &Session, import: &Import) -> anyhow::Result<()
         match imported.changed {
             true => format!("{} is at version {}{serial}", imported.state, imported.version),
             false => {
-                format!("{} has this text already, as version {}{serial}", imported.state, imported.version)
+                format!(
+                    "{} already has this content, as version {}{serial}",
+                    imported.state, imported.version
+                )
             }
         }
     })
@@ -98,12 +103,12 @@ async fn take_lock(session: &Session, state: &str, lock: &str) -> Result<(), Fai
         "ID": lock, "Operation": "state-import", "Info": "", "Who": std::env::var("USER").unwrap_or_default(),
         "Version": env!("CARGO_PKG_VERSION"), "Created": SystemClock.now().to_rfc3339(), "Path": "",
     });
-    // Taken twice under the same id, it is one lock.
+    // Repeatable: the same lock id is the same lock.
     session.client.send(Call::post(["tfstate", state, "lock"]).json(&info).repeatable()).await?;
     Ok(())
 }
 
-/// Sends the text under a lock, unless it is there already; says whether it was sent.
+/// Sends the text under a lock, unless it is the current version. Returns whether it was sent.
 async fn send(
     session: &Session,
     state: &str,
@@ -112,7 +117,7 @@ async fn send(
     sent: &Sent,
     force: bool,
 ) -> anyhow::Result<bool> {
-    // Under the lock, so that it stays true.
+    // Read under the lock, so that no other write can come between.
     let current = session.client.document::<State>(Call::get(["api", "tfstates", state])).await?.read;
     if let Some(there) = &current.current {
         let is_same_length = usize::try_from(there.bytes).is_ok_and(|bytes| bytes == text.len());
@@ -120,26 +125,26 @@ async fn send(
             return Ok(false);
         }
         if let (false, Some(why)) = (force, why_not(there, sent)) {
-            bail!("{why}; --force sends it all the same, and what is there stays a version");
+            bail!("{why}. To send it anyway, add --force: the current content stays available as a version");
         }
     }
     session.client.send(Call::post(["tfstate", state]).query("ID", lock).text(text).repeatable()).await?;
     Ok(true)
 }
 
-/// Why a text does not follow what is there.
+/// Why a file does not follow the current version.
 fn why_not(there: &Text, sent: &Sent) -> Option<String> {
     let (old, new) = (there.lineage.as_deref().unwrap_or(""), sent.lineage.as_deref().unwrap_or(""));
     if old != new {
-        return Some(format!(
-            "the state is another one: its lineage is {old:?}, and that of the file {new:?}"
-        ));
+        return Some(format!("this is a different state: its lineage is {old:?}, and the file has {new:?}"));
     }
     match (there.serial, sent.serial) {
         (Some(old), Some(new)) if new > old => None,
-        (Some(old), Some(new)) => Some(format!("the state went on: it has serial {old}, and the file {new}")),
+        (Some(old), Some(new)) => {
+            Some(format!("the state is newer: it has serial {old}, and the file has {new}"))
+        }
         (None, _) | (_, None) => {
-            Some("serials are missing, so nothing tells which of the two is newer".to_owned())
+            Some("a serial is missing, so it is unknown which of the two is newer".to_owned())
         }
     }
 }
@@ -149,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_is_not_a_state() {
+    fn other_json_files_are_not_states() {
         let is_state = |text: &str| serde_json::from_str::<Sent>(text).is_ok_and(|sent| sent.is_state());
         assert!(is_state(r#"{"version":4,"serial":1,"lineage":"a","resources":[]}"#));
         assert!(is_state(r#"{"serial":1,"lineage":"a","encrypted_data":"","encryption_version":"v0"}"#));
@@ -175,8 +180,8 @@ mod tests {
         };
         assert_eq!(why_not(&there(3, "a"), &sent(Some(4), "a")), None);
         for (serial, lineage, why) in [
-            (Some(3), "a", "went on"),
-            (Some(2), "a", "went on"),
+            (Some(3), "a", "is newer"),
+            (Some(2), "a", "is newer"),
             (Some(9), "b", "lineage"),
             (None, "a", "missing"),
         ] {

@@ -1,4 +1,4 @@
-//! `statewright state set`, and labels as people read them.
+//! `statewright state set`, and labels for people.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,13 @@ use crate::client::{Call, Named};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Set {
-    /// KEY=VALUE sets a label, KEY- removes it. true, false and numbers are what they are, unless they stand in quotes.
+    /// KEY=VALUE sets a label, KEY- removes it. true, false and numbers keep their type, unless they are in
+    /// quotes.
     #[arg(value_name = "KEY=VALUE|KEY-", value_parser = change, required = true)]
     changes: Vec<(String, Value)>,
 }
 
-/// A label that is set, or with `null` removed.
+/// A label to set, or with `null` to remove.
 fn change(text: &str) -> anyhow::Result<(String, Value)> {
     match text.strip_suffix('-') {
         Some(key) if !key.contains('=') && !key.is_empty() => Ok((key.to_owned(), Value::Null)),
@@ -35,13 +36,13 @@ pub(super) async fn set(session: &Session, set: Set) -> anyhow::Result<()> {
     })
 }
 
-/// Labels as they are typed.
+/// Labels as typed on a command line.
 pub(super) fn describe(labels: &BTreeMap<String, Value>) -> String {
     let words = labels.iter().map(|(key, value)| format!("{key}={}", typed(value)));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A text that would be taken for something else, or that is not one word, stands in quotes.
+/// Quotes a string that would be read as another type, or that is not one word.
 fn typed(value: &Value) -> String {
     match value {
         Value::String(text) => {
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_with_a_hyphen_behind_it_is_removed() {
+    fn a_key_followed_by_a_hyphen_is_removed() {
         assert_eq!(change("team-").unwrap(), ("team".to_owned(), Value::Null));
         assert_eq!(change("team=web-").unwrap(), ("team".to_owned(), json!("web-")));
         assert_eq!(change("tier=2").unwrap(), ("tier".to_owned(), json!(2)));

@@ -13,19 +13,19 @@ use crate::output::{size, table, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// Of this project only.
+    /// List this project only.
     #[arg(long, value_name = "NAME", value_parser = args::project)]
     project: Option<ProjectName>,
-    /// Those that an expression over labels finds, such as 'env == "prod" and tier > 1'; see the README.
+    /// List the states whose labels match an expression, such as 'env == "prod" and tier > 1'.
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// Those that have this label; may be repeated.
+    /// List the states with this label; may be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Those that were removed and can be brought back.
+    /// List deleted states that can be undeleted.
     #[arg(long, conflicts_with_all = ["project", "filter", "labels"])]
     deleted: bool,
-    /// No more than so many.
+    /// List at most N states.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -43,13 +43,13 @@ struct Line {
     last_write: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, Value>,
-    /// Nothing where the server does not say, or cannot tell.
+    /// `None` if the server does not report it.
     status: Option<String>,
     #[serde(default)]
     depends_on: Vec<String>,
 }
 
-/// Names that fit into a table; of the others it says how many there are.
+/// Names of producers shown per row; the rest is a count.
 const NAMES_SHOWN_MAX: usize = 3;
 
 impl Line {
@@ -94,7 +94,7 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
     for label in &list.labels {
         call = call.query("label", label);
     }
-    // One more than is shown tells whether there are more.
+    // One more than shown, to know whether there are more.
     let more = list.limit.map(|limit| limit.saturating_add(1));
     let mut listed = session.client.pages::<Line>(call, "states", more).await?;
     if let Some(limit) = list.limit.filter(|limit| listed.read.len() > *limit) {
@@ -103,7 +103,7 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
             states.truncate(limit);
         }
         if !session.out.is_json() {
-            session.out.note(format_args!("note: there are more than these {limit}"));
+            session.out.note(format_args!("note: only the first {limit} are listed"));
         }
     }
     session.out.answer(&listed.whole, |_| {
@@ -154,7 +154,7 @@ async fn run_deleted(session: &Session, org: &str, limit: Option<usize>) -> anyh
     let call = Call::get(["api", "orgs", org, "tfstate-removed"]);
     let listed = session.client.pages::<Removed>(call, "states", limit).await?;
     session.out.answer(&listed.whole, |_| {
-        let headings = ["STATE", "ID", "VERSION", "RESOURCES", "REMOVED", "BY", "KEPT UNTIL"];
+        let headings = ["STATE", "ID", "VERSION", "RESOURCES", "DELETED", "BY", "KEPT UNTIL"];
         table(&headings, listed.read.iter().map(Removed::row))
     })
 }

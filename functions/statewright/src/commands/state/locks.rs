@@ -12,7 +12,7 @@ use crate::output::{age, table, to_the_second};
 pub(super) struct Lock {
     #[command(flatten)]
     about: About,
-    /// Why: shown to whoever meets the lock, and kept in the audit log.
+    /// The reason: shown to other users of the state, and kept in the audit log.
     #[arg(long, value_name = "WHY")]
     reason: String,
 }
@@ -21,25 +21,28 @@ pub(super) struct Lock {
 pub(super) struct Unlock {
     #[command(flatten)]
     about: About,
-    /// Only if it is this lock: nothing is asked then.
+    /// Unlock only this lock, without confirmation.
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Why: kept in the audit log.
+    /// The reason: kept in the audit log.
     #[arg(long, value_name = "WHY")]
     reason: String,
-    /// Do not ask.
     #[arg(long)]
     yes: bool,
 }
 
 pub(super) async fn lock(session: &Session, lock: &Lock) -> anyhow::Result<()> {
-    anyhow::ensure!(!lock.reason.trim().is_empty(), "say why, for those who meet the lock: --reason WHY");
+    anyhow::ensure!(
+        !lock.reason.trim().is_empty(),
+        "give a reason for other users of the state: --reason WHY"
+    );
     let (id, name) = session.id(session.or(&lock.about)).await?;
     let call = Call::post(Named::path(&id.to_string(), &["lock"])).json(&json!({ "reason": lock.reason }));
     let held = session.client.document::<wire::Lock>(call).await?;
     session.out.answer(&held.whole, |_| {
         format!(
-            "{name} is locked by you, until `statewright state unlock {name} --id {} --reason WHY`",
+            "{name} is locked by you; to unlock it, run `statewright state unlock {name} --id {} --reason \
+             WHY`",
             held.read.id
         )
     })
@@ -52,7 +55,7 @@ struct Unlocked {
 }
 
 pub(super) async fn unlock(session: &Session, unlock: &Unlock) -> anyhow::Result<()> {
-    anyhow::ensure!(!unlock.reason.trim().is_empty(), "say why, for the audit log: --reason WHY");
+    anyhow::ensure!(!unlock.reason.trim().is_empty(), "give a reason for the audit log: --reason WHY");
     let found = session.client.state::<State>(session.or(&unlock.about)).await?;
     let (name, lock) = (found.read.name(), found.read.lock.as_ref());
     let ended = found.whole.get("lock").cloned().unwrap_or_default();
@@ -61,18 +64,19 @@ pub(super) async fn unlock(session: &Session, unlock: &Unlock) -> anyhow::Result
         return session.out.answer(&unlocked, |unlocked| format!("{} was not locked", unlocked.state));
     };
     let question = format!(
-        "{name} is locked: {}. If that run still goes on, what it saves from now on is refused and kept apart. Unlock it?",
+        "{name} is locked: {}. If that run is still active, the server will reject what it writes from now \
+         on, and keep it separately. Unlock it?",
         lock.describe()
     );
     session.out.confirm(&question, unlock.yes || unlock.id.is_some())?;
-    // The lock that was looked at, and no other one that somebody takes meanwhile.
+    // Exactly the lock that was shown, not one taken since.
     let id = unlock.id.as_deref().unwrap_or(&lock.id);
     let call = Call::delete(Named::path(&found.read.id, &["lock"]))
         .json(&json!({ "reason": unlock.reason, "ID": id }));
     session.client.send(call.repeatable()).await?;
     let holder = lock.holder();
     session.out.answer(&Unlocked { state: name, ended }, |unlocked| {
-        format!("{} is unlocked; it was held by {holder}", unlocked.state)
+        format!("{} is unlocked; it was locked by {holder}", unlocked.state)
     })
 }
 

@@ -1,4 +1,4 @@
-//! `statewright state`: states of OpenTofu and Terraform, at a server.
+//! `statewright state`: OpenTofu and Terraform states, at a server.
 
 mod edit;
 mod import;
@@ -35,78 +35,78 @@ pub(crate) struct State {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a state, and link this folder to it, so that commands here need no name.
+    /// Create a state and link this folder to it, so that commands in it need no name.
     Create(make::Create),
     /// Make this folder's configuration use a state: link the folder to it and write backend.tf.
     Init(make::Init),
     /// List states.
     List(list::List),
-    /// Show a state: its current version, its lock, its policy.
+    /// Show a state: its current version, lock and policy.
     Get(show::Get),
-    /// List the versions of a state, the newest first.
+    /// List the versions of a state, newest first.
     Versions(past::Versions),
-    /// List what a state holds: addresses, types, providers. No value is shown.
+    /// List the resources of a state: addresses, types, providers. No values are shown.
     Resources(resources::Resources),
-    /// Show what differs between two versions of a state, by address, property and name of output. No value is shown.
+    /// Show the differences between two versions of a state: addresses, properties, outputs. No values are
+    /// shown.
     Diff(past::Diff),
-    /// Make an old version, or a write that was refused, the next one. Nothing in the cloud changes.
+    /// Make an old version, or a rejected write, the current one. Nothing in the cloud changes.
     Restore(past::Restore),
     /// Print a state as its client wrote it.
     Pull(past::Pull),
-    /// List the writes that were refused, each with why and what to do. Nothing of them is lost.
+    /// List the rejected writes, the reasons and what to do. The server keeps them.
     #[command(visible_alias = "why")]
     Rejected(past::RejectedWrites),
     /// Show the outputs of a state.
     Outputs(outputs::Outputs),
     /// Set and remove labels of a state.
     Set(labels::Set),
-    /// Show and change what a state demands of whoever writes it: locks, a rising serial, when a lock is over.
+    /// Show and change the write policy of a state: locks, rising serials, lock expiry.
     Policy(policy::Policy),
-    /// Say what an output may be, by a JSON Schema. Every write is held to it, and none is refused for it.
+    /// Set a JSON Schema for an output. The server checks every write against it, but rejects none.
     SetSchema(schemas::SetSchema),
-    /// Show the schemas of a state's outputs, and how they stand to them now.
+    /// Show the schemas of a state's outputs, and whether the outputs match them.
     GetSchema(schemas::GetSchema),
-    /// Make schemas of the outputs that have none: of what is there now, and of what comes first.
+    /// Infer schemas for outputs without one, now and for outputs added later.
     Infer(schemas::Infer),
-    /// Upload a state's file with its serial and lineage, which clients do not keep.
+    /// Upload a state file with its serial and lineage, which clients do not keep.
     Import(import::Import),
-    /// Lock a state by hand, as for maintenance: no client gets it until it is unlocked.
+    /// Lock a state by hand, for example for maintenance: no client can lock it until it is unlocked.
     Lock(locks::Lock),
-    /// Unlock a state, whoever holds it.
+    /// Unlock a state, whichever client or user locked it.
     Unlock(locks::Unlock),
-    /// List the locks that are held in an organization: who, since when, for what.
+    /// List the locks in an organization: holder, time and reason.
     Locks,
-    /// Give a state another name. Its id stays, and so do backends that were written for it.
+    /// Rename a state. Its id stays, and existing backends keep working.
     Rename(edit::Rename),
-    /// Remove a state. It can be brought back for some time.
     Delete(edit::Delete),
-    /// Bring back a state that was removed.
+    /// Undelete a state.
     Undelete(edit::Undelete),
 }
 
-/// The state that a command is about, behind it: the same as `-s`.
+/// The state given as an argument instead of with `-s`.
 #[derive(Debug, clap::Args)]
 struct About {
-    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's .statewright.json].
+    /// The state: PROJECT[/STATE], ORGANIZATION/PROJECT/STATE, or its id [default: that of the folder's
+    /// .statewright.json].
     #[arg(value_name = "STATE", value_parser = StateRef::parse, conflicts_with = "state")]
     named: Option<StateRef>,
 }
 
-/// What all of these commands work with.
 struct Session {
     client: Client,
-    /// What `-s` says.
+    /// The state named with `-s`.
     state: Option<StateRef>,
     out: Output,
 }
 
 impl Session {
-    /// What was named behind the command, or by `-s`.
+    /// The state given as an argument, or with `-s`.
     fn or<'a>(&'a self, about: &'a About) -> Option<&'a StateRef> {
         about.named.as_ref().or(self.state.as_ref())
     }
 
-    /// The id of the state that a command is about, as paths have it.
+    /// The id of the state for paths, and its name.
     async fn id(&self, named: Option<&StateRef>) -> anyhow::Result<(StateId, String)> {
         let Named { id, name } = self.client.named(named).await?;
         Ok((id, name))
@@ -114,7 +114,7 @@ impl Session {
 }
 
 impl Command {
-    /// The role that what a command does needs, beside looking at the state.
+    /// The role that a command needs. Reading the state first needs [`Role::Plan`].
     fn needs(&self) -> Role {
         match self {
             Self::List(_)
@@ -147,7 +147,7 @@ impl Command {
     }
 }
 
-/// Has a refusal say the role that a command needs, where it was refused before it came to what it does.
+/// Names the role that the whole command needs in a refusal of one of its requests.
 pub(super) fn of_command(error: anyhow::Error, role: Role) -> anyhow::Error {
     match error.downcast::<Failure>() {
         Ok(failure) => failure.of_command(role).into(),

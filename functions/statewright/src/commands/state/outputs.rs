@@ -16,15 +16,15 @@ use crate::output::table;
 pub(super) struct Outputs {
     #[command(flatten)]
     about: About,
-    /// Only this one: a text is printed without quotes, also one that is sensitive.
+    /// Print only this output, also if it is sensitive; a string is printed without quotes.
     #[arg(short = 'o', long = "output", value_name = "NAME")]
     name: Option<String>,
-    /// Show the values of sensitive ones too.
+    /// Also show sensitive values.
     #[arg(long)]
     show_sensitive: bool,
 }
 
-/// Of one version. Values stay as they were written, since a number may be one that would lose digits.
+/// The outputs of one version. Values are kept as written: parsing could lose digits of a number.
 #[derive(Debug, Deserialize)]
 struct Known {
     version: u64,
@@ -54,7 +54,7 @@ struct Answer {
 }
 
 impl Output {
-    /// In a table: on one line, and in quotes where that would not tell it from something else.
+    /// The value on one line, for a table; in quotes where it would be ambiguous without.
     fn short(&self) -> String {
         match &self.value {
             None => "(sensitive)".to_owned(),
@@ -65,7 +65,7 @@ impl Output {
 
 pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<()> {
     let (id, name) = match session.or(&outputs.about) {
-        // A token for outputs gets no state by its name, and its outputs it does.
+        // A token with the role `outputs` may not read the state itself.
         Some(named @ StateRef::Name { .. }) => {
             let address = session.client.address(named).await?;
             let (org, project, state) =
@@ -78,10 +78,10 @@ pub(super) async fn run(session: &Session, outputs: &Outputs) -> anyhow::Result<
     };
     let body = session.client.send(Call::get(Named::path(&id.to_string(), &["outputs"]))).await?;
     let Known { version, encrypted, outputs: known } =
-        serde_json::from_slice(&body).context("the server's answer lacks what this program looks for")?;
+        serde_json::from_slice(&body).context("the server's response cannot be read")?;
     anyhow::ensure!(
         !encrypted,
-        "the outputs of {name} are not known to the server, since its client encrypted the state"
+        "the server cannot read the outputs of {name}, since the client encrypted the state"
     );
     let mut known = known.unwrap_or_default();
     if let Some(wanted) = &outputs.name {

@@ -1,4 +1,4 @@
-//! `statewright state versions`, `diff`, `restore`, `pull`, `rejected`: what a state was.
+//! `statewright state versions`, `diff`, `restore`, `pull`, `rejected`: the history of a state.
 
 use std::path::PathBuf;
 
@@ -18,17 +18,17 @@ use crate::output::{self, size, table, to_the_second};
 pub(super) struct Versions {
     #[command(flatten)]
     about: About,
-    /// Only so many of the newest.
+    /// List only the newest N versions.
     #[arg(long, value_name = "N")]
     last: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Diff {
-    /// A version, or the id of a write that was refused.
+    /// A version, or the id of a rejected write.
     #[arg(value_name = "A", value_parser = which)]
     from: String,
-    /// Another one [default: the current version].
+    /// The version to compare it with [default: the current one].
     #[arg(value_name = "B", value_parser = which)]
     to: Option<String>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Diff {
 pub(super) struct Restore {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a write that was refused.
+    /// The version, or the id of a rejected write.
     #[arg(long, value_name = "VERSION", value_parser = which)]
     version: String,
 }
@@ -46,10 +46,10 @@ pub(super) struct Restore {
 pub(super) struct Pull {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a write that was refused [default: the current version].
+    /// The version, or the id of a rejected write [default: the current version].
     #[arg(long, value_name = "VERSION", value_parser = which)]
     version: Option<String>,
-    /// Write it to this file, for its owner's eyes, in the place of what is there, and not to stdout.
+    /// Write to this file instead of stdout, readable only by its owner. Replaces an existing file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -60,12 +60,12 @@ pub(super) struct RejectedWrites {
     about: About,
 }
 
-/// A version, or an id in hex.
+/// A version number, or the id of a rejected write in hex.
 pub(super) fn which(text: &str) -> anyhow::Result<String> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     anyhow::ensure!(
         is_one,
-        "this is the number of a version, or the id of a write that `state rejected` lists"
+        "write the number of a version, or the id of a rejected write from `state rejected`"
     );
     Ok(text.to_owned())
 }
@@ -111,7 +111,7 @@ pub(super) async fn versions(session: &Session, versions: &Versions) -> anyhow::
     let (id, _) = session.id(session.or(&versions.about)).await?;
     let call = Call::get(Named::path(&id.to_string(), &["versions"]));
     let mut listed = session.client.pages::<Version>(call, "versions", versions.last).await?;
-    // The server leaves it out where there is none, and a document says null.
+    // The server omits an absent serial; the printed document has null.
     for version in listed.whole.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(members) = version.as_object_mut() {
             members.entry("of").or_insert(Value::Null);
@@ -123,10 +123,9 @@ pub(super) async fn versions(session: &Session, versions: &Versions) -> anyhow::
     })
 }
 
-/// The current version of a state.
 pub(super) async fn current(session: &Session, named: Option<&StateRef>) -> anyhow::Result<State> {
     let state = session.client.state::<State>(named).await?.read;
-    anyhow::ensure!(state.version > 0, "nothing was written to {} yet", state.name());
+    anyhow::ensure!(state.version > 0, "{} has no version yet", state.name());
     Ok(state)
 }
 
@@ -171,15 +170,15 @@ impl Difference {
         lines.extend(named("~", "output ", &self.outputs_changed));
         lines.extend(named("-", "output ", &self.outputs_removed));
         match (lines.is_empty(), &self.resources) {
-            (_, None) => "what is in them is not known here, as a client encrypted one of them".to_owned(),
-            (true, Some(_)) => "no instance and no output differs".to_owned(),
+            (_, None) => "a client encrypted one of them, so the server cannot compare them".to_owned(),
+            (true, Some(_)) => "no instances or outputs differ".to_owned(),
             (false, Some(_)) => output::lines(&lines),
         }
     }
 }
 
 impl ChangedProperties {
-    /// A line below that of its instance for each property.
+    /// One line for the address, and one for each property.
     fn lines(&self) -> Vec<String> {
         let line = |ChangedProperty { path, change }: &ChangedProperty| {
             let sign = match change.as_str() {
@@ -212,11 +211,11 @@ pub(super) async fn restore(session: &Session, restore: &Restore) -> anyhow::Res
     let restored = Restored { state: name, restored: restore.version.clone(), version };
     session.out.answer(&restored, |restored| match restored.restored.parse::<u64>() {
         Ok(current) if restored.version == current => {
-            format!("{} is at version {current} already, so there is nothing to restore and no new version", restored.state)
+            format!("{} is already at version {current}: nothing to restore", restored.state)
         }
         _ => format!(
-            "{} is at version {}, which is {} again, under a serial of its own; `statewright tf -- plan` says what that \
-             means for the infrastructure",
+            "{} is at version {}, a copy of {} with a new serial; run `statewright tf -- plan` to see the \
+             effect on the infrastructure",
             restored.state, restored.version, restored.restored
         ),
     })
@@ -245,35 +244,39 @@ pub(super) async fn pull(session: &Session, pull: &Pull) -> anyhow::Result<()> {
         }
     };
     let text = session.client.send(Call::get(Named::path(&id, &["versions", &version, "text"]))).await?;
-    let text = std::str::from_utf8(&text).context("the state is no text")?;
+    let text = std::str::from_utf8(&text).context("the state is not valid UTF-8")?;
     let Some(file) = &pull.out else { return session.out.text(text) };
     managed::replace_with(file, text, 0o600)?;
     let pulled = Pulled { state: name, version, file: file.display().to_string(), bytes: text.len() };
     session.out.answer(&pulled, |pulled| {
-        format!("version {} of {} is in {}; it may hold secrets", pulled.version, pulled.state, pulled.file)
+        format!(
+            "wrote version {} of {} to {}; it may contain secrets",
+            pulled.version, pulled.state, pulled.file
+        )
     })
 }
 
 impl Rejected {
-    /// Why, and what to do.
+    /// The reason, and the next step.
     fn reason(&self) -> (&'static str, &'static str) {
-        let look = "compare it with the current version, and restore it if it is the one that is right";
+        let look = "compare it with the current version, and restore it if it is the right one";
         match self.why.as_str() {
-            "locked" => ("somebody else held the lock", look),
-            "displaced" => ("its run had lost the lock, by an unlock or an expiry, and went on", look),
-            "stale" => ("it came without a lock, and another write was first", look),
+            "locked" => ("another client held the lock", look),
+            "displaced" => ("its run had lost the lock, by an unlock or expiry, and continued", look),
+            "stale" => ("it was sent without a lock, after another write", look),
             "lock-required" => {
-                // The infrastructure has changed: another run would begin from the state before, and make it twice.
+                // The infrastructure has changed: a run from the current version would create the same
+                // resources again.
                 (
-                    "it came without a lock, which this state demands",
-                    "restore it if it is the one that is right, and let later runs take the lock",
+                    "it was sent without a lock, which this state requires",
+                    "restore it if it is the right one, and enable locking for later runs",
                 )
             }
-            "removed" => ("the state had been removed", look),
+            "removed" => ("the state was deleted", look),
             "strict" => {
-                ("its serial did not rise, or its lineage is another, and this state is strict", look)
+                ("its serial did not increase, or its lineage differs, and this state is strict", look)
             }
-            _ => ("for a reason that this program does not know", look),
+            _ => ("for a reason that this version of statewright does not know", look),
         }
     }
 }
@@ -284,8 +287,8 @@ pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> an
     let mut found = session.client.document::<Value>(Call::get(Named::path(&id, &["rejected"]))).await?.whole;
     let list = found.get_mut("rejected").map(Value::take).unwrap_or_default();
     let writes: Vec<Rejected> =
-        serde_json::from_value(list.clone()).context("the server lists something else")?;
-    // A script is told the same as people are.
+        serde_json::from_value(list.clone()).context("the server's response cannot be read")?;
+    // `--json` has the same reasons and next steps.
     let mut list = list;
     for (entry, write) in list.as_array_mut().into_iter().flatten().zip(&writes) {
         let (reason, next) = write.reason();
@@ -297,7 +300,7 @@ pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> an
 
 fn describe(name: &str, current: u64, writes: &[Rejected]) -> String {
     let Some(newest) = writes.first() else {
-        return format!("no write of {name} was refused, as far as is kept");
+        return format!("{name} has no rejected writes");
     };
     let rows = writes.iter().map(|write| {
         vec![
@@ -312,7 +315,7 @@ fn describe(name: &str, current: u64, writes: &[Rejected]) -> String {
     let listed = table(&["ID", "SENT", "BY", "SERIAL", "AT VERSION", "WHY"], rows);
     let (id, (_, next)) = (&newest.id, newest.reason());
     format!(
-        "{listed}\n\nnothing of them is lost. Of the newest: {next}:\n  \
+        "{listed}\n\nThe server keeps these writes. For the newest: {next}:\n  \
          statewright state diff {current} {id} -s {name}\n  statewright state restore {name} --version {id}"
     )
 }
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_says_how_much_more_there_is() {
+    fn a_difference_counts_what_it_does_not_list() {
         let difference = serde_json::from_value::<Difference>(json!({
             "resources": {
                 "addedCount": 3, "changedCount": 2, "removedCount": 1, "added": ["a.b", "a.c"],

@@ -1,4 +1,4 @@
-//! `statewright state policy`: what a state demands of whoever writes it.
+//! `statewright state policy`: the write policy of a state.
 
 use std::time::Duration;
 
@@ -14,24 +14,25 @@ use crate::client::{Call, Named};
 pub(super) struct Policy {
     #[command(flatten)]
     about: About,
-    /// Whether a write that does not hold the lock is refused, and kept, also when nobody holds it.
+    /// Whether to reject, and keep, every write without the lock, even if the state is not locked.
     #[arg(long, value_name = "true|false")]
     locks_required: Option<bool>,
-    /// Whether a write is refused, and kept, whose serial does not rise or whose lineage is another.
+    /// Whether to reject, and keep, a write whose serial does not increase or whose lineage differs.
     #[arg(long, value_name = "true|false")]
     strict: Option<bool>,
-    /// When somebody else may take over a lock whose holder has written nothing for so long, such as 12h; or `never`.
+    /// How long after its holder's last write another client may take over a lock, such as 12h; or `never`.
     #[arg(long, value_name = "DURATION|never", value_parser = expiry)]
     lock_expires_after: Option<Expiry>,
-    /// The same for a lock for a plan, where that is sooner [default: 1h]; or `never`, for a lock that stays as long as any other.
+    /// The same for the lock of a plan, if that is sooner [default: 1h]; `never` treats it like any other
+    /// lock.
     #[arg(long, value_name = "DURATION|never", value_parser = expiry)]
     plan_lock_expires_after: Option<Expiry>,
-    /// Whether a client's DELETE removes the state, for as long as it can be brought back.
+    /// Whether a client's DELETE request deletes the state. It can be undeleted for some time.
     #[arg(long, value_name = "true|false")]
     delete_allowed: Option<bool>,
 }
 
-/// When a lock is over; `None` for never.
+/// When a lock expires; `None` for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expiry(Option<Duration>);
 
@@ -43,12 +44,12 @@ fn expiry(text: &str) -> anyhow::Result<Expiry> {
 }
 
 impl Policy {
-    /// Whether anything is to be other than it is.
+    /// Whether any option changes the policy.
     pub(super) fn changes_any(&self) -> bool {
         !self.changes().is_empty()
     }
 
-    /// What is to be other than it is.
+    /// The members of the policy to change.
     fn changes(&self) -> Map<String, Value> {
         let mut changes = Map::new();
         let mut change = |name: &str, value: Option<Value>| {
@@ -73,14 +74,14 @@ pub(super) async fn run(session: &Session, policy: &Policy) -> anyhow::Result<()
     let mut state = session.client.state::<State>(session.or(&policy.about)).await?;
     let changes = policy.changes();
     if !changes.is_empty() {
-        // A policy is replaced as a whole, with what a newer server knows of it.
-        let before = state.read.policy.as_object().context("the server's answer has no policy")?;
+        // The request replaces the whole policy, including members that only a newer server knows.
+        let before = state.read.policy.as_object().context("the server's response has no policy")?;
         let next: Map<String, Value> = before.clone().into_iter().chain(changes).collect();
         let call = Call::patch(Named::path(&state.read.id, &[])).json(&json!({ "policy": next }));
         state = session.client.document(call).await?;
     }
     session.out.answer(&state.whole, |_| match show::policy(&state.read.policy) {
-        demands if demands.is_empty() => format!("{} demands nothing of its writers", state.read.name()),
+        demands if demands.is_empty() => format!("{} has no write policy", state.read.name()),
         demands => format!("{}: {demands}", state.read.name()),
     })
 }

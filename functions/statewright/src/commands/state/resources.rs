@@ -13,7 +13,7 @@ use crate::output::table;
 pub(super) struct Resources {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a write that was refused [default: the current version].
+    /// The version, or the id of a rejected write [default: the current version].
     #[arg(long, value_name = "VERSION", value_parser = super::past::which)]
     version: Option<String>,
 }
@@ -41,13 +41,14 @@ impl From<Listed> for Line {
     }
 }
 
-/// A provider without what is the same for each: `registry.opentofu.org/hashicorp/aws`, with `.alias` behind it.
+/// Shortens a provider's name to `registry.opentofu.org/hashicorp/aws`, with `.alias` at the end if it has
+/// one.
 fn short(provider: &str) -> String {
     let inner = provider.strip_prefix("provider[\"").and_then(|rest| rest.split_once("\"]"));
     inner.map_or_else(|| provider.to_owned(), |(name, alias)| format!("{name}{alias}"))
 }
 
-/// Lists what a state holds. The server gives the text, and what is shown of it has no value.
+/// Lists the resources of a state. Reads the whole text, but prints no values.
 pub(super) async fn run(session: &Session, resources: &Resources) -> anyhow::Result<()> {
     let state = current(session, session.or(&resources.about)).await?;
     let version = resources.version.clone().unwrap_or_else(|| state.version.to_string());
@@ -55,7 +56,8 @@ pub(super) async fn run(session: &Session, resources: &Resources) -> anyhow::Res
     let text = session.client.send(call).await?;
     let listed = resources_of(&text)?.with_context(|| {
         format!(
-            "what is in {} is not to be seen: its client encrypted it, or wrote a form that this program does not know",
+            "the resources of {} cannot be listed: its client encrypted it, or used a format that this \
+             version of statewright does not know",
             state.name()
         )
     })?;
@@ -66,7 +68,7 @@ pub(super) async fn run(session: &Session, resources: &Resources) -> anyhow::Res
             vec![line.address.clone(), line.kind.clone(), line.provider.clone(), count]
         };
         match answer.resources.is_empty() {
-            true => format!("{} holds no resources", answer.state),
+            true => format!("{} has no resources", answer.state),
             false => table(&["ADDRESS", "TYPE", "PROVIDER", "DEPENDS ON"], answer.resources.iter().map(row)),
         }
     })

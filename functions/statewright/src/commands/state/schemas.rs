@@ -14,20 +14,20 @@ use crate::output::table;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SetSchema {
-    /// The output.
+    /// The name of the output.
     #[arg(value_name = "OUTPUT")]
     output: String,
-    /// The file of the JSON Schema; `-` for stdin.
+    /// The file with the JSON Schema; `-` for stdin.
     #[arg(value_name = "FILE", required_unless_present = "remove", conflicts_with = "remove")]
     file: Option<PathBuf>,
-    /// Remove the schema that there is.
+    /// Remove the schema.
     #[arg(long)]
     remove: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct GetSchema {
-    /// Only that of this output, as it was written.
+    /// Print only the schema of this output, as it was written.
     #[arg(value_name = "OUTPUT")]
     output: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(super) struct GetSchema {
 pub(super) struct Infer {
     #[command(flatten)]
     about: About,
-    /// Infer no more. Schemas that were inferred stay.
+    /// Stop inferring schemas. Existing schemas stay.
     #[arg(long)]
     off: bool,
 }
@@ -71,8 +71,10 @@ impl Schema {
 impl Schemas {
     fn describe(&self) -> String {
         let infer = match self.infer {
-            true => "An output that comes without a schema gets one that fits it.",
-            false => "Schemas are set by hand; `statewright state infer` makes them of what is written.",
+            true => "New outputs get an inferred schema.",
+            false => {
+                "Schemas are only set by hand; to infer them from values, run `statewright state infer`."
+            }
         };
         match self.outputs.is_empty() {
             true => format!("No output has a schema. {infer}"),
@@ -84,10 +86,10 @@ impl Schemas {
     }
 }
 
-/// The longest schema that is read; a server takes less.
+/// The size limit of a file read here, in bytes. Servers have lower limits.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A JSON file, or what comes from stdin.
+/// Reads a JSON file, or stdin.
 pub(crate) fn read_json(file: &Path) -> anyhow::Result<Value> {
     let name = file.display();
     let mut text = String::new();
@@ -108,7 +110,7 @@ async fn edit(session: &Session, id: &str, edit: &Value) -> anyhow::Result<Docum
 pub(super) async fn set(session: &Session, set: &SetSchema) -> anyhow::Result<()> {
     let schema = set.file.as_deref().map(read_json).transpose()?.unwrap_or(Value::Null);
     if schema.is_null() && !set.remove {
-        bail!("a schema is an object, true or false; --remove removes the one that there is");
+        bail!("a schema is an object, true or false; to remove the schema, use --remove");
     }
     let (id, name) = session.id(session.state.as_ref()).await?;
     let edited =
@@ -116,10 +118,10 @@ pub(super) async fn set(session: &Session, set: &SetSchema) -> anyhow::Result<()
     session.out.answer(&edited.whole, |_| {
         let found = edited.read.outputs.iter().find(|schema| schema.name == set.output);
         match found.map(|schema| schema.validity.as_ref().map(judged)) {
-            None => format!("the output {} of {name} has no schema", set.output),
-            Some(None) => format!("the output {} of {name} has a schema, and does not exist yet", set.output),
+            None => format!("output {} of {name} has no schema", set.output),
+            Some(None) => format!("output {} of {name} has a schema, but does not exist yet", set.output),
             Some(Some(judged)) => {
-                format!("the output {} of {name} has a schema, and is {judged}", set.output)
+                format!("output {} of {name} has a schema and is {judged}", set.output)
             }
         }
     })
@@ -133,8 +135,8 @@ pub(super) async fn get(session: &Session, get: &GetSchema) -> anyhow::Result<()
         return session.out.answer(&found.whole, |_| found.read.describe());
     };
     let schema = found.read.outputs.iter().find(|schema| schema.name == *output);
-    let schema = schema.with_context(|| format!("the output {output} of {name} has no schema"))?;
-    let text = serde_json::to_string_pretty(&schema.schema).context("the schema cannot be written")?;
+    let schema = schema.with_context(|| format!("output {output} of {name} has no schema"))?;
+    let text = serde_json::to_string_pretty(&schema.schema).context("cannot serialize the schema")?;
     session.out.answer(&schema.schema, |_| text)
 }
 

@@ -11,7 +11,7 @@ use crate::output::{facts, size, to_the_second};
 pub(super) struct Get {
     #[command(flatten)]
     about: About,
-    /// Link this folder to it, so that commands here need no name.
+    /// Link this folder to it, so that commands in it need no name.
     #[arg(long)]
     link: bool,
     /// With --link: replace a link to another state.
@@ -29,14 +29,12 @@ pub(super) async fn get(session: &Session, get: &Get) -> anyhow::Result<()> {
         let files = make::tie(session, &folder, &found.read, rewrites, get.force)?;
         let names =
             files.iter().filter_map(|file| Some(file.file_name()?.to_string_lossy())).collect::<Vec<_>>();
-        session
-            .out
-            .note(format_args!("note: this folder is linked to {address}, in {}", names.join(" and ")));
+        session.out.note(format_args!("note: linked this folder to {address} in {}", names.join(" and ")));
     }
     session.out.answer(&found.whole, |_| describe(&found.read, session.client.server().as_str()))
 }
 
-/// A state for people: a line for each thing that there is to know.
+/// One line for each property of the state.
 fn describe(state: &State, server: &str) -> String {
     let mut lines = vec![
         ("state", state.name()),
@@ -44,7 +42,7 @@ fn describe(state: &State, server: &str) -> String {
         ("address", format!("{server}{}", state.path)),
         ("created", format!("{} by {}", to_the_second(&state.created), state.created_by)),
     ];
-    let written = state.last_write.as_deref().map_or_else(|| "nothing yet".to_owned(), to_the_second);
+    let written = state.last_write.as_deref().map_or_else(|| "never written".to_owned(), to_the_second);
     lines.push(("version", format!("{} ({written})", state.version)));
     if let Some(text) = &state.current {
         let count =
@@ -59,7 +57,7 @@ fn describe(state: &State, server: &str) -> String {
             ("client", client.to_owned()),
         ]);
         if text.encrypted {
-            lines.push(("encrypted", "by its client: what is in it is not known here".to_owned()));
+            lines.push(("encrypted", "by its client; the server cannot read it".to_owned()));
         }
     }
     if !state.labels.is_empty() {
@@ -84,7 +82,7 @@ fn describe(state: &State, server: &str) -> String {
     facts(lines)
 }
 
-/// What a policy demands, by its names.
+/// The members of a policy that are set.
 pub(super) fn policy(policy: &Value) -> String {
     let member = |(name, value): (&String, &Value)| match value {
         Value::Bool(true) => Some(name.clone()),

@@ -1,4 +1,4 @@
-//! What these commands read of a server's answers. Scripts get the whole of them.
+//! The parts of the server's responses that these commands read. `--json` prints them whole.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use statewright_shared::domain::names::StateAddress;
 
 use crate::output::{age, on_one_line, to_the_second};
 
-/// A state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct State {
@@ -25,15 +24,15 @@ pub(in crate::commands) struct State {
     pub(super) policy: serde_json::Value,
     #[serde(default)]
     pub(super) labels: BTreeMap<String, serde_json::Value>,
-    /// With how they stand to their schemas; empty where there are none.
+    /// The outputs with their validity; empty if the state has no schemas.
     #[serde(default)]
     pub(super) outputs: Vec<Judged>,
-    /// Nothing where it was not asked for, or the server cannot tell.
+    /// `None` if it was not requested, or the server cannot tell.
     pub(super) status: Option<String>,
     #[serde(default)]
     pub(super) depends_on: Vec<String>,
     pub(in crate::commands) lock: Option<Lock>,
-    /// Of its `address` in a backend's configuration, behind the server's.
+    /// The path of the backend's `address`, after the server's address.
     pub(super) path: String,
 }
 
@@ -42,24 +41,24 @@ impl State {
         format!("{}/{}/{}", self.organization, self.project, self.state)
     }
 
-    /// Its id and its name, as what they are.
+    /// The parsed id and name.
     ///
     /// # Errors
-    /// If the server's answer has none that are.
+    /// If the server's response has none that are valid.
     pub(in crate::commands) fn identity(&self) -> anyhow::Result<(StateId, StateAddress)> {
-        let id = StateId::parse(&self.id).context("the server's answer has no id of a state")?;
+        let id = StateId::parse(&self.id).context("the server's response has no valid state id")?;
         Ok((id, StateAddress::parse(&self.organization, &self.project, Some(&self.state))?))
     }
 }
 
-/// An output, and how it stands to its schema.
+/// An output with its validity.
 #[derive(Debug, Deserialize)]
 pub(super) struct Judged {
     pub(super) name: String,
     pub(super) validity: Option<Validity>,
 }
 
-/// How an output stands to its schema.
+/// The result of checking an output against its schema.
 #[derive(Debug, Deserialize)]
 pub(super) struct Validity {
     pub(super) status: String,
@@ -67,7 +66,7 @@ pub(super) struct Validity {
     pub(super) path: Option<String>,
 }
 
-/// That for people.
+/// The validity for people.
 pub(super) fn judged(validity: &Validity) -> String {
     let status = validity.status.replace('_', " ");
     match (&validity.message, validity.path.as_deref()) {
@@ -77,7 +76,7 @@ pub(super) fn judged(validity: &Validity) -> String {
     }
 }
 
-/// A text of a state.
+/// The content of a state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Text {
@@ -90,7 +89,6 @@ pub(in crate::commands) struct Text {
     pub(super) output_count: Option<u64>,
 }
 
-/// A lock that is held.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct Lock {
@@ -108,16 +106,16 @@ pub(in crate::commands) struct Lock {
 }
 
 impl Lock {
-    /// What its holder does: the reason of a lock that was taken by hand, else the operation.
+    /// What the holder does: the reason of a lock taken by hand, else the operation.
     pub(super) fn doing(&self) -> String {
-        let said = if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) };
-        on_one_line(&said).into_owned()
+        let doing = if self.by_hand { format!("by hand: {}", self.info) } else { operation(&self.operation) };
+        on_one_line(&doing).into_owned()
     }
 
-    /// Who holds it: whom the server knows, and what the client says.
+    /// The holder: the user and token that the server knows, and the name that the client sent.
     pub(super) fn holder(&self) -> String {
         match self.who.as_str() {
-            // By hand, the server says who it is.
+            // For a lock taken by hand, the server fills in `who`.
             "" => format!("{} ({})", self.principal, self.token),
             _ if self.by_hand => format!("{} ({})", self.principal, self.token),
             who => format!("{} ({}), at {}", self.principal, self.token, on_one_line(who)),
@@ -126,7 +124,7 @@ impl Lock {
 
     /// All of it, for people.
     pub(in crate::commands) fn describe(&self) -> String {
-        let expired = if self.expired { "; its time is over, so the next who comes gets it" } else { "" };
+        let expired = if self.expired { "; expired, so the next client can take it over" } else { "" };
         format!(
             "{}, since {} ({}), {}; lock {}{expired}",
             self.holder(),
@@ -138,16 +136,15 @@ impl Lock {
     }
 }
 
-/// An operation as people call it. Clients name two of theirs so that nobody knows which it is.
-pub(super) fn operation(said: &str) -> String {
-    match said.strip_prefix("OperationType") {
+/// The name of an operation for people. Clients send `Invalid` for both import and console.
+pub(super) fn operation(operation: &str) -> String {
+    match operation.strip_prefix("OperationType") {
         Some("Invalid") => "import or console".to_owned(),
         Some(operation) => operation.to_lowercase(),
-        None => said.to_owned(),
+        None => operation.to_owned(),
     }
 }
 
-/// A version.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Version {
@@ -172,7 +169,6 @@ pub(super) struct LockOf {
     pub(super) operation: String,
 }
 
-/// What differs, instance by instance.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Changes {
@@ -184,7 +180,6 @@ pub(super) struct Changes {
     pub(super) removed: Vec<String>,
 }
 
-/// What differs in an instance.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ChangedProperties {
@@ -193,19 +188,17 @@ pub(super) struct ChangedProperties {
     pub(super) more: u64,
 }
 
-/// A property that differs.
 #[derive(Debug, Deserialize)]
 pub(super) struct ChangedProperty {
     pub(super) path: String,
     pub(super) change: String,
 }
 
-/// What differs between two texts.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Difference {
     pub(super) resources: Option<Changes>,
-    /// None of an older server.
+    /// Absent in responses of older servers.
     #[serde(default)]
     pub(super) changed_properties: Vec<ChangedProperties>,
     pub(super) outputs_added: Vec<String>,
@@ -213,7 +206,7 @@ pub(super) struct Difference {
     pub(super) outputs_removed: Vec<String>,
 }
 
-/// A write that was refused, and kept.
+/// A write that the server rejected and kept.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Rejected {
