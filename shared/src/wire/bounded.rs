@@ -1,5 +1,5 @@
-//! Lists and maps that are read no further than they may be long: a reader that first takes all and counts then has taken
-//! many times the memory of what was sent.
+//! Lists and maps with a bound that is checked while reading: counting after reading everything would use many times the
+//! memory of the request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Deserializer};
 
 use crate::limits::ITEMS_MAX;
 
-/// A list of [`ITEMS_MAX`] items at most.
+/// A list of at most [`ITEMS_MAX`] items.
 struct Items<T>(Vec<T>);
 
-/// A map of [`ITEMS_MAX`] members at most.
+/// A map of at most [`ITEMS_MAX`] members.
 #[derive(Debug)]
 pub struct Members<V>(pub BTreeMap<String, V>);
 
-/// For a list in a request; `null` is none.
+/// For a list in a request; `null` means an empty one.
 pub(super) fn items<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
     Ok(Option::<Items<T>>::deserialize(deserializer)?.map(|items| items.0))
 }
 
-/// For a map in a request; `null` is none.
+/// For a map in a request; `null` means an empty one.
 pub(super) fn members<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, V>>, D::Error> {

@@ -9,140 +9,134 @@ use super::Both;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct End {
-    /// Its id.
     pub id: String,
-    /// The project; null for a state of which nothing is left.
+    /// The project; null for an erased state.
     pub project: Option<String>,
     /// The state: a workspace of the project.
     pub state: Option<String>,
-    /// Whether it was removed. Its edges go when it is erased.
+    /// Whether it is deleted. Its edges are removed when it is erased.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }
 
-/// An edge.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edge {
-    /// Its id: the same for the same ends, outputs and inputs.
+    /// The id, derived from the ends, the output and the input.
     pub id: String,
-    /// The state that has the output.
+    /// The producer: the state that has the output.
     pub producer: End,
-    /// The output.
     pub output: String,
-    /// The state that reads it.
+    /// The consumer: the state that reads the output.
     pub consumer: End,
-    /// What it is called there.
+    /// The name of the input in the consumer.
     pub input: String,
-    /// What stands in for the output as long as that does not exist; absent for nothing.
+    /// The mock value, used until the output exists; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mock: Option<Box<RawValue>>,
-    /// When it was made, RFC 3339.
+    /// When it was created, RFC 3339.
     pub created: String,
-    /// Who made it.
+    /// Who created it.
     pub created_by: String,
 }
 
-/// A page of edges. A page may be empty and others follow.
+/// A page of edges. An empty page may be followed by others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edges {
-    /// The edges, by their ids.
+    /// The edges, by id.
     pub edges: Vec<Edge>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// What adds an edge. States are named by their id, or as `project/state`, or by the project alone for its state `default`.
+/// The body that adds an edge. States are named by id, as `project/state`, or by the project alone for its state `default`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEdge {
-    /// The state that has the output, or will have it.
+    /// The producer. Its output may not exist yet.
     pub producer: String,
-    /// The output.
     pub output: String,
-    /// The state that reads it.
+    /// The consumer.
     pub consumer: String,
-    /// What it is called there; made of the others if left out.
+    /// The name of the input in the consumer; derived from the others if absent.
     #[serde(default)]
     pub input: Option<String>,
-    /// What stands in for the output as long as that does not exist.
+    /// The mock value, used until the output exists.
     #[serde(default)]
     pub mock: Option<Box<RawValue>>,
 }
 
-/// What changes an edge.
+/// The body that changes an edge.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EdgeEdit {
-    /// What stands in for the output as long as that does not exist; null for nothing.
+    /// The mock value, used until the output exists; null removes it.
     pub mock: Option<Box<RawValue>>,
 }
 
-/// An edge with what is to be said of it.
+/// An edge with its status.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
-    /// The edge's id.
     pub id: String,
-    /// The state that has the output.
+    /// The producer.
     pub producer: End,
-    /// The output.
     pub output: String,
-    /// What it is called in the state that reads it.
+    /// The name of the input in the consumer.
     pub input: String,
-    /// What stands in for the output as long as that does not exist; absent for nothing.
+    /// The mock value, used until the output exists; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mock: Option<Box<RawValue>>,
     /// `pending`, `clean`, `dirty`, `clean-invalid`, `dirty-invalid`, `mock` or `missing-output`.
     pub status: &'static str,
-    /// Whether the output is there and can be read, without its state, from `/tfstate/{id}/outputs`.
+    /// Whether `/tfstate/{id}/outputs` shows the output, without the rest of its state.
     pub readable: bool,
-    /// The output was there, and is not any more, so that the mock value would take the place of a real one.
+    /// Whether the output existed before and is gone, so that a mock value would replace a real one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
-    /// Since when the output has its value, RFC 3339; null where it has none, or none that can be told.
+    /// Since when the output has its value, RFC 3339; null if it has none, or unknown.
     pub since: Option<String>,
-    /// The version of the producer that gave it this value.
+    /// The producer's version that set the value.
     pub version: Option<u64>,
 }
 
-/// What is to be said of a state and of its incoming edges.
+/// The staleness of a state and the status of its incoming edges.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
     /// `clean`, `stale` or `potentially-stale`.
     pub status: &'static str,
-    /// When the run began that wrote it last, RFC 3339; null for a state without a version.
+    /// When the run that last wrote it began, RFC 3339; null for a state without a version.
     pub ran: Option<String>,
-    /// Its incoming edges, by what it calls its inputs.
+    /// The incoming edges, by the names of the inputs.
     pub edges: Vec<Dependency>,
-    /// There are so many states up from this one that not all were looked at: it may be potentially stale all the same.
+    /// Whether there are too many upstream states to check: then it may be potentially stale nevertheless.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }
 
-/// A page of the states that have incoming edges. Those that have none are clean.
+/// A page of the states that have incoming edges. A state without any is clean.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Statuses {
-    /// The states, by their ids.
+    /// The states, by id.
     pub states: Vec<Both<End, Dependencies>>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// States in an order in which none comes before what it depends on; or, upwards, none before what depends on it.
+/// States in dependency order: producers first with `down`, consumers first with `up`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Topology {
     /// `down` or `up`.
     pub direction: &'static str,
-    /// Layer by layer: those of one layer may be run at once.
+    /// In layers. The states of a layer do not depend on each other and can run in parallel.
     pub layers: Vec<Vec<End>>,
-    /// States that cannot be put into an order. None, as long as cycles are refused.
+    /// States that cannot be ordered. Always empty, since cycles are refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unordered: Vec<End>,
 }

@@ -1,4 +1,6 @@
-//! The shapes that clients send and read, exactly as each client writes them.
+//! The JSON shapes that clients send and read, exactly as each client writes them.
+
+#![expect(missing_docs, reason = "the name of a member says what it is; a comment adds what the name does not")]
 
 mod bounded;
 pub mod edges;
@@ -12,19 +14,17 @@ pub use bounded::Members;
 
 use serde::{Deserialize, Serialize};
 
-/// Two shapes as one object, which has the members of both.
+/// Two shapes serialized as one object with the members of both.
 #[derive(Debug, Clone, Serialize)]
 pub struct Both<A, B> {
-    /// Its first members.
     #[serde(flatten)]
     pub first: A,
-    /// The others.
     #[serde(flatten)]
     pub second: B,
 }
 
 impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Both<A, B> {
-    /// The schema of the object.
+    /// The JSON Schema of the object.
     pub(crate) fn schema() -> serde_json::Value {
         schema::both(schema::of::<A>(), schema::of::<B>())
     }

@@ -52,50 +52,47 @@ impl Visitor<'_> for OfBase64 {
     }
 }
 
-/// `GET /api/user`. Nothing is told of the token: the CLI shows a token that comes without a word as a personal one, which
-/// it is.
+/// `GET /api/user`. The answer says nothing about the token, so the CLI shows it as a personal token, which it is.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
-    /// The login again: users have no other id.
+    /// The login: users have no other id.
     pub id: String,
     /// The login; the CLI requires it.
     pub github_login: String,
     /// Shown by consoles.
     pub name: String,
-    /// Not kept.
+    /// Not stored; always empty.
     pub email: String,
-    /// Not kept.
+    /// Not stored; always empty.
     pub avatar_url: String,
-    /// Whom the user belongs to.
     pub organizations: Vec<Organization>,
-    /// Log-ins elsewhere: none.
+    /// Always empty: there are no external identities.
     pub identities: Vec<String>,
-    /// Never: there are no passwords here that a second factor would help.
+    /// Always false: there is no second factor.
     #[serde(rename = "hasMFA")]
     pub has_mfa: bool,
-    /// Never: nobody else manages users.
+    /// Always false: no other system manages users.
     pub is_org_managed: bool,
-    /// Never.
+    /// Always false.
     pub is_managed_by_multi_org: bool,
 }
 
-/// An organization of a user.
+/// An organization that the user belongs to.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Organization {
     /// The organization's name; the CLI requires it.
     pub github_login: String,
-    /// The same.
+    /// The same name.
     pub name: String,
-    /// Not kept.
+    /// Not stored; always empty.
     pub avatar_url: String,
 }
 
 /// `GET /api/orgs/{org}/members`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Members {
-    /// All members.
     pub members: Vec<Member>,
 }
 
@@ -103,35 +100,32 @@ pub struct Members {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// `admin` or `member`: clients know no other.
+    /// `admin` or `member`: clients know no other role.
     pub role: Role,
-    /// Who it is.
     pub user: RequestedBy,
-    /// Always: there are no members without an account here.
+    /// Always true: every member has an account.
     pub known_to_pulumi: bool,
-    /// Never: nobody is an admin by another system.
+    /// Always false: no other system makes admins.
     pub virtual_admin: bool,
-    /// The role once more, by its own name, as newer clients read it.
+    /// The same role in the form that newer clients read.
     pub fga_role: NamedRole,
 }
 
-/// A role by its name.
+/// A role as an object with a name.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamedRole {
-    /// The name.
     pub id: Role,
-    /// The name.
     pub name: Role,
 }
 
-/// `GET /api/user/organizations/default`. Its members are spelled as nowhere else; the CLI takes any spelling.
+/// `GET /api/user/organizations/default`. Only this answer has PascalCase members; the CLI accepts any case.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DefaultOrganization {
-    /// The organization of stacks without one.
+    /// The organization of stacks whose name has no organization.
     #[serde(rename = "GitHubLogin")]
     pub github_login: String,
-    /// Nothing to say.
+    /// Always empty.
     pub messages: Vec<String>,
 }
 
@@ -139,19 +133,16 @@ pub struct DefaultOrganization {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Capabilities {
-    /// What this server offers.
     pub capabilities: Vec<Capability>,
 }
 
-/// One of them. One with a missing or wrong configuration makes the CLI ignore all.
+/// A feature that the server offers. If one has a missing or wrong configuration, the CLI ignores all of them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Capability {
-    /// Its name.
     pub capability: &'static str,
-    /// Its version; the CLI knows it at exactly one.
+    /// The CLI accepts exactly one version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// What it needs to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Value>,
 }
@@ -160,11 +151,11 @@ pub struct Capability {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
-    /// The newest CLI that is known here.
+    /// The newest CLI version that this server knows.
     pub latest_version: &'static str,
-    /// Older ones warn.
+    /// The CLI warns if it is older.
     pub oldest_without_warning: &'static str,
-    /// None.
+    /// Always empty.
     pub latest_dev_version: &'static str,
 }
 
@@ -174,19 +165,18 @@ pub struct Versions {
 pub struct CreateStack<'a> {
     /// The name.
     pub stack_name: String,
-    /// The tags.
     #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
-    /// Teams that get access: not supported.
+    /// Teams that get access. Not supported.
     #[serde(default, deserialize_with = "bounded::items")]
     pub teams: Option<Vec<String>>,
-    /// A first deployment.
+    /// The first deployment.
     #[serde(borrow, default)]
     pub state: Option<&'a RawValue>,
-    /// Configuration held by the service.
+    /// Configuration stored by the service.
     #[serde(default)]
     pub config: Option<Config>,
-    /// An environment that belongs to the stack: not supported.
+    /// An environment that belongs to the stack. Not supported.
     #[serde(default)]
     pub create_managed_environment: Option<bool>,
 }
@@ -194,10 +184,8 @@ pub struct CreateStack<'a> {
 /// `POST {stack}/tags`, and `PATCH {stack}/tags/{tag}`, where the path names the tag.
 #[derive(Debug, Deserialize)]
 pub struct StackTag {
-    /// The tag.
     #[serde(default)]
     pub name: String,
-    /// What it says.
     pub value: String,
 }
 
@@ -208,34 +196,30 @@ pub struct StackTag {
 pub struct Stack {
     /// Opaque.
     pub id: String,
-    /// The owner.
+    /// The organization.
     pub org_name: String,
-    /// The project.
     pub project_name: String,
-    /// The stack.
     pub stack_name: String,
-    /// What runs now.
+    /// The update that runs now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_operation: Option<CurrentOperation>,
-    /// The update that last held the stack, running or not; empty before the first.
+    /// The update that last held the stack, running or not. Empty before the first.
     pub active_update: String,
-    /// The tags.
     pub tags: BTreeMap<String, String>,
     /// The current version; 0 before the first.
     pub version: u64,
-    /// Where its configuration lies, if the service holds it: a client that sees this reads no file.
+    /// Where the service stores its configuration. A client that gets this reads no configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Config>,
 }
 
-/// What runs on a stack.
+/// The update that runs on a stack.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CurrentOperation {
-    /// What it does.
     pub kind: &'static str,
-    /// Who started it.
+    /// The login of the user who started it.
     pub author: String,
-    /// When, in seconds.
+    /// When it started, in Unix seconds.
     pub started: i64,
 }
 
@@ -243,9 +227,8 @@ pub struct CurrentOperation {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stacks {
-    /// A page of stacks.
     pub stacks: Vec<StackSummary>,
-    /// Present only if there are more: the client reads an empty one as more, too.
+    /// Absent on the last page: the client takes an empty token for another page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
@@ -256,50 +239,45 @@ pub struct Stacks {
 pub struct StackSummary {
     /// Opaque.
     pub id: String,
-    /// The owner.
+    /// The organization.
     pub org_name: String,
-    /// The project.
     pub project_name: String,
-    /// The stack.
     pub stack_name: String,
-    /// In seconds; 0 while an update holds the stack.
+    /// When the last update ended, in Unix seconds; 0 while an update holds the stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update: Option<i64>,
-    /// Resources in the last version.
+    /// The number of resources in the last version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_count: Option<u64>,
 }
 
-/// `POST {stack}/update`, `/preview`, `/refresh` and `/destroy`; and `program` of a begin.
+/// `POST {stack}/update`, `/preview`, `/refresh` and `/destroy`; also `program` of a begin.
 #[derive(Debug, Deserialize)]
 pub struct CreateUpdate {
-    /// How to run.
     #[serde(default)]
     pub options: Option<UpdateOptions>,
-    /// The stack's configuration.
     #[serde(default, deserialize_with = "bounded::members")]
     pub config: Option<BTreeMap<String, ConfigValue>>,
-    /// What is kept for the history.
+    /// Shown in the history.
     #[serde(default)]
     pub metadata: Option<UpdateMetadata>,
 }
 
-/// How an update runs, as far as the server cares.
+/// The options of an update that the server reads.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateOptions {
-    /// This, not the path, tells a preview: `up` previews under the kind `update`.
+    /// Decides whether it is a preview. The path does not: `up` sends its preview as kind `update`.
     #[serde(default)]
     pub dry_run: Option<bool>,
 }
 
-/// What is kept for the history.
+/// What the history shows about an update.
 #[derive(Debug, Deserialize)]
 pub struct UpdateMetadata {
-    /// The message.
     #[serde(default)]
     pub message: Option<String>,
-    /// git, CI, versions, flags.
+    /// About git, CI, versions and flags.
     #[serde(default, deserialize_with = "bounded::members")]
     pub environment: Option<BTreeMap<String, String>>,
 }
@@ -307,24 +285,23 @@ pub struct UpdateMetadata {
 /// The answer to the creation of an update.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CreatedUpdate {
-    /// The update.
     #[serde(rename = "updateID")]
     pub update_id: String,
-    /// None: there are no policy packs here.
+    /// Always empty: policy packs are not supported.
     #[serde(rename = "requiredPolicies")]
     pub required_policies: Vec<String>,
-    /// Nothing to say.
+    /// Always empty.
     pub messages: Vec<String>,
-    /// Nobody looks at what an update says.
+    /// Always off.
     #[serde(rename = "aiSettings")]
     pub ai_settings: AiSettings,
 }
 
-/// What looks at an update's output: nothing.
+/// Whether an assistant explains the output of an update: it does not.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AiSettings {
-    /// Never.
+    /// Always false.
     pub copilot_is_enabled: bool,
 }
 
@@ -332,10 +309,10 @@ pub struct AiSettings {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StartUpdate {
-    /// The stack's tags from now on; absent or null leaves them.
+    /// The new tags of the stack. Absent or null keeps the old ones.
     #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
-    /// The newest journal version that the client speaks; absent for checkpoints.
+    /// The newest journal version that the client supports; absent if it sends checkpoints.
     #[serde(default)]
     pub journal_version: Option<u32>,
 }
@@ -344,13 +321,13 @@ pub struct StartUpdate {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StartedUpdate {
-    /// The version that the stack will have; for previews the one it has.
+    /// The version that the update will make; for a preview, the current version.
     pub version: u64,
     /// The update token. The CLI requires one for previews too.
     pub token: String,
-    /// When the lease ends, in seconds.
+    /// When the lease ends, in Unix seconds.
     pub token_expiration: i64,
-    /// The journal version; 0 for checkpoints.
+    /// The journal version of the update; 0 means checkpoints.
     pub journal_version: u32,
 }
 
@@ -358,36 +335,35 @@ pub struct StartedUpdate {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BeginUpdate {
-    /// What the update does.
     pub update_kind: UpdateKind,
-    /// What would be sent to create it.
+    /// The body that would create the update.
     pub program: CreateUpdate,
-    /// As for a start.
+    /// As in the body of a start.
     #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
-    /// As for a start.
+    /// As in the body of a start.
     #[serde(default)]
     pub journal_version: Option<u32>,
 }
 
-/// The answer to a begin: as for a creation and for a start, with the stack. The base deployment is added as `deployment`.
+/// The answer to a begin: the answers to a creation and a start, with the stack. The base deployment is appended as the
+/// member `deployment`.
 pub type BegunUpdate = Both<Both<CreatedUpdate, StartedUpdate>, OfStack>;
 
-/// The stack of an update that was begun.
+/// The stack member of the answer to a begin.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct OfStack {
-    /// The stack.
     pub stack: Stack,
 }
 
-/// `GET {stack}/outputs`: nothing of a stack without any.
+/// `GET {stack}/outputs`. Empty for a stack without outputs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackOutputs {
-    /// The outputs as they stand in the state, by name.
+    /// The outputs as the state has them, by name.
     pub outputs: BTreeMap<String, Value>,
-    /// What opens the secrets in them, as it stands in the state.
+    /// The secrets provider of the state, which opens the secrets in the outputs.
     #[serde(default)]
     pub secrets_providers: Option<Value>,
 }
@@ -396,20 +372,20 @@ pub struct StackOutputs {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Templates {
-    /// None.
+    /// Always empty.
     pub templates: BTreeMap<String, Value>,
-    /// Whether the organization has any.
+    /// Whether the organization has templates.
     pub org_has_templates: bool,
-    /// Whether some could not be read for want of a right.
+    /// Whether the caller had no right to read some templates.
     pub has_access_error: bool,
-    /// Whether some could not be read because of where they come from.
+    /// Whether the source of some templates could not be read.
     pub has_upstream_error: bool,
 }
 
 /// `POST {update}/renew_lease`.
 #[derive(Debug, Deserialize)]
 pub struct RenewLease {
-    /// For so long, in seconds.
+    /// The new length of the lease, in seconds.
     pub duration: i64,
 }
 
@@ -417,9 +393,9 @@ pub struct RenewLease {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenewedLease {
-    /// The update token from now on.
+    /// The update token to use from now on.
     pub token: String,
-    /// When the lease ends, in seconds.
+    /// When the lease ends, in Unix seconds.
     pub token_expiration: i64,
 }
 
@@ -435,26 +411,26 @@ pub struct CompleteUpdate {
 pub struct UpdateStatus {
     /// `not started`, `running`, `succeeded`, `failed` or `cancelled`.
     pub status: &'static str,
-    /// Text events of imports: there are none.
+    /// Text events of an import: always empty.
     pub events: Vec<String>,
 }
 
 /// The answer to `POST {stack}/import`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Imported {
-    /// The update that imported; polled by the client. Mind the lower-case d.
+    /// The update that made the import; the client polls it. Note the lower-case d.
     #[serde(rename = "updateId")]
     pub update_id: String,
 }
 
-/// `POST {stack}/rename`. What is empty or absent stays as it is.
+/// `POST {stack}/rename`. An empty or absent member keeps its value.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameStack {
-    /// The stack's name.
+    /// The new name.
     #[serde(default)]
     pub new_name: Option<String>,
-    /// The project.
+    /// The new project.
     #[serde(default)]
     pub new_project: Option<String>,
 }
@@ -463,15 +439,15 @@ pub struct RenameStack {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransferStack {
-    /// The organization.
+    /// The new organization.
     #[serde(default)]
     pub to_org: Option<String>,
 }
 
-/// The answer to both. The CLI does not look at it.
+/// The answer to a rename and to a transfer. The CLI ignores it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Renamed {
-    /// The update in the history; absent where the stack has no history.
+    /// The update in the history; absent if the stack has no history.
     #[serde(rename = "updateId", skip_serializing_if = "Option::is_none")]
     pub update_id: Option<String>,
 }
@@ -481,10 +457,9 @@ pub struct Renamed {
 pub struct Checkpoint<'a> {
     /// The version of the deployment's schema.
     pub version: i64,
-    /// The schema's features.
+    /// The features of the deployment's schema.
     #[serde(borrow, default)]
     pub features: Option<&'a RawValue>,
-    /// The deployment.
     #[serde(borrow)]
     pub deployment: &'a RawValue,
 }
@@ -492,60 +467,56 @@ pub struct Checkpoint<'a> {
 /// `POST {stack}/encrypt`, and the answer to a decrypt.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plaintext {
-    /// The secret.
     pub plaintext: Base64,
 }
 
 /// `POST {stack}/decrypt`, and the answer to an encrypt.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ciphertext {
-    /// The sealed secret.
+    /// The ciphertext.
     pub ciphertext: Base64,
 }
 
 /// `POST {stack}/batch-encrypt`.
 #[derive(Debug, Deserialize)]
 pub struct BatchEncrypt {
-    /// The secrets.
     #[serde(default, deserialize_with = "bounded::items")]
     pub plaintexts: Option<Vec<Base64>>,
 }
 
-/// The answer to it, in the same order.
+/// The answer to `batch-encrypt`, in the order of the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BatchEncrypted {
-    /// The sealed secrets.
     pub ciphertexts: Vec<Base64>,
 }
 
-/// `POST {stack}/batch-decrypt`. The texts are kept as sent: they are the keys of the answer.
+/// `POST {stack}/batch-decrypt`. The ciphertexts are stored as sent: they are the keys of the answer.
 #[derive(Debug, Deserialize)]
 pub struct BatchDecrypt {
-    /// The sealed secrets; the same one may come twice.
+    /// The ciphertexts. One may be repeated.
     #[serde(default, deserialize_with = "bounded::items")]
     pub ciphertexts: Option<Vec<String>>,
 }
 
-/// The answer to it.
+/// The answer to `batch-decrypt`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BatchDecrypted {
-    /// Ciphertext exactly as sent to plaintext. The CLI requires every one.
+    /// Ciphertext, exactly as sent, to plaintext. The CLI requires an entry for every ciphertext.
     pub plaintexts: BTreeMap<String, Base64>,
 }
 
-/// `POST {update}/events/batch`, as far as the server looks into it.
+/// The members of `POST {update}/events/batch` that the server reads.
 #[derive(Debug, Deserialize)]
 pub struct EventBatch {
-    /// The events.
     #[serde(default, deserialize_with = "bounded::items")]
     pub events: Option<Vec<EngineEvent>>,
 }
 
-/// An event, as far as the server looks into it.
+/// The members of an event that the server reads.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EngineEvent {
-    /// Its place in the update, from 0.
+    /// The position in the update, from 0.
     pub sequence: u64,
     /// The totals of the update.
     #[serde(default)]
@@ -556,23 +527,22 @@ pub struct EngineEvent {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummaryEvent {
-    /// Operation to count.
+    /// Counts by operation.
     #[serde(default, deserialize_with = "bounded::members")]
     pub resource_changes: Option<BTreeMap<String, u64>>,
 }
 
-/// A batch of events whose events are passed on as they are.
+/// A batch whose events are passed on unchanged.
 #[derive(Debug, Deserialize)]
 pub struct RawEventBatch<'a> {
-    /// The events.
     #[serde(borrow, default)]
     pub events: Option<Vec<&'a RawValue>>,
 }
 
-/// The place of an event that is passed on as it is.
+/// The position of an event that is passed on unchanged.
 #[derive(Debug, Deserialize)]
 pub struct EventPlace {
-    /// Its place in the update.
+    /// The position in the update, from 0.
     pub sequence: u64,
 }
 
@@ -580,10 +550,10 @@ pub struct EventPlace {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Events<'a> {
-    /// The events, in order.
+    /// In order.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,
-    /// Null once the update is over and all was read.
+    /// Null once the update has ended and the client has all events.
     pub continuation_token: Option<String>,
 }
 
@@ -595,30 +565,29 @@ pub struct History {
     pub updates: Vec<UpdateInfo>,
 }
 
-/// An entry of the history.
+/// An update in the history.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateInfo {
-    /// What it did.
     pub kind: &'static str,
-    /// In seconds.
+    /// When it started, in Unix seconds.
     pub start_time: i64,
-    /// The message.
     pub message: String,
-    /// git, CI, versions, flags.
+    /// About git, CI, versions and flags.
     pub environment: BTreeMap<String, String>,
-    /// The configuration, secrets encrypted.
+    /// The configuration, with secrets encrypted.
     pub config: BTreeMap<String, ConfigValue>,
-    /// `succeeded` or `failed`; a cancelled update has no word of its own here. `in-progress` for a preview that runs.
+    /// `succeeded` or `failed`; a cancelled update is `failed`, since clients know no other word. `in-progress` for a running
+    /// preview.
     pub result: &'static str,
-    /// In seconds.
+    /// When it ended, in Unix seconds.
     pub end_time: i64,
     /// The version that it made.
     pub version: u64,
-    /// Operation to count.
+    /// Counts by operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// Resources in that version.
+    /// The number of resources in that version.
     pub resource_count: u64,
 }
 
@@ -626,21 +595,19 @@ pub struct UpdateInfo {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateSummary {
-    /// What it did.
     pub kind: &'static str,
     /// The version that it made.
     pub version: u64,
-    /// The message.
     pub message: String,
     /// How it ended.
     pub result: &'static str,
-    /// In seconds.
+    /// When it started, in Unix seconds.
     pub start_time: i64,
-    /// In seconds.
+    /// When it ended, in Unix seconds.
     pub end_time: i64,
-    /// Operation to count.
+    /// Counts by operation.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// Resources in that version.
+    /// The number of resources in that version.
     pub resource_count: u64,
 }
 
@@ -651,9 +618,9 @@ pub struct UpdateSummary {
 pub struct ServiceHistory {
     /// Newest first.
     pub updates: Vec<ServiceUpdate>,
-    /// Entries on a page.
+    /// The number of entries on a page.
     pub items_per_page: u64,
-    /// Entries in all.
+    /// The number of entries on all pages.
     pub total: u64,
 }
 
@@ -662,26 +629,24 @@ pub struct ServiceHistory {
 #[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceUpdate {
-    /// The entry.
     pub info: UpdateInfo,
-    /// The update.
+    /// The id of the update.
     #[serde(rename = "updateID")]
     pub update_id: String,
-    /// The version that it made, or started from if it is a preview.
+    /// The version that the update made; for a preview, the version that it started from.
     pub version: u64,
     /// The newest version of the stack.
     pub latest_version: u64,
-    /// Who asked for it.
+    /// The user who started it.
     pub requested_by: RequestedBy,
 }
 
-/// `GET {stack}/updates/{version}/timeline`, as the service's own client has it (`pulumi-cloud-sdk`,
+/// `GET {stack}/updates/{version}/timeline`, in the form that the service's own client reads (`pulumi-cloud-sdk`,
 /// `GetUpdateTimelineResponse`).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct Timeline {
-    /// The update.
     pub update: ServiceUpdate,
     /// Updates and previews of the same pull request.
     pub collated_update_events: Vec<ServiceUpdate>,
@@ -689,15 +654,14 @@ pub struct Timeline {
     pub previews: Vec<ServiceUpdate>,
 }
 
-/// A user, such as the one who asked for an update.
+/// A user, such as the one who started an update.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {
-    /// The login.
     pub name: String,
-    /// The login.
+    /// The same login.
     pub github_login: String,
-    /// Not kept.
+    /// Not stored; always empty.
     pub avatar_url: String,
 }
 
@@ -732,40 +696,36 @@ impl From<StackConfig> for Config {
     }
 }
 
-/// `GET {stack}/metadata`, as the service's own client has it (`pulumi-cloud-sdk`, `StackMetadata`).
+/// `GET {stack}/metadata`, in the form that the service's own client reads (`pulumi-cloud-sdk`, `StackMetadata`).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StackMetadata {
-    /// The stack.
     pub id: String,
-    /// Its organization.
     pub org_name: String,
-    /// Its project.
     pub project_name: String,
-    /// Its name.
     pub stack_name: String,
-    /// Who made it, where that is known.
+    /// The creator, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owned_by: Option<RequestedBy>,
-    /// What is told to whom.
+    /// Which notifications are on.
     pub notification_settings: NotificationSettings,
 }
 
-/// What a stack's owner is told.
+/// The notifications that a stack's owner gets.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationSettings {
-    /// That an update failed.
+    /// About failed updates.
     pub notify_update_failure: bool,
-    /// That one succeeded.
+    /// About successful updates.
     pub notify_update_success: bool,
 }
 
-/// The body of every refusal. The client tests `code`, not the status.
+/// The body of every error. The client reads `code`, not the HTTP status.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ErrorBody {
-    /// The status again, as an integer.
+    /// The HTTP status.
     pub code: u16,
-    /// What the CLI's user reads.
+    /// The text that the CLI shows.
     pub message: String,
 }

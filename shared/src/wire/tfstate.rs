@@ -21,16 +21,16 @@ use crate::layout::{
 };
 use crate::ports::Timestamp;
 
-/// Lock info, as clients send it and read it. What is left out is empty.
+/// Lock info, as clients send and read it. An absent member is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct LockInfo {
-    /// Made by the client for each run.
+    /// A UUID that the client makes for each run.
     #[serde(rename = "ID")]
     pub id: String,
     /// Such as `OperationTypeApply`.
     pub operation: String,
-    /// Always empty with this backend; the reason of a lock that was taken by hand.
+    /// Always empty with this backend, but for a lock taken by hand: there it is the reason.
     pub info: String,
     /// `user@host`.
     pub who: String,
@@ -56,19 +56,18 @@ impl From<DomainLockInfo> for LockInfo {
     }
 }
 
-/// The body of a refusal because of a lock: the holder's lock info, which clients print, and beside it who that really is.
+/// The body of a refusal because of a lock: the holder's lock info, which clients print, and the holder's login.
 #[derive(Debug, Clone, Serialize)]
 pub struct LockedBody {
     #[serde(flatten)]
     info: LockInfo,
-    /// The login behind the token that took the lock; empty where nobody holds it.
+    /// The login behind the token that took the lock; empty if nobody holds it.
     principal: String,
     code: u16,
     message: String,
 }
 
 impl LockedBody {
-    /// The body for this holder.
     pub fn of(holder: &StateHolder, code: u16, message: String) -> Self {
         let mut info = LockInfo::from(holder.info.clone());
         // A client cannot read lock info without a time.
@@ -78,8 +77,7 @@ impl LockedBody {
         Self { info, principal: holder.by.login.to_string(), code, message }
     }
 
-    /// The body for who may not take the lock, held or not. All that Terraform shows of a body is the ID, so the reason
-    /// stands there.
+    /// The body for a caller who may not take the lock, held or not. Terraform shows only the ID, so the ID is the reason.
     pub fn refused(why: &str, code: u16, message: String) -> Self {
         let info = LockInfo {
             id: format!("none, but {why}"),
@@ -90,37 +88,36 @@ impl LockedBody {
     }
 }
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lock {
-    /// The lock's ID.
     #[serde(rename = "ID")]
     pub id: String,
-    /// What its holder does.
+    /// The operation of the holder.
     pub operation: String,
-    /// The reason of a lock that was taken by hand.
+    /// The reason, for a lock taken by hand.
     pub info: String,
-    /// Who the holder says to be.
+    /// The holder's `user@host`, as the client reports it.
     pub who: String,
     /// The client's version.
     pub version: String,
-    /// Who the holder is.
+    /// The holder's login.
     pub principal: String,
-    /// The name of the token that took it.
+    /// The name of the token that took the lock.
     pub token: String,
-    /// Since when, RFC 3339, by the server's clock.
+    /// When it was taken, RFC 3339, by the server's clock.
     pub since: String,
-    /// For how long, in seconds.
+    /// How long it has been held, in seconds.
     pub age_seconds: u64,
     /// Whether a person took it by hand.
     pub by_hand: bool,
-    /// Whether the state's policy lets somebody else take it.
+    /// Whether the state's policy lets another caller take it.
     pub expired: bool,
 }
 
 impl Lock {
-    /// A lock as it is shown now.
+    /// Makes the wire form of a lock, with its age now.
     pub fn of(holder: StateHolder, expired: bool, now: Timestamp) -> Self {
         let StateHolder { info, by, since, by_hand, .. } = holder;
         Self {
@@ -139,102 +136,92 @@ impl Lock {
     }
 }
 
-/// A lock in the list of an organization's.
+/// A lock in the list of an organization.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedLock {
-    /// The state's id.
     pub state_id: String,
-    /// The project.
     pub project: String,
-    /// The state.
     pub state: String,
-    /// The lock.
     pub lock: Lock,
 }
 
-/// A page of locks. A page may be empty and others follow.
+/// A page of locks. An empty page may be followed by others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Locks {
-    /// The locks.
     pub locks: Vec<ListedLock>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// A line of a list of states.
+/// A state in a list.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateSummary {
-    /// The id.
     pub id: String,
-    /// The project.
     pub project: String,
     /// The state: a workspace of the project.
     pub state: String,
     /// The current version; 0 before the first.
     pub version: u64,
-    /// Its serial.
+    /// The serial of the current version.
     pub serial: Option<u64>,
-    /// Its length in bytes.
+    /// The length of the current version in bytes.
     pub bytes: u64,
-    /// Its instances; null where that is not known.
+    /// The number of resource instances; null if unknown.
     pub resource_count: Option<u64>,
-    /// When it was written, RFC 3339.
+    /// When the current version was written, RFC 3339.
     pub last_write: Option<String>,
-    /// Its labels.
     pub labels: Labels,
 }
 
-/// How a state stands to what it reads of others.
+/// Whether a state is up to date with the outputs that it reads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateStanding {
-    /// `clean`, `stale` or `potentially-stale`; null where so many states lie up from those that are shown that this cannot be told.
+    /// `clean`, `stale` or `potentially-stale`; null if the listed states have too many upstream states to tell.
     pub status: Option<&'static str>,
-    /// The states whose outputs it reads, as `project/state`, or by id where nothing else is left of one.
+    /// The states whose outputs it reads, as `project/state`; by id if the state has been erased.
     pub depends_on: Vec<String>,
 }
 
-/// A page of states. A page of a filtered list may be empty and others follow.
+/// A page of states. An empty page of a filtered list may be followed by others.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct States {
-    /// The states, by project and name; with how each stands to what it reads, where that was asked for.
+    /// The states, by project and name; with their staleness, if asked for.
     pub states: Vec<Both<StateSummary, Option<StateStanding>>>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// A state that was removed and can be brought back.
+/// A deleted state that can be undeleted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedRemoved {
-    /// The id.
     pub id: String,
     /// The project that it had.
     pub project: String,
     /// The name that it had.
     pub state: String,
-    /// Its last version; 0 if it had none.
+    /// The last version; 0 if it had none.
     pub version: u64,
-    /// Its instances; null where that is not known.
+    /// The number of resource instances; null if unknown.
     pub resource_count: Option<u64>,
-    /// Its labels.
     pub labels: Labels,
-    /// When it was removed, RFC 3339.
+    /// When it was deleted, RFC 3339.
     pub removed: String,
-    /// Who removed it.
+    /// Who deleted it.
     pub removed_by: String,
-    /// Until when it can be brought back, RFC 3339.
+    /// Until when it can be undeleted, RFC 3339.
     pub until: String,
 }
 
 impl ListedRemoved {
-    /// A removed state as it is shown.
+    /// Makes the wire form of a deleted state.
     pub fn of(project: String, state: String, removed: DeletedState, until: Timestamp) -> Self {
         let DeletedState { at, by, entry } = removed;
         Self {
@@ -251,13 +238,13 @@ impl ListedRemoved {
     }
 }
 
-/// A page of states that were removed.
+/// A page of deleted states.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedStates {
-    /// The states, by the names that they had.
+    /// The states, by their former names.
     pub states: Vec<ListedRemoved>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
@@ -266,13 +253,12 @@ pub struct RemovedStates {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLabelPolicy {
-    /// How often it was written; 0 before the first, when it demands nothing.
+    /// The version, one higher with each write; 0 if none was written: then it demands nothing.
     pub version: u64,
-    /// When it was written last, RFC 3339.
+    /// When it was last written, RFC 3339.
     pub changed: Option<String>,
-    /// Who did.
+    /// Who wrote it.
     pub changed_by: Option<String>,
-    /// It.
     pub policy: LabelPolicy,
 }
 
@@ -286,25 +272,24 @@ impl From<Option<StoredLabelPolicy>> for ShownLabelPolicy {
     }
 }
 
-/// What replaces a label policy.
+/// The body that replaces a label policy.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewLabelPolicy {
     /// The version that it replaces; 0 for the first.
     pub version: u64,
-    /// It.
     pub policy: LabelPolicy,
 }
 
-/// What breaks a rule of a label policy.
+/// A violation of the label policy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Broken {
     /// The rule, by the name of its member in the policy.
     pub rule: &'static str,
-    /// The key that it is about.
+    /// The label key.
     pub key: Option<String>,
-    /// In words.
+    /// A description.
     pub message: String,
 }
 
@@ -314,107 +299,97 @@ impl From<Violation> for Broken {
     }
 }
 
-/// A state that does not keep to the label policy.
+/// A state that violates the label policy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct NotCompliant {
-    /// The id.
     pub id: String,
-    /// The project.
     pub project: String,
-    /// The state.
     pub state: String,
-    /// Its labels.
     pub labels: Labels,
-    /// What is wrong.
     pub violations: Vec<Broken>,
 }
 
-/// A page of a report on the label policy. A page may name no state and others follow.
+/// A page of a report on the label policy. A page without states may be followed by others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct Compliance {
-    /// The version of the policy; 0 where there is none.
+    /// The version of the policy; 0 if there is none.
     pub policy_version: u64,
-    /// States of this page.
+    /// The number of states checked for this page.
     pub checked: usize,
-    /// Those of them that do not comply.
+    /// The number of these states that violate the policy.
     pub states: Vec<NotCompliant>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// What creates a state.
+/// The body that creates a state.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewState {
-    /// The id, a UUID in lower case that the client made; else the server makes one.
+    /// The id, a UUID in lower case made by the client. If absent, the server makes one.
     #[serde(default)]
     pub id: Option<String>,
-    /// The project.
     pub project: String,
-    /// The state; `default` if left out.
+    /// The state; `default` if absent.
     #[serde(default)]
     pub state: Option<String>,
-    /// What its owner demands of writers.
+    /// Requirements for writers.
     #[serde(default)]
     pub policy: Policy,
-    /// Its labels.
     #[serde(default, deserialize_with = "bounded::members")]
     pub labels: Option<BTreeMap<String, Value>>,
 }
 
-/// What changes a state.
+/// The body that changes a state.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StateEdit {
-    /// Another project.
+    /// The new project.
     #[serde(default)]
     pub project: Option<String>,
-    /// Another name.
+    /// The new name.
     #[serde(default)]
     pub state: Option<String>,
-    /// Another policy.
+    /// The new policy.
     #[serde(default)]
     pub policy: Option<Policy>,
-    /// Labels that are set, and with `null`, removed. The others stay.
+    /// Labels to set; `null` removes one. Others stay.
     #[serde(default, deserialize_with = "bounded::members")]
     pub labels: Option<BTreeMap<String, Value>>,
 }
 
-/// A reason, for whoever reads the audit log.
+/// A reason, stored in the audit log.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WithReason {
-    /// Why.
     pub reason: String,
-    /// To unlock: only if it is this lock.
+    /// For an unlock: the lock to release. Another lock stays.
     #[serde(rename = "ID")]
     pub id: Option<String>,
 }
 
-/// A text of a state.
+/// A stored text of a state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Text {
-    /// Its serial.
     pub serial: Option<u64>,
-    /// Its lineage.
     pub lineage: Option<String>,
     /// The version of the client that wrote it.
     pub terraform_version: Option<String>,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
-    /// The hex SHA-256 of its bytes.
+    /// The SHA-256 of the bytes, in hex.
     pub sha256: String,
     /// Whether the client encrypted it.
     pub encrypted: bool,
-    /// Its instances; null where that is not known.
+    /// The number of resource instances; null if unknown.
     pub resource_count: Option<u64>,
-    /// Its outputs; null where that is not known.
+    /// The number of outputs; null if unknown.
     pub output_count: Option<u64>,
 }
 
@@ -433,43 +408,38 @@ impl From<KeptState> for Text {
     }
 }
 
-/// A state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The id.
     pub id: String,
-    /// The organization.
     pub organization: String,
-    /// The project.
     pub project: String,
     /// The state: a workspace of the project.
     pub state: String,
-    /// When it was made, RFC 3339.
+    /// When it was created, RFC 3339.
     pub created: String,
-    /// Who made it.
+    /// Who created it.
     pub created_by: String,
     /// The current version; 0 before the first.
     pub version: u64,
-    /// When that was written, RFC 3339.
+    /// When the current version was written, RFC 3339.
     pub last_write: Option<String>,
     /// The current text.
     pub current: Option<Text>,
-    /// What its owner demands of writers.
+    /// Requirements for writers.
     pub policy: Policy,
-    /// Its labels.
     pub labels: Labels,
-    /// The outputs of the current version and how they stand to their schemas; absent where there are none.
+    /// The outputs of the current version and whether they match their schemas; absent if there are no schemas.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputOf>,
-    /// Who holds its lock.
+    /// The holder of the lock.
     pub lock: Option<Lock>,
-    /// The path of its `address` in a backend's configuration; `/lock` behind it is the other two.
+    /// The path for `address` in a backend's configuration; the lock and unlock addresses append `/lock`.
     pub path: String,
 }
 
 impl State {
-    /// A state as it is shown.
+    /// Makes the wire form of a state.
     pub fn of(id: String, head: StateHead, lock: Option<Lock>) -> Self {
         Self {
             path: format!("/tfstate/{id}"),
@@ -490,34 +460,33 @@ impl State {
     }
 }
 
-/// A version of a state, beside its text.
+/// A version of a state, along with its text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// The version.
     pub version: u64,
     /// When it was written, RFC 3339.
     pub at: String,
-    /// When the run began that made it, RFC 3339; null for a write without a lock.
+    /// When the run that made it began, RFC 3339; null for a write without a lock.
     pub began: Option<String>,
     /// Who wrote it.
     pub by: String,
-    /// The name of the token that was shown.
+    /// The name of the writer's token.
     pub token: String,
     /// `written`, `restored` or `promoted`.
     pub source: &'static str,
     /// The version that was restored, or the refused write that was promoted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The lock that its writer held.
+    /// The lock that the writer held.
     pub lock: Option<LockOf>,
-    /// The outputs, without their values.
+    /// The outputs, without values.
     pub outputs: Vec<OutputOf>,
-    /// What changed since the version before; null where that is not known.
+    /// The changes since the previous version; null if unknown.
     pub changes: Option<ChangesOf>,
-    /// The serial is not above that of the version before.
+    /// Whether the serial is not higher than that of the previous version.
     pub serial_fell: bool,
-    /// The lineage is not that of the version before.
+    /// Whether the lineage differs from that of the previous version.
     pub lineage_changed: bool,
 }
 
@@ -525,14 +494,13 @@ pub struct Version {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputOf {
-    /// Its name.
     pub name: String,
-    /// Whether its configuration calls it sensitive.
+    /// Whether the configuration marks it as sensitive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
-    /// Since when it has its value, RFC 3339; null where that is not known.
+    /// Since when it has its value, RFC 3339; null if unknown.
     pub since: Option<String>,
-    /// How it stands to its schema; absent where its state has no schemas.
+    /// Whether it matches its schema; absent if the state has no schemas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validity: Option<Validity>,
 }
@@ -543,7 +511,7 @@ impl From<Output> for OutputOf {
     }
 }
 
-/// What differs, instance by instance. Addresses are the first of each kind.
+/// The differences by resource instance. Only the first addresses of each kind are listed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangesOf {
@@ -587,37 +555,36 @@ impl From<StateVersion> for Both<Version, Text> {
     }
 }
 
-/// A page of versions, the newest first.
+/// A page of versions, newest first.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
-    /// The versions.
     pub versions: Vec<Both<Version, Text>>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
 
-/// A write that was refused and kept, beside its text.
+/// A refused write that was stored, along with its text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejected {
-    /// Its id, which stands for a version where one is asked for.
+    /// The id, accepted wherever a version is.
     pub id: String,
-    /// When it came first, RFC 3339.
+    /// When it was first sent, RFC 3339.
     pub at: String,
     /// Who sent it.
     pub by: String,
-    /// The lock that it was sent under, by its own word.
+    /// The lock that the client claimed to hold.
     pub lock: Option<String>,
     /// Why it was refused.
     pub why: Refused,
-    /// The version that the state was at.
+    /// The version of the state at that time.
     pub version: u64,
 }
 
 impl Rejected {
-    /// A refused write as it is shown.
+    /// Makes the wire form of a refused write.
     pub fn of(id: String, rejected: RejectedState) -> Both<Self, Text> {
         let first = Self {
             id,
@@ -631,29 +598,26 @@ impl Rejected {
     }
 }
 
-/// The refused writes of a state, the newest first.
+/// The refused writes of a state, newest first.
 #[derive(Debug, Clone, Serialize)]
 pub struct AllRejected {
-    /// Them.
     pub rejected: Vec<Both<Rejected, Text>>,
 }
 
-/// What differs in an instance. No values.
+/// The differences in one resource instance, without values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedProperties {
-    /// Its address.
     pub address: String,
     /// The first properties that differ.
     pub properties: Vec<ChangedProperty>,
-    /// How many more there are.
+    /// The number of further properties that differ.
     pub more: u64,
 }
 
-/// A property that differs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChangedProperty {
-    /// Its path: `tags.Name`, `list[0]`.
+    /// The path, such as `tags.Name` or `list[0]`.
     pub path: String,
     /// `added`, `removed` or `changed`.
     pub change: String,
@@ -673,19 +637,19 @@ impl From<InstanceChanges> for ChangedProperties {
     }
 }
 
-/// What differs between two texts. No values.
+/// The differences between two texts, without values.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
-    /// The instances; null where one of the two is not to be looked into.
+    /// The resource instances; null if one of the texts cannot be read.
     pub resources: Option<ChangesOf>,
-    /// What differs in the changed instances that are named, by the paths of their properties.
+    /// The differing properties of the changed instances.
     pub changed_properties: Vec<ChangedProperties>,
-    /// Outputs that are new.
+    /// Added outputs.
     pub outputs_added: Vec<String>,
-    /// Outputs that are others.
+    /// Changed outputs.
     pub outputs_changed: Vec<String>,
-    /// Outputs that are gone.
+    /// Removed outputs.
     pub outputs_removed: Vec<String>,
 }
 
@@ -693,25 +657,25 @@ pub struct Difference {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outputs {
-    /// The version that they are of.
+    /// The version that has them.
     pub version: u64,
-    /// Whether the client encrypted the state: then they are not known.
+    /// Whether the client encrypted the state: then its outputs are unknown.
     pub encrypted: bool,
-    /// How each stands to its schema; absent where there are no schemas.
+    /// Whether each matches its schema; absent if there are no schemas.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub validity: BTreeMap<String, Validity>,
-    /// Name to value, type and mark, as in the state; null where they are not known.
+    /// Name to value, type and mark, as in the state; null if unknown.
     pub outputs: Option<BTreeMap<String, Box<RawValue>>>,
 }
 
-/// What becomes of the schemas of a state.
+/// The body that changes the schemas of a state.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchemasEdit {
-    /// Schemas that are set, and with `null`, removed. The others stay.
+    /// Schemas to set; `null` removes one. Others stay.
     #[serde(deserialize_with = "bounded::members")]
     pub outputs: Option<BTreeMap<String, Value>>,
-    /// Whether an output that comes without one gets one that fits it.
+    /// Whether an output without a schema gets one inferred from its value.
     pub infer: Option<bool>,
 }
 
@@ -719,31 +683,29 @@ pub struct SchemasEdit {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownSchema {
-    /// The output.
     pub name: String,
-    /// Its schema.
     pub schema: Value,
-    /// The version that it was inferred from; null for one that somebody wrote.
+    /// The version that it was inferred from; null if a user wrote it.
     pub inferred_from: Option<u64>,
-    /// Since when it holds, RFC 3339.
+    /// Since when it applies, RFC 3339.
     pub changed: String,
     /// Who wrote it, or the version that it was inferred from.
     pub changed_by: String,
-    /// How the output of the current version stands to it; null where there is no such output.
+    /// Whether the output of the current version matches; null if there is no such output.
     pub validity: Option<Validity>,
 }
 
 /// The schemas of a state.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Schemas {
-    /// Whether an output that comes without one gets one that fits it.
+    /// Whether an output without a schema gets one inferred from its value.
     pub infer: bool,
-    /// Them, by the names of outputs.
+    /// The schemas, by output name.
     pub outputs: Vec<ShownSchema>,
 }
 
 impl Schemas {
-    /// Schemas as they are shown, beside the outputs of the current version.
+    /// Makes the wire form of schemas, with the verdicts on the outputs of the current version.
     pub fn of(schemas: StateSchemas, outputs: &[Output]) -> Self {
         let shown = |(name, schema): (String, OutputSchema)| {
             let output = outputs.iter().find(|output| output.name == name);
@@ -760,59 +722,52 @@ impl Schemas {
     }
 }
 
-/// What became of a restore.
+/// The answer to a restore.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Restored {
-    /// The new version.
     pub version: u64,
 }
 
-/// A stack or a state with what it puts out.
+/// A stack or a state with its outputs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputsOf<T> {
     /// `stack` or `tfstate`.
     pub kind: &'static str,
-    /// Its id.
     pub id: String,
-    /// Its project.
     pub project: String,
-    /// Its name in the project.
+    /// The name within the project.
     pub name: String,
-    /// The version that they are of; 0 where there is none yet.
+    /// The version that has the outputs; 0 before the first.
     pub version: u64,
-    /// Its outputs; null where they are not to be seen: a client encrypted the state.
+    /// The outputs; null if the client encrypted the state.
     pub outputs: Option<Vec<T>>,
 }
 
-/// An output.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamedOutput {
-    /// Its name.
     pub name: String,
-    /// Whether it is a secret, or holds one.
+    /// Whether it is a secret or contains one.
     pub secret: bool,
 }
 
 /// An output with its value.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ValuedOutput {
-    /// Its name.
     pub name: String,
-    /// Whether it is a secret, or holds one.
+    /// Whether it is a secret or contains one.
     pub secret: bool,
-    /// Its value. A secret of a stack is its ciphertext.
+    /// The value. A secret of a stack is shown as its ciphertext.
     pub value: Box<RawValue>,
 }
 
-/// A page of stacks and states with the names of their outputs: the stacks first. A page may be empty and others follow.
+/// A page of stacks and states with the names of their outputs, stacks first. An empty page may be followed by others.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 #[serde(rename_all = "camelCase")]
 pub struct AllOutputs {
-    /// Them.
     pub sources: Vec<OutputsOf<NamedOutput>>,
-    /// Where the next page begins.
+    /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
 }
