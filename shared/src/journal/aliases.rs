@@ -1,4 +1,4 @@
-//! Aliases: the names that a resource had before. What refers to it by one of them gets its present name.
+//! Aliases: former names of a resource. References by an alias are rewritten to the present name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use crate::domain::urn::{ROOT_STACK_TYPE, Urn};
 
 type Names<'a> = HashMap<Cow<'a, str>, Cow<'a, str>>;
 
-/// Rewrites every reference by an alias, and the URNs of children whose parent was renamed, and drops the aliases.
-/// `replaceWith` is left as it is.
+/// Rewrites references by an alias and the URNs of children whose parent was renamed, then drops the aliases. Leaves
+/// `replaceWith` unchanged.
 ///
 /// # Errors
-/// In words, if that is not possible. Nothing is changed then.
+/// A description, if that is not possible. Then nothing is changed.
 pub(super) fn resolve(deployment: &mut Deployment<'_>) -> Result<(), String> {
     let names = present_names(&deployment.resources)?;
     let providers = deployment
@@ -46,7 +46,7 @@ pub(super) fn resolve(deployment: &mut Deployment<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The present name for each alias. A name is looked up once: the name it gives is not looked up again.
+/// Maps each alias to the present name. The name it finds is not looked up again.
 fn present_names<'a>(resources: &[Resource<'a>]) -> Result<Names<'a>, String> {
     let mut names = Names::new();
     for resource in resources {
@@ -66,7 +66,7 @@ fn present_names<'a>(resources: &[Resource<'a>]) -> Result<Names<'a>, String> {
     Ok(names)
 }
 
-/// The name of a child under the present name of its parent; `None` if the parent is the stack, which gives none.
+/// The name of a child under the present name of its parent; `None` if the parent is the stack, which adds nothing to it.
 fn name_below(parent: &str, child: &str) -> Result<Option<String>, String> {
     let parse =
         |urn| Urn::parse(urn).ok_or_else(|| format!("{urn:?} is not a URN, but an alias leads to it"));
@@ -82,7 +82,7 @@ fn name_below(parent: &str, child: &str) -> Result<Option<String>, String> {
     Ok(Some(Urn { qualified_type: &qualified_type, ..child }.to_string()))
 }
 
-/// The present reference to a resource's provider, if it is another than the resource has.
+/// The present reference to a resource's provider, if it differs from the one that the resource has.
 fn present_provider(resource: &Resource<'_>, names: &Names<'_>) -> Result<Option<String>, String> {
     if resource.provider.is_empty() {
         return Ok(None);

@@ -1,13 +1,13 @@
-//! A batch of entries, as one request brings it.
+//! A batch of entries: the body of one request.
 
 use super::entry::Entry;
 use crate::domain::json::{self, Malformed, Reader};
 
-/// How many entries one batch may hold. The CLI sends 100 at most unless it is told otherwise, and halves a batch that
-/// is too large.
+/// Entries in one batch, at most. The CLI sends at most 100 unless configured otherwise, and halves a batch that is refused
+/// as too large.
 pub const ENTRIES_PER_BATCH_MAX: usize = 10_000;
 
-/// Why a batch is not taken. Nothing of it is.
+/// Why a batch is refused. None of its entries are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// The body is not `{"entries":[..]}`.
@@ -16,13 +16,13 @@ pub enum BatchError {
          PULUMI_DISABLE_JOURNALING=true, which sends whole states instead"
     )]
     Malformed(String),
-    /// There are more entries than [`ENTRIES_PER_BATCH_MAX`]. The CLI sends smaller batches when this is a 413.
+    /// More entries than [`ENTRIES_PER_BATCH_MAX`]. The CLI sends smaller batches after a 413.
     #[error(
         "the batch holds more than {ENTRIES_PER_BATCH_MAX} journal entries: set PULUMI_JOURNALING_BATCH_SIZE to \
          {ENTRIES_PER_BATCH_MAX} or less"
     )]
     TooManyEntries,
-    /// An entry makes no sense.
+    /// An entry is invalid.
     #[error(
         "entry {index} of the batch (sequenceID {}) cannot be recorded: {reason}. The pulumi CLI may be newer than \
          this server: upgrade the server, or run the update with PULUMI_DISABLE_JOURNALING=true, which sends whole \
@@ -30,21 +30,21 @@ pub enum BatchError {
         sequence_id.map_or_else(|| "unknown".to_owned(), |id| id.to_string())
     )]
     Entry {
-        /// Its place in the batch, from 0.
+        /// The position in the batch, from 0.
         index: usize,
-        /// Its sequence ID, if it has one.
+        /// The sequence ID, if it has one.
         sequence_id: Option<i64>,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Reads a batch, `{"entries":[..]}`, that is to be recorded, and judges each entry alone. No entries, or `null`, is a
-/// batch of none.
+/// Reads a batch, `{"entries":[..]}`, before it is recorded, and validates each entry by itself. A missing or `null` list
+/// is an empty batch.
 ///
 /// # Errors
-/// If anything in it makes no sense; record nothing of it then. What an entry asks for may still turn out not to be
-/// possible: that is for [`super::replay`] to find.
+/// If any entry is invalid; then record none of them. Whether a valid entry can be applied is only known to
+/// [`super::replay`].
 pub fn parse_batch(body: &[u8]) -> Result<Vec<Entry<'_>>, BatchError> {
     let entries = read(body, ENTRIES_PER_BATCH_MAX)?;
     let refused = entries.iter().enumerate().find_map(|(index, entry)| {
@@ -57,8 +57,8 @@ pub fn parse_batch(body: &[u8]) -> Result<Vec<Entry<'_>>, BatchError> {
     }
 }
 
-/// Reads a batch that has been recorded. An entry that makes no sense to this version of the program, and a body that
-/// is no batch, become entries that [`super::replay`] skips and names.
+/// Reads a recorded batch. An entry that this version of the program cannot read, and a body that is not a batch, become
+/// entries that [`super::replay`] skips and reports.
 pub fn read_batch(body: &[u8]) -> Vec<Entry<'_>> {
     read(body, usize::MAX).unwrap_or_else(|error| vec![Entry::refused(0, error.to_string())])
 }

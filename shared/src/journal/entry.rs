@@ -6,50 +6,50 @@ use crate::domain::deployment::{Deployment, Operation, SecretsProvider, Snippet,
 use crate::domain::json::{self, Reader};
 use crate::domain::resource::{Resource, flag, raw_object};
 
-/// The versions of an entry that we understand. A state migration needs the newest.
+/// The entry versions that this program supports. A state migration needs the newest.
 const VERSIONS: std::ops::RangeInclusive<i64> = 1..=2;
 const STATE_MIGRATION_VERSION: i64 = 2;
 
-/// One entry of a journal, judged alone: what it asks for makes sense, whether or not it can be done.
+/// One entry of a journal, validated by itself: its request is valid, whether or not it can be applied.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
     pub(super) sequence_id: i64,
     pub(super) operation_id: i64,
-    /// Did the client see bytes that are not UTF-8 in what it encrypted?
+    /// Whether the client found bytes that are not UTF-8 in something it encrypted.
     pub(super) requires_byte_string: bool,
     pub(super) step: Step<'a>,
 }
 
-/// What an entry says has happened.
+/// What an entry records.
 #[derive(Debug, Clone)]
 pub(super) enum Step<'a> {
-    /// A step began; a provider is about to be called if there is an operation.
+    /// A step began. If it has an operation, a provider call follows.
     Begin(Option<Operation<'a>>),
-    /// A step is done.
+    /// A step succeeded.
     Success { state: Option<Box<Resource<'a>>>, references: References, is_refresh: bool },
-    /// A step failed. Whatever else the entry carries means nothing.
+    /// A step failed. Other members of the entry are ignored.
     Failure,
-    /// A resource was read again in place; without a state it is gone.
+    /// A resource was refreshed in place. Without a state, it no longer exists.
     Refreshed { state: Option<Box<Resource<'a>>>, references: References },
     /// A resource registered its outputs after its step.
     Outputs { state: Option<Box<Resource<'a>>>, references: References },
     /// The base was rewritten before the first step.
     Write(Box<Deployment<'a>>),
-    /// This is how secrets are encrypted from here on.
+    /// The secrets provider from here on.
     SecretsProvider(SecretsProvider<'a>),
-    /// All that happened so far is the new base.
+    /// The result so far becomes the new base.
     RebuiltBase,
     /// The parameters of a package.
     Extension { reference: Cow<'a, str>, text: &'a str },
-    /// The list of snippets, whole.
+    /// The complete list of snippets.
     Snippets(Vec<Snippet<'a>>),
-    /// Resources of the base move, and others come in.
+    /// Resources of the base move, and others are inserted.
     StateMigration(Box<StateMigration<'a>>),
-    /// The entry makes no sense, for this reason. Such an entry is not taken; but if one is in a log, it is skipped.
+    /// The entry is invalid for this reason. Such an entry is not accepted; one that is in a log is skipped.
     Refused(String),
 }
 
-/// The resources that an entry refers to: of the base by index, of this update by the operation that made them.
+/// The resources that an entry refers to: those of the base by index, those of this update by the operation that made them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct References {
     pub(super) remove_old: Option<i64>,
@@ -60,25 +60,25 @@ pub(super) struct References {
     pub(super) pending_replacement_new: Option<i64>,
 }
 
-/// What a state migration makes of the base.
+/// How a state migration changes the base.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StateMigration<'a> {
     pub(super) layout: Vec<Placement>,
     pub(super) states: Vec<Resource<'a>>,
-    /// Index in the base before the move, and the new state.
+    /// The index in the base before the move, and the new state.
     pub(super) base_patches: Vec<(i64, Resource<'a>)>,
-    /// Operation that made the resource, and the new state.
+    /// The operation that made the resource, and the new state.
     pub(super) new_patches: Vec<(i64, Resource<'a>)>,
 }
 
-/// What a position of the new base takes: exactly one of the two.
+/// The source of a position in the new base: exactly one of the two.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Placement {
     pub(super) base_index: Option<i64>,
     pub(super) state_index: Option<i64>,
 }
 
-/// The members of an entry as they stand in the text.
+/// The members of an entry, as in its JSON.
 #[derive(Default)]
 struct Members<'a> {
     version: Option<i64>,
@@ -99,12 +99,12 @@ struct Members<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The place of this entry in the order of the journal. 0 if it was refused and names none.
+    /// The position of this entry in the journal. 0 for a refused entry without one.
     pub fn sequence_id(&self) -> i64 {
         self.sequence_id
     }
 
-    /// Why the entry makes no sense, if it does not.
+    /// The reason, if the entry is invalid.
     pub(super) fn refusal(&self) -> Option<&str> {
         match &self.step {
             Step::Refused(reason) => Some(reason),
@@ -115,7 +115,7 @@ impl<'a> Entry<'a> {
     /// Reads an entry. One of the wrong shape or content becomes [`Step::Refused`].
     ///
     /// # Errors
-    /// Only if what stands here is no JSON value.
+    /// If the text is not a JSON value.
     pub(super) fn read(reader: &mut Reader<'a>) -> json::Result<Self> {
         let start = reader.start();
         let reason = match Members::read(reader) {
@@ -179,7 +179,7 @@ impl<'a> Members<'a> {
         Ok(members)
     }
 
-    /// What the entry asks for, or why that makes no sense.
+    /// The step of the entry, or why it is invalid.
     fn judge(self) -> Result<Entry<'a>, String> {
         let version = self.version.ok_or("`version` is missing")?;
         if !VERSIONS.contains(&version) {
@@ -192,7 +192,7 @@ impl<'a> Members<'a> {
             1 => Step::Success { state, references: references.judge()?, is_refresh },
             2 => Step::Failure,
             3 => Step::Refreshed { state, references: references.removals().judge()? },
-            // Outputs without a state say nothing, so what they refer to does not matter.
+            // Registered outputs without a state change nothing, so their references do not matter.
             4 if state.is_none() => Step::Outputs { state, references: References::default() },
             4 => Step::Outputs { state, references: references.removals().judge()? },
             5 => Step::Write(self.new_snapshot.ok_or("a write (kind 5) needs a `newSnapshot`")?),
@@ -222,7 +222,7 @@ impl<'a> Members<'a> {
 }
 
 impl References {
-    /// Only the references that a refresh and registered outputs follow.
+    /// Only the references that a refresh and registered outputs use.
     fn removals(self) -> Self {
         Self { remove_old: self.remove_old, remove_new: self.remove_new, ..Self::default() }
     }
@@ -266,7 +266,7 @@ fn reference(reader: &mut Reader<'_>) -> json::Result<Option<i64>> {
     reader.optional(Reader::integer)
 }
 
-/// `{"<number>":..,"state":{..}}`; the number is 0 when it is not there, as it is for the CLI.
+/// `{"<number>":..,"state":{..}}`. An absent number is 0, as it is for the CLI.
 fn patch<'a>(reader: &mut Reader<'a>, number: &str) -> json::Result<(i64, Resource<'a>)> {
     let mut id = 0;
     let mut state = None;
@@ -283,7 +283,7 @@ fn patch<'a>(reader: &mut Reader<'a>, number: &str) -> json::Result<(i64, Resour
     state.map(|state| (id, state)).ok_or_else(|| reader.expected("a patch with a `state`"))
 }
 
-/// The `sequenceID` of an entry of whatever shape, if it can be made out.
+/// The `sequenceID` of an entry of any shape, if it can be read.
 fn sequence_id_of(text: &str) -> Option<i64> {
     let members = json::members(text).ok()?;
     let (_, value) = members.iter().rfind(|(key, _)| key.name == "sequenceID")?;

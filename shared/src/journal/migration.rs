@@ -1,4 +1,4 @@
-//! State migrations: resources of the base move to new places, and others come in between.
+//! State migrations: resources of the base move to new positions, and others are inserted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use crate::domain::resource::Resource;
 use crate::domain::urn::Urn;
 
 impl<'a> Replayer<'a> {
-    /// Applies a state migration, whole or not at all.
+    /// Applies a state migration completely or not at all.
     ///
     /// # Errors
-    /// In words, if it cannot be done, or if what it leads to breaks a rule. It has no effect then.
+    /// A description, if it cannot be applied or the result breaks an integrity rule. Then it has no effect.
     pub(super) fn migrate(&mut self, migration: StateMigration<'a>) -> Result<(), String> {
         if !self.base.pending_operations.is_empty() {
             return Err("the base has pending operations, which rule out a state migration".to_owned());
@@ -114,7 +114,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// Builds the new base, and moves the marks of the old one along with its resources.
+    /// Builds the new base and moves the marks of the old one along with its resources.
     fn lay_out(&mut self, migration: StateMigration<'a>, places: &HashMap<usize, usize>) {
         let mut old: Vec<Option<Resource<'a>>> =
             std::mem::take(&mut self.base.resources).into_iter().map(Some).collect();
@@ -145,11 +145,11 @@ impl<'a> Replayer<'a> {
 }
 
 impl StateMigration<'_> {
-    /// Where each resource of the base that stays goes: index in the base to index in the layout. Every inserted state
-    /// has exactly one place.
+    /// Maps the index of each remaining resource in the base to its index in the layout. Every inserted state has exactly one
+    /// position.
     ///
     /// # Errors
-    /// In words, if the layout makes no sense whatever the base.
+    /// A description, if the layout is invalid for any base.
     pub(super) fn places(&self) -> Result<HashMap<usize, usize>, String> {
         let state_count = self.states.len();
         if state_count == 0 {

@@ -1,11 +1,11 @@
-//! The journal of an update, and what it makes of the deployment that the update started from.
+//! The journal of an update, and the deployment that it produces from the update's base.
 //!
-//! A journaling CLI sends small entries instead of whole states. [`parse_batch`] judges each entry alone, when it is
-//! appended; [`replay`] makes the new deployment, when the update is published. The fold is total: an entry that cannot
-//! be applied is skipped and named, so that every log that was acknowledged can be published.
+//! A journaling CLI sends small entries instead of whole states. [`parse_batch`] validates each entry by itself when it is
+//! appended; [`replay`] produces the new deployment when the update is published. Replaying never fails on an entry: one
+//! that cannot be applied is skipped and reported, so that every acknowledged log can be published.
 //!
-//! Source: the meaning of entries is that of `JournalReplayer` in `pkg/backend/journal.go` of pulumi/pulumi at v3.274.1;
-//! where that answers with a deployment, so does this, with the same.
+//! Source: entries mean what they mean to `JournalReplayer` in `pkg/backend/journal.go` of pulumi/pulumi at v3.274.1.
+//! Where that returns a deployment, this returns the same one.
 
 mod aliases;
 mod batch;

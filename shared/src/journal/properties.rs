@@ -1,4 +1,4 @@
-//! What holds for every journal.
+//! Properties of every journal.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn urn() -> impl Strategy<Value = String> {
     (0..6u8).prop_map(|name| format!("urn:pulumi:dev::p::t:m:T::r{name}"))
 }
 
-/// A resource that names others, existing or not.
+/// A resource with references, valid or not.
 fn resource() -> impl Strategy<Value = Value> {
     let references = (prop::option::of(urn()), prop::collection::vec(urn(), 0..3), prop::option::of(urn()));
     let flags = (any::<bool>(), prop::option::weighted(0.1, any::<bool>()));
@@ -41,7 +41,7 @@ fn base() -> impl Strategy<Value = Option<String>> {
     prop::option::weighted(0.9, deployment)
 }
 
-/// An entry without its sequence ID, of a shape that is accepted.
+/// An entry of an accepted shape, without its sequence ID.
 fn entry() -> impl Strategy<Value = Value> {
     let kind = prop::sample::select(vec![0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     let index = || prop::option::weighted(0.3, 0..6i64);
@@ -67,21 +67,21 @@ fn entry() -> impl Strategy<Value = Value> {
 fn journal() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(entry(), 0..12).prop_map(|mut entries| {
         for (index, entry) in entries.iter_mut().enumerate() {
-            // Batches get lost: the IDs have gaps.
+            // Batches are lost, so the IDs have gaps.
             entry["sequenceID"] = json!(index * 2 + 1);
         }
         entries
     })
 }
 
-/// Replays entries that arrive in these batches.
+/// Replays entries in these batches.
 fn replay_batches(base: Option<&str>, batches: &[&[Value]]) -> Replayed {
     let bodies: Vec<String> = batches.iter().map(|entries| json!({"entries": entries}).to_string()).collect();
     let entries = bodies.iter().flat_map(|body| parse_batch(body.as_bytes()).unwrap());
     replay(base.map(str::as_bytes), entries, INSTANT).unwrap()
 }
 
-/// Any JSON at all, with a liking for the names that we know.
+/// Any JSON, with a preference for the member names that we know.
 fn any_json() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec![
         "entries",
@@ -155,11 +155,11 @@ proptest! {
             let result = replay_batches(base.as_deref(), &[prefix]);
             let skipped: Vec<i64> = result.skipped.iter().map(|skipped| skipped.sequence_id).collect();
             let mut open = BTreeMap::new();
-            // What a rebuilt or written base brings is beyond this small model.
+            // This small model does not cover a rebuilt or written base.
             if prefix.iter().any(|entry| [5, 7].contains(&entry["kind"].as_i64().unwrap())) {
                 continue;
             }
-            // A success that made a resource ends its step even if what it refers to is not there.
+            // A success that made a resource ends its step even if its references do not exist.
             let counts = |entry: &&Value| {
                 let made = entry["kind"] == json!(1) && !entry["state"].is_null();
                 made || !skipped.contains(&entry["sequenceID"].as_i64().unwrap())
@@ -184,7 +184,7 @@ proptest! {
     #[test]
     fn a_state_without_news_settles_and_stays(base in base(), journal in journal()) {
         let published = replay_batches(base.as_deref(), &[&journal]);
-        // The first update without entries forgets pending operations and notices; the next has nothing left to do.
+        // The first update without entries removes pending operations and notices. The second changes nothing.
         let settled = replay(Some(&published.text), Vec::new(), INSTANT).unwrap();
         let again = replay(Some(&settled.text), Vec::new(), INSTANT).unwrap();
         prop_assert!(again.unchanged);

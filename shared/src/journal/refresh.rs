@@ -1,13 +1,13 @@
-//! After a refresh: what refers to a resource that is gone refers to it no more.
+//! After a refresh, no resource refers to one that no longer exists.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::domain::resource::{Member, Resource};
 
-/// Drops the references to resources that are not before the one that refers, and parents that are nowhere.
+/// Removes references to resources that do not come before the referring one, and parents that do not exist.
 ///
-/// The list is in order of dependency. A property without a dependency left loses its entry.
+/// The list is in dependency order. A property without remaining dependencies loses its entry.
 pub(super) fn drop_dangling_references(resources: &mut [Resource<'_>]) {
     let urns: Vec<String> = resources.iter().map(|resource| resource.urn.to_string()).collect();
     let mut before: HashSet<&str> = HashSet::with_capacity(urns.len());

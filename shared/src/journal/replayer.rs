@@ -1,4 +1,4 @@
-//! The fold: a base deployment and the entries of a journal make a new deployment.
+//! Replaying: a base deployment and the entries of a journal produce a new deployment.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,15 +14,15 @@ use crate::domain::json::Malformed;
 use crate::domain::resource::{Feature, Features, Member, Resource};
 use crate::ports::Timestamp;
 
-/// The version of the schema, without and with features that older clients do not understand.
+/// The schema version, without and with features that older clients do not support.
 const VERSION_PLAIN: i64 = 3;
 const VERSION_WITH_FEATURES: i64 = 4;
-/// What a state that we wrote says wrote it, where the CLI would name its own command.
+/// The program that the manifest of our states names, where the CLI names its own command.
 const COMMAND: &str = "journal replay";
-/// How many of the skipped entries `metadata.integrity_error` names.
+/// Skipped entries that `metadata.integrity_error` lists, at most.
 const SKIPPED_NAMED_MAX: usize = 20;
 
-/// The base is not a deployment: nothing can be published on top of it.
+/// The base is not a deployment, so nothing can be published on top of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the state that the update started from is not a deployment as the CLI writes it: {0}")]
 pub struct BaseError(String);
@@ -33,47 +33,47 @@ impl From<Malformed> for BaseError {
     }
 }
 
-/// What a journal makes of its base.
+/// What replaying a journal produces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// The new untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`. The same input gives the same
+    /// The new untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`. The same input produces the same
     /// bytes.
     pub text: Vec<u8>,
-    /// How many resources it has, those marked for deletion included.
+    /// The number of resources, including those marked for deletion.
     pub resource_count: usize,
-    /// How many operations began and did not end.
+    /// The number of operations that began and did not end.
     pub pending_count: usize,
-    /// Is it the base again, manifest aside? Never so without a base. See
+    /// Whether it equals the base, apart from the manifest. False without a base. See
     /// [`same_state`](crate::domain::deployment::same_state).
     pub unchanged: bool,
-    /// The entries that could not be applied, in the order of the journal; as many as there are.
+    /// The entries that could not be applied, in journal order.
     pub skipped: Vec<Skipped>,
-    /// Why the CLI will not work with this deployment, if it will not. It stands, with the skipped entries, in
-    /// `metadata.integrity_error` of the text too.
+    /// Why the CLI will refuse this deployment, if it will. `metadata.integrity_error` of the text has it too, with the skipped
+    /// entries.
     pub integrity_error: Option<String>,
-    /// The stack's outputs as JSON text; `None` if there are none.
+    /// The stack's outputs as JSON; `None` if there are none.
     pub outputs: Option<String>,
-    /// `secrets_providers` as JSON text.
+    /// `secrets_providers` as JSON.
     pub secrets_providers: Option<String>,
 }
 
 /// An entry that could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Which; 0 if it names none.
+    /// The sequence ID; 0 if it has none.
     pub sequence_id: i64,
-    /// Why, in about 1,000 characters at most.
+    /// The reason, about 1,000 characters at most.
     pub reason: String,
 }
 
-/// Makes the new deployment from the one that the update started from (`None` for a stack that never had one) and the
-/// entries of its journal, in any order and any number of times: they count in the order of their sequence IDs, and
-/// of those with the same ID the first one given.
+/// Produces the new deployment from the update's base (`None` for a stack that never had one) and the entries of its
+/// journal. Entries may come in any order and repeatedly: they apply in the order of their sequence IDs, and of those with
+/// the same ID only the first one counts.
 ///
 /// `instant` becomes the manifest's time.
 ///
 /// # Errors
-/// Only if `base` is no deployment. No entry is fatal: see [`Replayed::skipped`].
+/// If `base` is not a deployment. No entry causes an error: see [`Replayed::skipped`].
 pub fn replay<'a>(
     base: Option<&'a [u8]>,
     entries: impl IntoIterator<Item = Entry<'a>>,
@@ -130,7 +130,7 @@ pub fn replay<'a>(
     })
 }
 
-/// The entries by sequence ID, each once. Those that were refused have no ID that could be trusted: all of them stay.
+/// The entries by sequence ID, each once. Refused entries have no reliable ID, so all of them stay.
 fn in_order<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<Entry<'a>> {
     let mut entries: Vec<Entry<'a>> = entries.into_iter().collect();
     entries.sort_by_key(|entry| (entry.sequence_id, entry.refusal().is_some()));
@@ -140,7 +140,7 @@ fn in_order<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Vec<Entry<'a>> 
     entries
 }
 
-/// What the next reader of the state is told, if anything.
+/// The notice for the next reader of the state, if any.
 fn notice(integrity_error: Option<&str>, skipped: &[Skipped]) -> Option<String> {
     let mut notice: Vec<String> = integrity_error.map(str::to_owned).into_iter().collect();
     if !skipped.is_empty() {
@@ -156,7 +156,7 @@ fn notice(integrity_error: Option<&str>, skipped: &[Skipped]) -> Option<String> 
     (!notice.is_empty()).then(|| notice.join("; "))
 }
 
-/// In states before version 3 every input depends on all that its resource depends on, without saying so.
+/// In states before version 3, every input implicitly depends on everything that its resource depends on.
 fn add_property_dependencies(resources: &mut [Resource<'_>]) {
     for resource in resources {
         if !resource.dependencies.is_empty() && resource.property_dependencies.is_empty() {
@@ -168,40 +168,40 @@ fn add_property_dependencies(resources: &mut [Resource<'_>]) {
     }
 }
 
-/// The state of the fold between two entries.
+/// The state of the replayer between two entries.
 #[derive(Debug, Clone)]
 pub(super) struct Replayer<'a> {
     pub(super) base: Deployment<'a>,
     pub(super) changes: Changes<'a>,
-    /// Was there a refresh? Rebuilding the base does not change that.
+    /// Whether there was a refresh. Rebuilding the base does not change that.
     refreshed: bool,
-    /// Were there bytes that are not UTF-8 in something encrypted? Rebuilding the base does not change that either.
+    /// Whether something encrypted had bytes that are not UTF-8. Rebuilding the base does not change that either.
     byte_strings: bool,
 }
 
-/// What the entries since the last rebuilt base have changed.
+/// The changes by the entries since the last rebuilt base.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changes<'a> {
-    /// The states that entries brought. An entry may put one state into two places, so both hold its position here.
+    /// The states that entries have. An entry may use one state in two places, so both hold its position here.
     pub(super) states: Vec<Resource<'a>>,
-    /// The resources of this update in their order, as positions in `states`.
+    /// The resources of this update in order, as positions in `states`.
     pub(super) fresh: Vec<usize>,
-    /// Operation to position in `fresh`.
+    /// Maps an operation to its position in `fresh`.
     pub(super) fresh_by_operation: HashMap<i64, usize>,
-    /// Operations whose resource is gone again.
+    /// Operations whose resource was removed again.
     pub(super) fresh_removed: HashSet<i64>,
     /// Steps that began and did not end.
     pub(super) open: BTreeMap<i64, Option<Operation<'a>>>,
-    /// The following hold indices in the base. An index may lie beyond its end: after a write it means nothing.
+    /// The following hold indices in the base. An index may be beyond its end: a rewritten base ignores it.
     pub(super) base_removed: HashSet<usize>,
     pub(super) base_to_delete: HashSet<usize>,
     pub(super) base_pending_replacement: HashSet<usize>,
-    /// To position in `states`.
+    /// Values are positions in `states`.
     pub(super) base_replaced: HashMap<usize, usize>,
     pub(super) extensions: Extensions<'a>,
 }
 
-/// What the fold amounts to so far.
+/// The result so far.
 pub(super) struct Built<'a> {
     pub(super) deployment: Deployment<'a>,
     pub(super) features: Features,
@@ -209,11 +209,11 @@ pub(super) struct Built<'a> {
     pub(super) unresolved_aliases: Option<String>,
 }
 
-/// The resources that an entry refers to, all known to exist.
+/// The existing resources that an entry refers to.
 #[derive(Default)]
 struct Targets {
     remove_old: Option<usize>,
-    /// Position in `fresh`, and the operation.
+    /// The position in `fresh`, and the operation.
     remove_new: Option<(usize, i64)>,
     delete_old: Option<usize>,
     delete_new: Option<usize>,
@@ -229,9 +229,9 @@ impl<'a> Replayer<'a> {
     /// Applies an entry.
     ///
     /// # Errors
-    /// In words, if it cannot be applied. It has no effect then, save for two: a rebuilt base, since later entries count on
-    /// it, takes effect even if the aliases in it could not be resolved; and a resource that a step made is kept even if
-    /// what the step refers to is not there.
+    /// A description, if it cannot be applied. Then it has no effect, with two exceptions: a rebuilt base takes effect even if
+    /// its aliases could not be resolved, since later entries depend on it; and a resource that a step made is kept even if
+    /// the step's references do not exist.
     fn apply(&mut self, entry: Entry<'a>) -> Result<(), String> {
         let operation_id = entry.operation_id;
         match entry.step {
@@ -288,7 +288,7 @@ impl<'a> Replayer<'a> {
         let own = state.is_some().then_some(operation_id);
         let (targets, dangling) = match self.targets(references, own) {
             Ok(targets) => (targets, None),
-            // Part of the journal may never have arrived. What this step made is there all the same.
+            // Part of the journal may be missing. The resource that this step made exists nevertheless.
             Err(reason) if state.is_some() => (Targets::default(), Some(reason)),
             Err(reason) => return Err(reason),
         };
@@ -331,14 +331,14 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Keeps the bytes of the base's provider if the new one is the same.
+    /// Keeps the bytes of the base's provider if the new one is equal.
     fn set_secrets_provider(&mut self, provider: SecretsProvider<'a>) {
         if !self.base.secrets_providers.as_ref().is_some_and(|present| present.is(&provider)) {
             self.base.secrets_providers = Some(provider);
         }
     }
 
-    /// Looks up what an entry refers to; `own` is the operation whose resource the entry itself is about to make.
+    /// Finds what an entry refers to. `own` is the operation whose resource the entry itself is about to make.
     fn targets(&self, references: &References, own: Option<i64>) -> Result<Targets, String> {
         let old = |member: &str, index: Option<i64>| {
             let Some(index) = index else { return Ok(None) };
@@ -372,8 +372,8 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// What the fold amounts to so far: the resources of this update in the order in which they were made, then what
-    /// is left of the base. That is an order of dependency; nothing is sorted.
+    /// The result so far: the resources of this update in the order in which they were made, then what is left of the base.
+    /// That is already in dependency order, so nothing is sorted.
     pub(super) fn build(&self) -> Built<'a> {
         let Changes { states, fresh, fresh_by_operation, fresh_removed, .. } = &self.changes;
         let gone: HashSet<usize> =
@@ -419,7 +419,7 @@ impl<'a> Replayer<'a> {
         Built { deployment, features, unresolved_aliases }
     }
 
-    /// What has become of a resource of the base. A removal wins over a replacement, and that over marks.
+    /// What happened to a resource of the base. A removal takes precedence over a replacement, and a replacement over marks.
     fn changed(&self, index: usize, old: &Resource<'a>) -> Option<Resource<'a>> {
         let changes = &self.changes;
         if changes.base_removed.contains(&index) {
@@ -440,7 +440,7 @@ impl<'a> Replayer<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// Takes a state and says where it is.
+    /// Stores a state and returns its position.
     pub(super) fn keep(&mut self, state: Resource<'a>) -> usize {
         self.states.push(state);
         self.states.len() - 1

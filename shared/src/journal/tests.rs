@@ -19,7 +19,7 @@ fn base_of(names: &[&str]) -> String {
     json!({"version": 3, "deployment": {"resources": resources}}).to_string()
 }
 
-/// Entries with what every entry has: version 1, both removals, and sequence IDs in order.
+/// Completes entries with the members that every entry has: version 1, both removals, and sequence IDs in order.
 fn journal(entries: &[Value]) -> String {
     let entries: Vec<Value> = entries
         .iter()
@@ -141,7 +141,7 @@ fn a_refresh_within_a_run_drops_only_what_dangles() {
     left["dependencies"] = json!([urn("b")]);
     assert_eq!(deployment(&result)["resources"], json!([resource("b"), left]));
 
-    // Without a refresh nothing is dropped: what dangles then is a fault, and is reported.
+    // Without a refresh nothing is dropped: a dangling reference is then an integrity error, and is reported.
     let result = replayed(&base.to_string(), &[gone]);
     assert_eq!(deployment(&result)["resources"], json!([resource("b"), child]));
     assert!(result.integrity_error.unwrap().contains("is missing"));
@@ -230,7 +230,7 @@ fn an_entry_that_cannot_be_applied_is_skipped_and_named_and_what_a_step_made_is_
     );
     assert_eq!((&error["version"], &error["command"]), (&json!("3"), &json!("journal replay")));
 
-    // The next update of a sound state clears the notice.
+    // The next update of a valid state clears the notice.
     let next = replay(Some(&result.text), Vec::new(), INSTANT).unwrap();
     assert_eq!(deployment(&next)["metadata"], json!({}));
 }
@@ -254,14 +254,14 @@ fn a_state_migration_moves_marks_along_and_fails_without_a_trace() {
     let result = replayed(&base_of(&["a", "b", "c"]), &[removed, outputs, migration(layout)]);
     assert_eq!(names(&result), ["new", "patched"]);
 
-    // The patched resource is dropped, or there is no such resource.
+    // The patched resource is dropped, or does not exist.
     for layout in [json!([{"baseIndex": 0}, {"stateIndex": 0}]), json!([{"baseIndex": 3}, {"stateIndex": 0}])]
     {
         let result = replayed(&base_of(&["a", "b", "c"]), &[marked.clone(), migration(layout.clone())]);
         assert_eq!(names(&result), ["a", "b", "c"], "{layout}");
         assert_eq!(result.skipped.len(), 1, "{layout}");
     }
-    // These make no sense whatever the base.
+    // These are invalid for any base.
     for layout in [
         json!([{"baseIndex": 0}]),
         json!([{"baseIndex": 1}, {"baseIndex": 1}, {"stateIndex": 0}]),
@@ -362,7 +362,7 @@ fn an_update_that_changes_nothing_says_so() {
     let result = replayed(&base, &same);
     assert!(result.unchanged && same_state(base.as_bytes(), &result.text).unwrap());
 
-    // Cut short after the second resource, the two have changed places.
+    // Cut after the second resource, the two have changed places.
     let result =
         replayed(&base, &[json!({"kind": 1, "operationID": 2, "state": resource("b"), "removeOld": 1})]);
     assert!(!result.unchanged);
