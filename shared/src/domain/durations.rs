@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A whole number with `m`, `h` or `d` behind it, such as `90d`; `None` for anything else, and for none at all.
+/// Parses a whole number followed by `m`, `h` or `d`, such as `90d`; `None` for anything else.
 pub fn parse(text: &str) -> Option<Duration> {
     let seconds_per_unit = match text.chars().last() {
         Some('m') => 60,
@@ -14,7 +14,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     number.checked_mul(seconds_per_unit).filter(|seconds| *seconds > 0).map(Duration::from_secs)
 }
 
-/// Hours, minutes and seconds as Go writes them, such as `2h0m0s`; `None` for anything else.
+/// Parses hours, minutes and seconds as Go writes them, such as `2h0m0s`; `None` for anything else.
 pub fn parse_go(text: &str) -> Option<Duration> {
     let (mut seconds, mut number) = (0_u64, None);
     for c in text.chars() {

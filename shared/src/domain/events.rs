@@ -1,21 +1,21 @@
-//! Engine events, as far as we look into them: what they say of resources that stay as they are.
+//! Engine events: drops what they repeat about unchanged resources.
 
 use std::ops::Range;
 
 use super::json::{Reader, Result};
 
-/// A batch of events without the properties of resources that stay as they are. Each of its two events shows such a resource
-/// whole, before and after: that is most of an update that changes little, and stands in the version before it and in the
-/// one after. What differs in the least is left as it is. `None` if there is nothing of that in it.
+/// Removes the properties of unchanged resources from a batch of events. Each of the two events of such a resource has all
+/// of them, before and after. They are most of an update that changes little, and the versions before and after have them
+/// too. A resource with any difference stays as it is. `None` if there is nothing to remove.
 ///
 /// Source: pulumi v3.274.1, `sdk/go/common/apitype/events.go`.
 pub(crate) fn without_unchanged(batch: &str) -> Option<String> {
-    // Most batches of an update that makes or removes something: these need no closer look.
+    // Most batches of an update that creates or deletes resources have none, so they need no parsing.
     if !batch.contains("\"same\"") {
         return None;
     }
     let mut cuts = Vec::new();
-    // One that does not read is not ours to judge.
+    // A malformed batch is kept as it is.
     find_unchanged(batch, &mut cuts).ok()?;
     if cuts.is_empty() {
         return None;
@@ -53,14 +53,14 @@ fn event(reader: &mut Reader<'_>, cuts: &mut Vec<Range<usize>>) -> Result<()> {
     })
 }
 
-/// Where the properties of a resource stand, on one side of a step.
+/// The properties of a resource on one side of a step, as ranges of the text.
 #[derive(Default)]
 struct Side<'a> {
     inputs: Option<Properties<'a>>,
     outputs: Option<Properties<'a>>,
 }
 
-/// The text of an object, and its place.
+/// The text of an object, and its range.
 struct Properties<'a> {
     text: &'a str,
     start: usize,
@@ -87,7 +87,7 @@ fn metadata(reader: &mut Reader<'_>, cuts: &mut Vec<Range<usize>>) -> Result<()>
     if is_same {
         for (old, new) in [(old.inputs, new.inputs), (old.outputs, new.outputs)] {
             let (Some(old), Some(new)) = (old, new) else { continue };
-            // Before a step its outputs are not known yet, and empty.
+            // Outputs are unknown before a step, so they are empty.
             if old.text == new.text || new.is_empty() {
                 cuts.extend([old, new].iter().filter(|side| !side.is_empty()).map(Properties::place));
             }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_differs_is_kept_whatever_it_is_called() {
         let (one, other, empty) = (json!({ "a": 1 }), json!({ "a": 2 }), json!({}));
-        // The outputs of a stack or a component change in a step that is the same.
+        // The outputs of a stack or a component change even in a step named `same`.
         let changed = batch("resOutputsEvent", "same", &state(&one, &one), &state(&one, &other));
         assert_eq!(
             kept(&changed),

@@ -1,4 +1,4 @@
-//! Identifiers that the server makes.
+//! Identifiers made by the server.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// An identifier of this UUID.
+            /// Makes an identifier from a UUID.
             pub fn new(uuid: Uuid) -> Self {
                 Self(uuid)
             }
@@ -37,40 +37,40 @@ macro_rules! id {
 }
 
 id!(
-    /// A stack for the whole of its life: it stays when the stack is renamed, and a new stack of an old name has another.
+    /// A stack for all of its life: it stays when the stack is renamed, and a new stack of an old name has another one.
     StackId
 );
 id!(
-    /// One update of one stack.
+    /// An update of a stack.
     UpdateId
 );
 id!(
-    /// A Terraform or OpenTofu state for the whole of its life. Its client makes it, as a UUID of version 7, or else we do.
+    /// A Terraform or OpenTofu state for all of its life. The client makes it, as a UUID of version 7; otherwise the server does.
     StateId
 );
 id!(
-    /// An environment for the whole of its life: a new one of an old name has another.
+    /// An environment for all of its life: a new one of an old name has another id.
     EnvironmentId
 );
 id!(
-    /// An environment that was opened, for as long as it is.
+    /// An opened environment, until its session ends.
     SessionId
 );
 id!(
-    /// An edge between two states. It is made of what the edge connects.
+    /// An edge between two states. Derived from the ends of the edge.
     EdgeId
 );
 
 impl StateId {
-    /// A UUID of version 7: so many milliseconds after 1970, and these random bytes. Such ids sort by when they were made.
+    /// Makes a UUID of version 7 from milliseconds since 1970 and random bytes. Such ids sort by time.
     pub fn made_at(millis: u64, random: &[u8; 10]) -> Self {
         Self(uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid())
     }
 }
 
 impl EnvironmentId {
-    /// What stands in the place of an environment for texts of an organization that are none: made of its name, so that it is
-    /// always the same.
+    /// Stands for an environment where a definition of an organization is opened that is not stored as one. Derived from the
+    /// name, so it is always the same.
     pub fn anonymous(org: &OrgName) -> Self {
         let hash = Sha256::digest(format!("anonymous environments of {org}"));
         let mut bytes = [0; 16];
@@ -79,19 +79,19 @@ impl EnvironmentId {
     }
 }
 
-/// Whose data keys they are. What a client chooses for a state can so never be the id of a stack.
+/// The owner of data keys. The kind is part of it, so an id that a client chooses for a state is never taken for a stack's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyOwner {
-    /// A stack: its secrets.
+    /// A stack: for its secrets.
     Stack(StackId),
-    /// A state: all of its texts.
+    /// A state: for all of its texts.
     State(StateId),
-    /// An environment: its secrets.
+    /// An environment: for its secrets.
     Environment(EnvironmentId),
 }
 
 impl KeyOwner {
-    /// The kind in a word.
+    /// The kind as a word.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Stack(_) => "stack",
@@ -100,7 +100,7 @@ impl KeyOwner {
         }
     }
 
-    /// The id alone.
+    /// The id without the kind.
     pub fn id(self) -> String {
         match self {
             Self::Stack(id) => id.to_string(),

@@ -1,7 +1,7 @@
-//! The rules that a deployment must keep for the CLI to work with it.
+//! The integrity rules of a deployment: the CLI refuses one that breaks them.
 //!
-//! Source: the same rules, in the same order, as `VerifyIntegrity` in `pkg/resource/stack/snapshot/integrity.go` of
-//! pulumi/pulumi at v3.274.1. The words are ours.
+//! Source: the rules of `VerifyIntegrity` in `pkg/resource/stack/snapshot/integrity.go` of pulumi/pulumi at v3.274.1, in
+//! the same order, with texts of our own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,15 +11,15 @@ use super::deployment::model::Deployment;
 use super::resource::Resource;
 use super::urn::{DELIMITER, Urn, is_provider_type};
 
-/// What stands for the ID of a provider that has none yet.
+/// The ID in references to a provider that has no ID yet.
 pub(crate) const UNKNOWN_ID: &str = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
-/// The `magic` that belongs to a manifest's `version`: its SHA-256 in lower-case hex, or nothing for no version.
+/// The `magic` of a manifest with this `version`: its SHA-256 in lower-case hex; empty for an empty version.
 pub fn magic(version: &str) -> String {
     if version.is_empty() { String::new() } else { hex::encode(Sha256::digest(version)) }
 }
 
-/// Takes a reference to a provider, `<URN>::<ID>`, apart at the last `::`. `None` if the URN is not a provider's.
+/// Splits a reference to a provider, `<URN>::<ID>`, at the last `::`. `None` if the URN is not a provider's.
 pub(crate) fn split_provider_reference(reference: &str) -> Option<(&str, &str)> {
     let (urn, id) = reference.rsplit_once(DELIMITER)?;
     is_provider_urn(urn).then_some((urn, id))
@@ -29,8 +29,8 @@ pub(crate) fn is_provider_urn(urn: &str) -> bool {
     Urn::parse(urn).is_some_and(|urn| is_provider_type(urn.own_type()))
 }
 
-/// Cuts words about a state to a length that fits into a log line and a history entry: they may quote URNs, and those
-/// may be of any length.
+/// Shortens a text about a state so that it fits into a log line and a history entry: it may quote URNs of any
+/// length.
 pub(crate) fn shorten(words: String) -> String {
     const CHARS_MAX: usize = 1_000;
     match words.char_indices().nth(CHARS_MAX) {
@@ -39,7 +39,7 @@ pub(crate) fn shorten(words: String) -> String {
     }
 }
 
-/// Says in words which rule the deployment breaks first, if any.
+/// Describes the first rule that the deployment breaks, if any.
 pub(crate) fn check(deployment: &Deployment<'_>) -> Result<(), String> {
     check_rules(deployment).map_err(shorten)
 }
@@ -79,10 +79,10 @@ fn check_snippets(deployment: &Deployment<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with one resource, seen from those before it.
+/// A fault of a resource, given the resources before it.
 enum Complaint<'d> {
     Words(String),
-    /// It refers, as its `role`, to a URN that is not before it.
+    /// Its reference, in this `role`, is to a URN that does not come before it.
     NotBefore {
         role: &'static str,
         urn: &'d str,
@@ -105,12 +105,12 @@ impl Complaint<'_> {
     }
 }
 
-/// The resources before the one that is looked at.
+/// The resources before the current one.
 #[derive(Default)]
 struct Seen<'d> {
-    /// By URN, how many of them are not marked for deletion.
+    /// By URN, the number of those that are not marked for deletion.
     live: HashMap<&'d str, usize>,
-    /// URN and ID of the providers.
+    /// The URNs and IDs of the providers.
     providers: HashSet<(&'d str, &'d str)>,
 }
 

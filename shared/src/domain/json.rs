@@ -1,8 +1,8 @@
-//! A JSON reader that keeps the text.
+//! A JSON reader that preserves the text.
 //!
-//! A state is mostly values that we never look at and must give back byte for byte: big integers, odd floats, odd
-//! escapes. So the reader goes over the text once, checks the whole grammar, and hands out slices of it. Values that
-//! nobody asks for are skipped without recursion, so that no nesting, however deep, exhausts the stack.
+//! A state is mostly values that the server never reads and must return byte for byte: big integers, odd floats, odd
+//! escapes. So the reader passes over the text once, checks the whole grammar, and returns slices of it. It skips values
+//! that are not needed without recursion, so deep nesting cannot exhaust the stack.
 
 mod canonical;
 
@@ -11,14 +11,14 @@ use std::fmt;
 
 pub(crate) use canonical::canonical;
 
-/// Why a text is not the JSON that was asked for.
+/// Why a text is not the expected JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed {
-    /// The members on the way to the fault, outermost first.
+    /// The members that lead to the fault, outermost first.
     path: Vec<String>,
-    /// What was expected.
+    /// The expected item.
     what: Cow<'static, str>,
-    /// The byte at which it was not found.
+    /// The byte offset of the fault.
     at: usize,
 }
 
@@ -27,7 +27,7 @@ impl Malformed {
         Self { path: Vec::new(), what: what.into(), at }
     }
 
-    /// The same fault, seen from one level further out.
+    /// The same fault, one level further out.
     pub(crate) fn within(mut self, member: &str) -> Self {
         const NAME_CHARS_MAX: usize = 64;
         self.path.insert(0, member.chars().take(NAME_CHARS_MAX).collect());
@@ -46,7 +46,7 @@ impl fmt::Display for Malformed {
 
 pub(crate) type Result<T> = std::result::Result<T, Malformed>;
 
-/// The name of a member, as it stands in the text and as it reads.
+/// The name of a member, as in the text and decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key<'a> {
     /// With its quotes and escapes.
@@ -54,26 +54,26 @@ pub(crate) struct Key<'a> {
     pub(crate) name: Cow<'a, str>,
 }
 
-/// A position in a JSON text.
+/// A reader at a position of a JSON text.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// The containers that [`Reader::walk`] is inside of: `{` or `[`.
+    /// The open containers of [`Reader::walk`]: `{` or `[`.
     open: Vec<u8>,
 }
 
-/// What [`Reader::walk`] tells about a value, in the order of the text.
+/// What [`Reader::walk`] reports about a value, in text order.
 pub(crate) trait Visitor<'a> {
     /// An object begins.
     fn object_begins(&mut self) {}
-    /// The object that began last, and has not ended, ends.
+    /// The innermost open object ends.
     fn object_ends(&mut self) {}
-    /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at `start`.
+    /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at offset `start`.
     fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
 }
 
-/// Nobody looks.
+/// Ignores everything.
 impl Visitor<'_> for () {}
 
 impl<'a> Reader<'a> {
@@ -81,47 +81,47 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, open: Vec::new() }
     }
 
-    /// A reader of bytes that must be UTF-8, as all JSON on the wire is.
+    /// A reader of bytes that must be UTF-8, as all JSON of clients is.
     pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
         std::str::from_utf8(bytes)
             .map(Self::new)
             .map_err(|error| Malformed::new("text in UTF-8", error.valid_up_to()))
     }
 
-    /// Where the next value begins.
+    /// The offset of the next value.
     pub(crate) fn start(&mut self) -> usize {
         self.skip_whitespace();
         self.at
     }
 
-    /// Where the value that was read last ended.
+    /// The offset just after the last value.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// Goes back to a place that [`Reader::start`] gave.
+    /// Returns to an offset from [`Reader::start`].
     pub(crate) fn return_to(&mut self, start: usize) {
         self.at = start;
         self.open.clear();
     }
 
-    /// The text from `start` to here.
+    /// The text from offset `start` to the current position.
     pub(crate) fn text_since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// The fault that `what` should be here and is not.
+    /// The fault that `what` is expected here.
     pub(crate) fn expected(&self, what: &'static str) -> Malformed {
         Malformed::new(what, self.at)
     }
 
-    /// Checks that nothing follows.
+    /// Checks that the text ends here.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.skip_whitespace();
         if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
-    /// Takes a `null`, if one stands here.
+    /// Reads a `null`, if it comes next.
     pub(crate) fn null(&mut self) -> Result<bool> {
         if self.peek() != Some(b'n') {
             return Ok(false);
@@ -212,14 +212,14 @@ impl<'a> Reader<'a> {
         self.text_since(start).parse().map_err(|_| Malformed::new("an integer of 64 bits", start))
     }
 
-    /// Skips any value and returns its text.
+    /// Skips a value and returns its text.
     pub(crate) fn raw(&mut self) -> Result<&'a str> {
         let start = self.start();
         self.walk(&mut ())?;
         Ok(self.text_since(start))
     }
 
-    /// Goes through any value without recursion and tells what is in it.
+    /// Passes over a value without recursion and reports its contents.
     pub(crate) fn walk(&mut self, visitor: &mut impl Visitor<'a>) -> Result<()> {
         let mut name = "";
         loop {
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
                 Some(b'n') => self.literal("null")?,
                 _ => return Err(self.expected("a value")),
             }
-            // A value has ended; so may the containers that it was the last of.
+            // A value has ended, and possibly the containers that end with it.
             loop {
                 match (self.open.last().copied(), self.peek()) {
                     (None, _) => return Ok(()),
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
         Ok(Key { raw, name })
     }
 
-    /// Skips the name of a member, and returns it as it stands in the text.
+    /// Skips the name of a member and returns it as in the text.
     fn skip_key(&mut self) -> Result<&'a str> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("the name of a member"));
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
     fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.byte(self.at) {
             self.at += 1;
-            // What is indented is so by many.
+            // Indentation usually has many spaces in a row.
             while self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(b"    ")) {
                 self.at += 4;
             }
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
         Err(self.expected(word))
     }
 
-    /// Skips a string, of which the opening quote is next.
+    /// Skips a string whose opening quote comes next.
     fn skip_string(&mut self) -> Result<()> {
         let bytes = self.text.as_bytes();
         let mut at = self.at + 1;
@@ -406,11 +406,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many bytes of a string stand for themselves, from its start: up to a quote, an escape or a control character. Looks
-/// at eight at a time, since most of a state is within strings.
+/// The number of bytes at the start of a string up to a quote, an escape or a control character. Checks eight bytes at a
+/// time, since most of a state is strings.
 fn plain_length(bytes: &[u8]) -> usize {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    /// The high bit of each byte that is below `bound`, which is at most 128; above the first of these others may be set, too.
+    /// Sets the high bit of each byte below `bound`, which is at most 128. Bits above the first of these may be wrong.
     fn below(word: u64, bound: u8) -> u64 {
         word.wrapping_sub(EACH * u64::from(bound)) & !word & (EACH << 7)
     }
@@ -428,7 +428,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + plain
 }
 
-/// The members of an object with the text of their values, in order.
+/// The members of an object with the texts of their values, in order.
 pub(crate) fn members(text: &str) -> Result<Vec<(Key<'_>, &str)>> {
     let mut reader = Reader::new(text);
     let mut members = Vec::new();
@@ -439,8 +439,8 @@ pub(crate) fn members(text: &str) -> Result<Vec<(Key<'_>, &str)>> {
     Ok(members)
 }
 
-/// What a string reads as, from its text with quotes and escapes, which have been checked. A lone surrogate reads as
-/// U+FFFD, as it does for the CLI.
+/// Decodes a string from its text with quotes and escapes, which have been checked. A lone surrogate becomes U+FFFD, as it
+/// does for the CLI.
 pub(crate) fn unquote(raw: &str) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     if inner.contains('\\') { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) }
@@ -474,7 +474,7 @@ fn unescape(inner: &str) -> String {
     out
 }
 
-/// Decodes `uXXXX`, or `uXXXX\uXXXX` for a pair of surrogates, and says how many bytes that took.
+/// Decodes `uXXXX`, or `uXXXX\uXXXX` for a surrogate pair. Returns the character and the number of bytes read.
 fn unescape_unicode(text: &str) -> (char, usize) {
     let unit = |at: usize| text.get(at..at + 4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
     let first = unit(1).unwrap_or(0xfffd);
@@ -502,7 +502,7 @@ pub(crate) fn write_string(out: &mut String, value: &str) {
     out.push('"');
 }
 
-/// Appends `[..]`, each element by `write`.
+/// Appends `[..]`, with `write` for each element.
 pub(crate) fn write_list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,
@@ -518,7 +518,7 @@ pub(crate) fn write_list<T>(
     out.push(']');
 }
 
-/// Writes an object member by member.
+/// Writes an object, one member at a time.
 pub(crate) struct ObjectWriter<'o> {
     out: &'o mut String,
     empty: bool,
@@ -547,7 +547,7 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// A member as it stood in a text.
+    /// A member whose name and value are copied from a text.
     pub(crate) fn copy(&mut self, key: &Key<'_>, value: &str) {
         self.separate();
         self.out.push_str(key.raw);

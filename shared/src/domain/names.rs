@@ -1,26 +1,26 @@
-//! Names that people choose: organizations, projects, stacks, users, access tokens, tags.
+//! Names that users choose: organizations, projects, stacks, logins, access tokens, tags.
 //!
-//! Each is a newtype that only parsing can make, so a name that reached a service is a valid one. The character sets
-//! are those that the CLI enforces (pulumi v3.274.1, `pkg/backend/httpstate/names.go`): they make names safe in URLs,
-//! in item keys (none holds `#` or `/`) and in URNs.
+//! Each is a type that only parsing can make, so every name that reaches a service is valid. The character sets are those
+//! that the CLI enforces (pulumi v3.274.1, `pkg/backend/httpstate/names.go`). They make names safe in URLs, in item keys
+//! (no name contains `#` or `/`) and in URNs.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A name that does not follow its rule.
+/// A name that breaks its rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not a valid {what}: {rule}")]
 pub struct InvalidName {
     /// The kind of name.
     pub what: &'static str,
-    /// What was given, shortened.
+    /// The given text, shortened.
     pub found: String,
-    /// What is allowed.
+    /// The rule.
     pub rule: &'static str,
 }
 
-/// Whether a text has the form of an access token, which belongs into no log: a client that sends one as a name is mistaken.
+/// Whether a text has the form of an access token. A client sent it as a name by mistake, and no log may show it.
 fn is_access_token(text: &str) -> bool {
     text.strip_prefix("swt_")
         .is_some_and(|rest| rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -81,7 +81,7 @@ macro_rules! name {
 fn is_path_name(text: &str) -> bool {
     (1..=100).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
-        // Clients clean `.` and `..` out of paths, so such a stack could never be reached.
+        // Clients remove `.` and `..` from paths, so they could never reach such a stack.
         && text != "."
         && text != ".."
 }
@@ -95,7 +95,7 @@ fn is_owner(text: &str) -> bool {
 }
 
 name!(
-    /// An organization: the owner of stacks.
+    /// An organization, which owns stacks and states.
     OrgName,
     "organization name",
     "use 3 to 40 letters, digits, hyphens and underscores, with a letter or digit at both ends",
@@ -123,7 +123,7 @@ name!(
     is_path_name
 );
 name!(
-    /// What its owner calls an access token.
+    /// The name of an access token.
     TokenName,
     "token name",
     "use 1 to 100 letters, digits, hyphens, underscores and periods",
@@ -139,7 +139,7 @@ name!(
 );
 
 name!(
-    /// A state within its project: the third part of its address. The words that follow a state in paths are none.
+    /// A state within its project: the third part of its address. The words that follow a state in paths are reserved.
     StateName,
     "state name",
     "use 1 to 100 letters, digits, hyphens, underscores and periods, but not `lock`, `unlock` or `outputs` alone",
@@ -147,7 +147,7 @@ name!(
 );
 
 name!(
-    /// The name of an output of a state, as its configuration may call it.
+    /// The name of an output of a state, as a configuration may name it.
     OutputName,
     "name of an output",
     "use a letter or underscore, and then letters, digits, underscores and hyphens, of 256 bytes at most",
@@ -157,7 +157,7 @@ name!(
 );
 
 name!(
-    /// What a state calls an output of another one: the name of a local value in its configuration.
+    /// The consumer's name for an output of another state: a local value of its configuration.
     InputName,
     "name of an input",
     "use an ASCII letter or underscore, and then letters, digits, underscores and hyphens, 128 at most",
@@ -175,8 +175,8 @@ name!(
 );
 
 name!(
-    /// The name of a tag of an environment, or of one of its revisions. The current revision alone is `latest`, and no tag
-    /// looks like a number.
+    /// The name of a tag of an environment, or of one of its revisions. `latest` is reserved for the current revision, and
+    /// a tag must not look like a number.
     EnvironmentTagName,
     "tag name",
     "use a letter, and then letters, digits, hyphens, underscores, periods and colons, 128 at most, but not `latest` alone",
@@ -186,17 +186,15 @@ name!(
         && text != LATEST
 );
 
-/// What the current revision of an environment is called.
+/// The tag of the current revision of an environment.
 pub const LATEST: &str = "latest";
 
 /// The full address of an environment: `organization/project/environment`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EnvironmentAddress {
-    /// The owner.
+    /// The organization.
     pub org: OrgName,
-    /// The project.
     pub project: ProjectName,
-    /// The environment.
     pub name: EnvironmentName,
 }
 
@@ -214,7 +212,7 @@ impl EnvironmentAddress {
             project: ProjectName::parse(project)?,
             name: EnvironmentName::parse(name)?,
         };
-        // `/api/esc/environments/{org}/yaml/open` opens a text.
+        // `/api/esc/environments/{org}/yaml/open` opens a definition from the request.
         if project == "yaml" {
             let rule = "use another name than `yaml`, which stands in the place of a project in paths";
             return Err(InvalidName {
@@ -226,7 +224,7 @@ impl EnvironmentAddress {
         Ok(address)
     }
 
-    /// As other environments of the organization name it: `project/environment`.
+    /// The name in imports of the same organization: `project/environment`.
     pub fn within_org(&self) -> String {
         format!("{}/{}", self.project, self.name)
     }
@@ -238,30 +236,28 @@ impl fmt::Display for EnvironmentAddress {
     }
 }
 
-/// The words that stand behind a state in a path.
+/// Words that follow a state in paths.
 fn is_word_of_states(text: &str) -> bool {
     matches!(text, "lock" | "unlock" | "outputs")
 }
 
 /// The full address of a Terraform or OpenTofu state: `organization/project/state`.
 ///
-/// A project is what one configuration describes, and its states are that configuration's workspaces. The state that is
-/// named by its project alone is called `default`, as a client calls the workspace that it begins with.
+/// A project is one configuration, and its states are the workspaces of that configuration. A state named by its project
+/// alone is called `default`, like the first workspace of a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StateAddress {
-    /// The owner.
+    /// The organization.
     pub org: OrgName,
-    /// The project.
     pub project: ProjectName,
-    /// The state.
     pub state: StateName,
 }
 
-/// What a state is called that is named by its project alone.
+/// The name of the state that is named by its project alone.
 pub const DEFAULT_STATE: &str = "default";
 
 impl StateAddress {
-    /// Parses the parts; without a state it is that of the project.
+    /// Parses the parts. Without a state, it is [`DEFAULT_STATE`].
     ///
     /// # Errors
     /// [`InvalidName`] for the first part that breaks its rule.
@@ -290,11 +286,9 @@ impl fmt::Display for StateAddress {
 /// The full address of a stack: `organization/project/stack`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackAddress {
-    /// The owner.
+    /// The organization.
     pub org: OrgName,
-    /// The project.
     pub project: ProjectName,
-    /// The stack.
     pub stack: StackName,
 }
 

@@ -1,10 +1,10 @@
-//! One resource of a deployment: its text, and beside it the few members that the rules look at.
+//! A resource of a deployment: its text, and the few members that the replayer and the integrity rules need.
 
 use std::borrow::Cow;
 
 use super::json::{self, ObjectWriter, Reader};
 
-/// The members that a fold may change.
+/// The members that the replayer may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Member {
     Urn,
@@ -56,7 +56,7 @@ impl Member {
     }
 }
 
-/// What a deployment may use that older clients do not understand.
+/// Features of a deployment that older clients do not support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Feature {
@@ -75,7 +75,7 @@ pub(crate) enum Feature {
 pub(crate) struct Features(u8);
 
 impl Features {
-    /// In the order in which their names sort.
+    /// In the order of their names.
     const NAMED: [(Feature, &'static str); 8] = [
         (Feature::ByteString, "byteString"),
         (Feature::ExtensionParameterization, "extensionParameterization"),
@@ -103,15 +103,15 @@ impl Features {
     }
 }
 
-/// Lists of strings by name, in order.
+/// Lists of strings by name, sorted.
 pub(crate) type TextLists<'a> = Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)>;
 
-/// A resource. Members that are absent or `null` read as empty, as they do for the CLI.
+/// A resource. Absent or `null` members read as empty, as they do for the CLI.
 #[derive(Debug, Clone)]
 pub(crate) struct Resource<'a> {
-    /// The object as it came; [`Resource::write`] lays the edits over it.
+    /// The original text of the object; [`Resource::write`] applies the edits to it.
     raw: &'a str,
-    /// The members (a bit each) whose values below are no longer those of `raw`.
+    /// The edited members, one bit each: their values below replace those in `raw`.
     edited: u16,
     pub(crate) urn: Cow<'a, str>,
     pub(crate) own_type: Cow<'a, str>,
@@ -128,13 +128,13 @@ pub(crate) struct Resource<'a> {
     pub(crate) property_dependencies: TextLists<'a>,
     pub(crate) replace_with: Vec<Cow<'a, str>>,
     pub(crate) aliases: Vec<Cow<'a, str>>,
-    /// The text of `outputs`.
+    /// The JSON of `outputs`.
     pub(crate) outputs: Option<&'a str>,
     features: Features,
 }
 
 impl<'a> Resource<'a> {
-    /// Reads an object; members that the rules do not look at may hold anything of the right kind.
+    /// Reads an object. Other members may have any value.
     pub(crate) fn read(reader: &mut Reader<'a>) -> json::Result<Self> {
         let mut resource = Self {
             raw: "",
@@ -204,7 +204,7 @@ impl<'a> Resource<'a> {
         Ok(resource)
     }
 
-    /// Reads a resource that must say what it is: as [`Resource::read`], but `urn` and `type` must be there.
+    /// Reads a resource like [`Resource::read`], but requires `urn` and `type`.
     pub(crate) fn read_named(reader: &mut Reader<'a>) -> json::Result<Self> {
         let resource = Self::read(reader)?;
         for (value, what) in
@@ -217,7 +217,7 @@ impl<'a> Resource<'a> {
         Ok(resource)
     }
 
-    /// The features that this resource uses as it stands.
+    /// The features that this resource uses now.
     pub(crate) fn features(&self) -> Features {
         let mut features = self.features;
         for (used, feature) in [
@@ -232,7 +232,7 @@ impl<'a> Resource<'a> {
         features
     }
 
-    /// The names of the input properties, read only when asked for.
+    /// The names of the input properties, parsed on demand.
     pub(crate) fn input_names(&self) -> Vec<Cow<'a, str>> {
         let members = json::members(self.raw).unwrap_or_default();
         let inputs = members.iter().rfind(|(key, _)| key.name == "inputs");
@@ -240,12 +240,12 @@ impl<'a> Resource<'a> {
         inputs.into_iter().map(|(key, _)| key.name).collect()
     }
 
-    /// Says that the value of a member is no longer that of the text.
+    /// Marks a member as edited.
     pub(crate) fn edit(&mut self, member: Member) {
         self.edited |= member.bit();
     }
 
-    /// Marks the resource as to be deleted later.
+    /// Marks the resource for later deletion.
     pub(crate) fn mark_delete(&mut self) {
         if !self.delete {
             self.delete = true;
@@ -253,7 +253,7 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// Marks the resource as deleted and yet to be created anew.
+    /// Marks the resource as deleted, with a replacement still to be created.
     pub(crate) fn mark_pending_replacement(&mut self) {
         if !self.pending_replacement {
             self.pending_replacement = true;
@@ -261,17 +261,17 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// The text of the resource, if it is still the one that was read.
+    /// The text of the resource, if nothing was edited.
     pub(crate) fn unedited_text(&self) -> Option<&'a str> {
         (self.edited == 0).then_some(self.raw)
     }
 
-    /// How long the text is, about.
+    /// The approximate length of the text in bytes.
     pub(crate) fn size_hint(&self) -> usize {
         self.raw.len()
     }
 
-    /// Appends the resource as JSON: the text it came as, with the edited members in their old places.
+    /// Appends the resource as JSON: the original text with the edited members in their places.
     pub(crate) fn write(&self, out: &mut String) {
         if self.edited == 0 {
             out.push_str(self.raw);
@@ -287,7 +287,7 @@ impl<'a> Resource<'a> {
                     missing &= !member.bit();
                     self.write_member(member, &mut object);
                 }
-                // The text named the member twice; the first place has the value.
+                // The text has the member twice; the first place gets the value.
                 Some(_) => {}
             }
         }
@@ -342,7 +342,7 @@ fn write_texts(values: &[Cow<'_, str>], member: Member, object: &mut ObjectWrite
     }
 }
 
-/// A string; `null` is the empty one.
+/// A string; `null` is an empty one.
 pub(crate) fn text<'a>(reader: &mut Reader<'a>) -> json::Result<Cow<'a, str>> {
     Ok(reader.optional(Reader::string)?.unwrap_or_default())
 }

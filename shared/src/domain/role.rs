@@ -1,30 +1,30 @@
-//! What somebody may do in an organization.
+//! Roles in an organization.
 
 use serde::{Deserialize, Serialize};
 
-/// What a member of an organization, or an access token, may do at most. Each role may do what those before it may.
+/// The most that a member of an organization, or an access token, may do. Each role includes the ones before it.
 ///
-/// It is also what a request needs, so that whether it may be done is one comparison.
+/// A request needs a role too, so one comparison decides whether it is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// See which stacks and states there are, and their outputs.
+    /// List stacks and states, and read their outputs.
     Outputs,
-    /// Read states and their history, open secrets, preview; lock for a plan.
+    /// Read states and history, open secrets, preview, and lock for a plan.
     Plan,
-    /// Write: update stacks, apply states, and make new ones.
+    /// Write: update stacks, apply states, and create new ones.
     Apply,
-    /// Everything with stacks and states: also what destroys, what sets rules, and what ends the work of others.
+    /// Everything with stacks and states: also destroy, set policies, and end the work of others.
     Member,
     /// Everything, including other members and their tokens.
     Admin,
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All roles, lowest first.
     pub const ALL: [Self; 5] = [Self::Outputs, Self::Plan, Self::Apply, Self::Member, Self::Admin];
 
-    /// Its name, as records, commands and messages have it.
+    /// The name in records, commands and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Outputs => "outputs",
@@ -35,7 +35,7 @@ impl Role {
         }
     }
 
-    /// The role of this name.
+    /// The role with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == name)
     }

@@ -1,30 +1,30 @@
-//! Secrets inside of states, as far as a server that cannot read them cares.
+//! Secrets within states, for a server that does not decrypt them.
 
 use serde_json::Value;
 
-/// The key that marks an object in a state as something special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
+/// The key that marks an object in a state as special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
 pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
 
-/// The mark of a secret.
+/// The value of that key for a secret.
 pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 
-/// Whether JSON text holds a secret that is not encrypted. A client sends such text only if its user made it by hand
-/// from an export with `--show-secrets`; text that is nested too deeply to be looked at counts as holding one.
+/// Whether JSON has a secret that is not encrypted. A client sends one only if its user edited an export made with
+/// `--show-secrets`. Text nested too deeply to be checked counts as having one.
 pub fn holds_plaintext(text: &[u8]) -> bool {
-    // Two searches over bytes spare nearly every text the parsing.
+    // Two byte searches avoid parsing nearly every text.
     if !contains(text, SECRET.as_bytes()) || !contains(text, b"plaintext") {
         return false;
     }
     serde_json::from_slice::<Value>(text).map_or(true, |value| any_plaintext(&value))
 }
 
-/// Whether JSON text holds a secret, encrypted or not; text that is nested too deeply to be looked at counts as holding one.
+/// Whether JSON has a secret, encrypted or not. Text nested too deeply to be checked counts as having one.
 pub fn holds_secret(text: &str) -> bool {
     contains(text.as_bytes(), SECRET.as_bytes())
         && serde_json::from_str::<Value>(text).map_or(true, |value| any_secret(&value))
 }
 
-/// The ciphertexts of all sealed secrets in a value, in the order in which [`replace`] takes what they open to.
+/// The ciphertexts of all encrypted secrets in a value, in the order that [`replace`] expects for their plaintexts.
 pub fn ciphertexts(value: &Value) -> Vec<&str> {
     fn collect<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         match value {
@@ -41,7 +41,7 @@ pub fn ciphertexts(value: &Value) -> Vec<&str> {
     found
 }
 
-/// Puts values in the place of all sealed secrets in a value.
+/// Replaces all encrypted secrets in a value.
 pub fn replace(value: &mut Value, opened: &mut impl Iterator<Item = Value>) {
     match value {
         Value::Object(members) if is_secret(members) => *value = opened.next().unwrap_or_default(),

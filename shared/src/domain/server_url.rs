@@ -1,22 +1,22 @@
-//! The addresses under which a server is asked.
+//! Addresses of a server.
 
 use std::fmt;
 
 use super::names::InvalidName;
 
-/// The address of a server as the CLI writes it into states: `http://` or `https://`, a host, maybe a port and a path,
-/// without a slash at the end.
+/// The address of a server as the CLI writes it into states: `http://` or `https://`, a host, optionally a port and a path,
+/// without a trailing slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrl(String);
 
-/// The longest address that is taken, in bytes.
+/// The longest accepted address, in bytes.
 const BYTES_MAX: usize = 2048;
 
 impl ServerUrl {
     /// Parses an address.
     ///
     /// # Errors
-    /// [`InvalidName`] with what an address is.
+    /// [`InvalidName`] with the rule for addresses.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         let refused = || InvalidName {
             what: "server address",
@@ -38,12 +38,12 @@ impl ServerUrl {
         &self.0
     }
 
-    /// Whether a state names this address.
+    /// Whether an address in a state is this one.
     pub fn is(&self, written: &str) -> bool {
         written.trim_end_matches('/') == self.0
     }
 
-    /// The host, with the port if that is not the usual one: comparable with what a `Host` header says.
+    /// The host, with the port unless it is the default one; comparable with a `Host` header.
     pub fn host(&self) -> String {
         let authority = self.0.split("://").nth(1).and_then(|rest| rest.split('/').next());
         comparable_host(authority.unwrap_or_default())
@@ -56,8 +56,8 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-/// A host, maybe with a port, in the form in which two can be compared. A proxy in front may speak TLS where the server
-/// does not, so the usual port of either counts as none.
+/// A host, optionally with a port, in a form that can be compared. A proxy may use TLS where the server does not, so the
+/// default port of either scheme is left out.
 pub fn comparable_host(host: &str) -> String {
     let host = host.trim();
     let host = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80")).unwrap_or(host);

@@ -1,11 +1,11 @@
-//! The life of one update: a pure state machine over its record.
+//! The life cycle of an update: a pure state machine over its record.
 //!
 //! ```text
 //! NotStarted ──start──▶ Running ──seal──▶ Sealed ──publish──▶ Ended
 //!                          └──────────end (dry runs)───────────▲
 //! ```
 //!
-//! Only [`Status::Running`] accepts writes. A seal says how the update is to end; publishing makes it so.
+//! Only [`Status::Running`] accepts writes. A seal decides how the update ends; publishing ends it.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use super::names::{Login, TokenName};
 use super::role::Role;
 use crate::ports::Timestamp;
 
-/// The longest lease that a client gets, and the one it assumes: it renews when less than half of it is left
-/// (pulumi v3.274.1, `pkg/backend/httpstate/token_source.go`).
+/// The longest lease, which clients assume: they renew when less than half of it is left (pulumi v3.274.1,
+/// `pkg/backend/httpstate/token_source.go`).
 pub const LEASE: Duration = Duration::from_secs(300);
 
-/// Secrets that tokens of one update are renewed by, at most: one for each start that was answered. The last ones count.
+/// Renewal secrets of an update, at most: one for each answered start. Older ones are dropped.
 const RENEWAL_SECRETS_MAX: usize = 4;
 
-/// A created update can be started for so long.
+/// How long a created update can be started.
 pub const START_WITHIN: Duration = Duration::from_secs(3600);
 
-/// What an update does. The serialized form is what the history shows.
+/// The kind of an update. The history shows the serialized form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpdateKind {
@@ -42,12 +42,12 @@ pub enum UpdateKind {
     ResourceImport,
     /// `pulumi stack import` and the `pulumi state` commands: a whole deployment.
     Import,
-    /// `pulumi stack rename`, and a transfer to another organization: the same state under another address.
+    /// `pulumi stack rename`, or a transfer to another organization: the same state under another address.
     Rename,
 }
 
 impl UpdateKind {
-    /// The word that the protocol and the history use.
+    /// The word in the protocol and in the history.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -61,20 +61,20 @@ impl UpdateKind {
     }
 }
 
-/// How an update ended, or is to end.
+/// How an update ended, or will end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The client said that it succeeded.
+    /// The client reported success.
     Succeeded,
-    /// The client said that it failed, or its lease ran out.
+    /// The client reported failure, or its lease expired.
     Failed,
-    /// Somebody cancelled it.
+    /// A user cancelled it.
     Cancelled,
 }
 
 impl Outcome {
-    /// The word that `GET {update}` answers.
+    /// The word in the answer to `GET {update}`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -84,170 +84,145 @@ impl Outcome {
     }
 }
 
-/// Who ended an update's log.
+/// Who sealed an update's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SealedBy {
     /// The client that ran it.
     Client,
-    /// A person, with `pulumi cancel`.
+    /// A user, with `pulumi cancel`.
     Cancel(Login),
-    /// Whoever found its lease over.
+    /// The request that found the lease expired.
     Expiry,
 }
 
-/// The end of an update's log: what was asked for, by whom, and when.
+/// The end of an update's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    /// The slot that the seal took; the log is slots 1 to `slot - 1`.
+    /// The slot of the seal; the log has the slots 1 to `slot - 1`.
     pub slot: u64,
-    /// How the update is to end.
+    /// How the update will end.
     pub outcome: Outcome,
-    /// Who sealed it.
     pub by: SealedBy,
-    /// When. Publishing uses this instant, so that two publishers make the same bytes.
+    /// When it was sealed. Publishing uses this time, so that two publishers produce the same bytes.
     pub at: Timestamp,
-    /// The process that sealed and so publishes first; others give it a moment (see [`PUBLISHER_HEAD_START`]).
+    /// The process that sealed the log and publishes first; others wait (see [`PUBLISHER_HEAD_START`]).
     pub publisher: String,
 }
 
-/// So long others leave publishing to the process that sealed.
+/// How long other processes wait for the process that sealed to publish.
 pub const PUBLISHER_HEAD_START: Duration = Duration::from_secs(20);
 
-/// Where an update stands.
+/// The state of an update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Created; holds no lock.
     NotStarted,
-    /// Accepts writes until its lease is over.
+    /// Accepts writes until its lease expires.
     Running {
-        /// When it started.
         since: Timestamp,
-        /// The lease.
         until: Timestamp,
     },
-    /// Accepts no writes; to be published.
+    /// Accepts no writes; waits to be published.
     Sealed {
-        /// When it started.
         since: Timestamp,
-        /// The seal.
         seal: Seal,
     },
-    /// Published, or a dry run that is over.
+    /// Published, or an ended dry run.
     Ended {
-        /// When it started.
         since: Timestamp,
-        /// When it ended.
         at: Timestamp,
-        /// How.
         outcome: Outcome,
-        /// Who ended it.
         by: SealedBy,
     },
 }
 
-/// Who asked for an update.
+/// The user who started an update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requester {
-    /// The owner of the access token.
+    /// The login of the user.
     pub login: Login,
-    /// The access token's name.
     pub token: TokenName,
 }
 
 /// The record of one update.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
-    /// The stack that it is of.
     pub stack: StackId,
-    /// What it does.
     pub kind: UpdateKind,
-    /// Whether it only previews: then it takes no lock and changes nothing.
+    /// Whether it is a preview: then it takes no lock and changes nothing.
     pub dry_run: bool,
-    /// Who asked for it.
     pub requester: Requester,
-    /// When that user was made, since another may have the login later; `None` where an older program wrote the record.
+    /// When that user was created, since the login may be reused later; `None` if an older program wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_made: Option<Timestamp>,
-    /// When it was created.
     pub created: Timestamp,
-    /// The stack's version that it starts from; set when it starts.
+    /// The stack's version that it starts from; set at the start.
     pub base_version: u64,
-    /// The journal version that was negotiated; 0 if the client saves checkpoints.
+    /// The negotiated journal version; 0 if the client saves checkpoints.
     pub journal_version: u32,
-    /// The hex SHA-256 of the secrets that its tokens are renewed by, the last one at the end. None where an older program
-    /// started it.
+    /// The SHA-256 of its renewal secrets in hex, newest last. `None` if an older program started the update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renewed_by: Vec<String>,
-    /// Where it stands.
     pub status: Status,
 }
 
-/// What is asked of an update.
+/// A command to an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Begin to run, from this version of the stack, with this journal version.
+    /// Start from this version of the stack with this journal version.
     Start {
-        /// The head's version.
+        /// The stack's current version.
         base_version: u64,
-        /// The journal version that the client gets.
         journal_version: u32,
     },
-    /// Extend the lease by so much, within [`LEASE`].
+    /// Extend the lease by this duration, up to [`LEASE`].
     Renew(Duration),
     /// End the log.
     Seal(Seal),
-    /// End the log because the lease is over.
+    /// End the log because the lease has expired.
     Expire(Seal),
-    /// A dry run ends here.
+    /// End a dry run.
     EndDryRun(Outcome, SealedBy),
-    /// The result is out.
+    /// Record that the result is published.
     Publish,
 }
 
-/// Why an update does not do what was asked.
+/// Why an update refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
-    /// It has to be started first.
     #[error("the update has not been started")]
     NotStarted,
-    /// It was created too long ago to be started.
+    /// It was created too long ago.
     #[error(
         "the update was created more than an hour ago and can no longer be started; run the command again"
     )]
     StaleStart,
-    /// It runs already.
     #[error("the update is running already")]
     AlreadyRunning,
-    /// Its lease is over, and whoever meets the stack next ends it.
+    /// Its lease has expired. The next request for the stack ends it.
     #[error("the update's lease ran out at {}", .until.to_rfc3339())]
     LeaseOver {
-        /// When.
         until: Timestamp,
     },
-    /// Its lease is not over.
     #[error("the update's lease runs until {}", .until.to_rfc3339())]
     LeaseHeld {
-        /// Until when.
         until: Timestamp,
     },
-    /// Its log is sealed: it is over, or about to be.
+    /// Its log is sealed: it has ended, or is about to.
     #[error("{}", ended_text("the update", *.outcome, .by, *.at))]
     Over {
-        /// How it ended.
         outcome: Outcome,
-        /// Who ended it.
         by: SealedBy,
-        /// When.
         at: Timestamp,
     },
-    /// It is not sealed, so there is nothing to publish.
+    /// It is not sealed, so it cannot be published.
     #[error("the update is still running")]
     NotSealed,
 }
 
-/// How an update ended. `what` says which one it is.
+/// A text on how an update ended. `what` names the update.
 pub(crate) fn ended_text(what: &str, outcome: Outcome, by: &SealedBy, at: Timestamp) -> String {
     let at = at.to_rfc3339();
     match by {
@@ -260,10 +235,10 @@ pub(crate) fn ended_text(what: &str, outcome: Outcome, by: &SealedBy, at: Timest
 }
 
 impl Update {
-    /// The record after the command, or why it is refused.
+    /// The record after the command.
     ///
     /// # Errors
-    /// [`NotNow`] names the reason; the record stays as it is.
+    /// [`NotNow`] with the reason; the record stays as it is.
     pub fn decide(&self, command: Command, now: Timestamp) -> Result<Self, NotNow> {
         let mut next = self.clone();
         next.status = match (&self.status, command) {
@@ -294,7 +269,7 @@ impl Update {
             (Status::Running { since, .. }, Command::Renew(duration)) => {
                 Status::Running { since: *since, until: now.plus(duration.min(LEASE)) }
             }
-            // A client whose lease is over may be told so by anybody's takeover at any moment, so it is told so now.
+            // Any takeover may end an update with an expired lease at any moment, so its client is refused now.
             (Status::Running { until, .. }, Command::Seal(seal))
                 if now > *until && seal.by == SealedBy::Client =>
             {
@@ -305,7 +280,7 @@ impl Update {
                 return Err(NotNow::LeaseHeld { until: *until });
             }
             (Status::Running { since, .. }, Command::Expire(seal)) => Status::Sealed { since: *since, seal },
-            // What a real update saved is published, and for that its log has to be sealed.
+            // The writes of a real update must be published, and for that its log must be sealed.
             (Status::Running { .. }, Command::EndDryRun(..)) if !self.dry_run => {
                 return Err(NotNow::NotSealed);
             }
@@ -340,7 +315,7 @@ impl Update {
         Ok(next)
     }
 
-    /// The record with the hash of one more secret that its tokens are renewed by.
+    /// The record with the hash of one more renewal secret.
     #[must_use]
     pub fn renewed_by_one_more(&self, hash: String) -> Self {
         let mut next = self.clone();
@@ -350,12 +325,12 @@ impl Update {
         next
     }
 
-    /// The role that beginning it needs.
+    /// The role needed to begin it.
     pub fn needs(&self) -> Role {
         if self.dry_run { Role::Plan } else { Role::Apply }
     }
 
-    /// Whether more may come of it: it accepts writes, or its result is not out yet.
+    /// Whether it is unfinished: it accepts writes, or its result is not published yet.
     pub fn is_live(&self, now: Timestamp) -> bool {
         match &self.status {
             Status::Running { until, .. } => now <= *until,
@@ -364,8 +339,8 @@ impl Update {
         }
     }
 
-    /// The word that `GET {update}` answers: a sealed update still counts as running, since its result is not out, and
-    /// one whose lease is over as failed, since that is how whoever meets it ends it. Nobody meets a dry run.
+    /// The word in the answer to `GET {update}`. A sealed update counts as running, since its result is not published. One with
+    /// an expired lease counts as failed, since the next request for the stack ends it so; none ever ends a dry run.
     pub fn status_word(&self, now: Timestamp) -> &'static str {
         match &self.status {
             Status::NotStarted => "not started",
@@ -375,8 +350,8 @@ impl Update {
         }
     }
 
-    /// From when on nothing more comes of it: it ended, or it is one that holds nothing and has run out of time. `None`
-    /// for one that is yet to be ended by somebody.
+    /// When it finished: when it ended, or when an update that holds nothing ran out of time. `None` for one that still has to be
+    /// ended.
     pub fn over_since(&self) -> Option<Timestamp> {
         match &self.status {
             Status::Ended { at, .. } => Some(*at),
@@ -386,7 +361,7 @@ impl Update {
         }
     }
 
-    /// Whether it holds nothing and never moves a head: a preview, or an update that was never started.
+    /// Whether it holds no lock and never changes the stack: a preview, or an update that was never started.
     pub fn is_scrap(&self) -> bool {
         self.dry_run || self.status == Status::NotStarted
     }

@@ -2,28 +2,26 @@
 
 use std::fmt;
 
-/// What every URN begins with.
+/// The prefix of every URN.
 pub const PREFIX: &str = "urn:pulumi:";
-/// What stands between the four parts. The name may contain it as well.
+/// The separator of the four parts. The name may contain it as well.
 pub const DELIMITER: &str = "::";
-/// The type of the resource that stands for the stack itself.
+/// The type of the resource that represents the stack itself.
 pub const ROOT_STACK_TYPE: &str = "pulumi:pulumi:Stack";
 
-/// A URN in its parts: `urn:pulumi:<stack>::<project>::<qualified type>::<name>`.
+/// The parts of a URN: `urn:pulumi:<stack>::<project>::<qualified type>::<name>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Urn<'a> {
-    /// The name of the stack.
     pub stack: &'a str,
-    /// The name of the project.
     pub project: &'a str,
-    /// The types of the ancestors and the resource's own, joined by `$`.
+    /// The types of the ancestors and of the resource, joined by `$`.
     pub qualified_type: &'a str,
-    /// The resource's name; may be empty and may contain `::`.
+    /// The resource's name. May be empty and may contain `::`.
     pub name: &'a str,
 }
 
 impl<'a> Urn<'a> {
-    /// Takes a URN apart at the first three `::`. `None` if it is not a URN.
+    /// Splits a URN at the first three `::`. `None` if it is not a URN.
     pub fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.strip_prefix(PREFIX)?.splitn(4, DELIMITER);
         Some(Self {
@@ -34,7 +32,7 @@ impl<'a> Urn<'a> {
         })
     }
 
-    /// The resource's own type: what follows the last `$` of the qualified type.
+    /// The resource's own type: the part after the last `$` of the qualified type.
     pub fn own_type(&self) -> &'a str {
         self.qualified_type.rsplit('$').next().unwrap_or(self.qualified_type)
     }
@@ -47,7 +45,7 @@ impl fmt::Display for Urn<'_> {
     }
 }
 
-/// Is this the type of a provider, `pulumi:providers:<package>`?
+/// Whether this is the type of a provider, `pulumi:providers:<package>`.
 pub fn is_provider_type(own_type: &str) -> bool {
     own_type.strip_prefix("pulumi:providers:").is_some_and(|package| !package.is_empty())
 }

@@ -1,5 +1,5 @@
-//! What differs between two deployments of a stack: resource by resource, property by property. No value is told, so
-//! none of a secret's is.
+//! The differences between two deployments of a stack by resource and property. They contain no values, and so no
+//! secrets.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,31 +13,29 @@ use crate::domain::secret::{SECRET, SIGNATURE};
 /// What differs between two deployments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diff {
-    /// Resources of the second alone, in its order.
+    /// Resources of the second only, in its order.
     pub added: Vec<Named>,
-    /// Resources of the first alone, in its order.
+    /// Resources of the first only, in its order.
     pub removed: Vec<Named>,
     /// Resources of both that differ, in the order of the second.
     pub changed: Vec<(Named, Vec<Change>)>,
-    /// What differs beside the resources: pending operations, the secrets provider and more.
+    /// Other differences: pending operations, the secrets provider and more.
     pub deployment: Vec<Change>,
 }
 
 /// A resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// Its URN.
     pub urn: String,
-    /// Whether it waits for its deletion, having been replaced.
+    /// Whether it was replaced and waits for deletion.
     pub delete: bool,
 }
 
 /// A property that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The members on the way to it: `inputs.tags.Name`, `outputs.list[0]`, `inputs["a.b"]`.
+    /// The path of members: `inputs.tags.Name`, `outputs.list[0]`, `inputs["a.b"]`.
     pub path: String,
-    /// How.
     pub how: How,
 }
 
@@ -54,16 +52,16 @@ pub enum How {
     Sealed(String, String),
 }
 
-/// A property deeper than this is told as one with what holds it. The CLI itself writes a few levels.
+/// Deeper properties are reported as one with the property that contains them. The CLI itself writes a few levels.
 const DEPTH_MAX: usize = 100;
 
-/// Members of a resource that say when it was written, and nothing about what it is.
+/// Members of a resource that only say when it was written.
 const TIMES: [&str; 2] = ["created", "modified"];
 
-/// Members of a deployment that are compared on their own, or say only when it was written.
+/// Members of a deployment that are compared separately, or only say when it was written.
 const APART: [&str; 2] = ["manifest", "resources"];
 
-/// What differs from one untyped deployment to another.
+/// The differences from one untyped deployment to another.
 ///
 /// # Errors
 /// As [`super::inspect`].
@@ -94,7 +92,7 @@ pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
     Ok(diff)
 }
 
-/// Which resource: its name, and the how manieth of that name.
+/// A resource: its URN, and its position among those with the same URN.
 type Place = (Named, usize);
 
 fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Place, &'a str)> {
@@ -108,7 +106,7 @@ fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Place, &'a str)> {
     envelope.deployment.resources.iter().map(resource).collect()
 }
 
-/// What differs between two JSON texts, by the paths of their members.
+/// The differences between two JSON texts, by path.
 pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> {
     let mut changes = Vec::new();
     compare("", one, other, 0, &mut changes);
@@ -180,7 +178,7 @@ fn compare_some(
     }
 }
 
-/// The members of an object; of one that is there twice the last one counts.
+/// The members of an object; the last one of a repeated name counts.
 fn object(text: &str) -> Option<BTreeMap<String, &str>> {
     Some(members(text).ok()?.into_iter().map(|(key, raw)| (key.name.into_owned(), raw)).collect())
 }
@@ -189,7 +187,7 @@ fn items(text: &str) -> Option<Vec<&str>> {
     Reader::new(text).list(Reader::raw).ok()
 }
 
-/// What a secret is encrypted as, if this is one.
+/// The ciphertext, if this is a secret.
 fn ciphertext(members: &BTreeMap<String, &str>) -> Option<String> {
     let string = |name: &str| members.get(name).filter(|raw| raw.starts_with('"')).map(|raw| unquote(raw));
     (string(SIGNATURE)? == SECRET).then(|| string("ciphertext").map(Cow::into_owned)).flatten()
@@ -232,7 +230,7 @@ mod tests {
         format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"{ciphertext}"}}"#)
     }
 
-    /// The changes of the one resource that changes, as `path how`.
+    /// The changes of the only changed resource, as `path how`.
     fn changes(one: &str, other: &str) -> Vec<String> {
         let diff =
             diff(of(&[resource("a", one)]).as_bytes(), of(&[resource("a", other)]).as_bytes()).unwrap();

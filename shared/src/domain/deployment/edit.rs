@@ -1,18 +1,18 @@
-//! Strings of a text that are to be replaced, while every other byte stays.
+//! Replaces strings of a text and keeps every other byte.
 
 use std::borrow::Cow;
 
 use crate::domain::json;
 
-/// A string of a JSON text, quotes included, that is to read as something else.
+/// A string of a JSON text, with its quotes, and its replacement.
 pub(super) struct Edit {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What it is to read as.
+    /// The replacement.
     pub(super) value: String,
 }
 
-/// The text with these strings replaced, which do not overlap.
+/// The text with these strings replaced. They must not overlap.
 pub(super) fn apply(mut edits: Vec<Edit>, text: &[u8]) -> Cow<'_, [u8]> {
     if edits.is_empty() {
         return Cow::Borrowed(text);

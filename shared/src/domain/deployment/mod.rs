@@ -1,7 +1,6 @@
 //! Deployments: the state of a stack as the CLI writes and reads it.
 //!
-//! Source: the shape is that of `UntypedDeployment` and `DeploymentV3` in `sdk/go/common/apitype` of pulumi/pulumi
-//! at v3.274.1.
+//! Source: `UntypedDeployment` and `DeploymentV3` in `sdk/go/common/apitype` of pulumi/pulumi at v3.274.1.
 
 mod diff;
 mod edit;
@@ -31,36 +30,41 @@ use super::resource::Resource;
 use super::urn::ROOT_STACK_TYPE;
 use crate::ports::Timestamp;
 
-/// What a deployment holds, as far as anybody but the CLI asks.
+/// A text that is not a deployment. The message says what was expected and where.
+/// The notice for the CLI in `metadata.integrity_error` of a state that it will refuse.
+    /// The version of the deployment's schema, as the CLI sets it here.
+    /// The program that wrote the state.
+    /// The fault.
+/// What the server reads of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection<'a> {
-    /// The version of the schema: 1 to 4.
+    /// The schema version: 1 to 4.
     pub version: i64,
-    /// How many resources there are, those marked for deletion included.
+    /// The number of resources, including those marked for deletion.
     pub resource_count: usize,
-    /// Whether the resource that stands for the stack itself is the only one.
+    /// Whether the resource that represents the stack is the only one.
     pub has_only_its_root: bool,
-    /// How many operations began and did not end.
+    /// The number of operations that began and did not end.
     pub pending_count: usize,
-    /// The stack's outputs as JSON text; `None` if there are none.
+    /// The stack's outputs as JSON; `None` if there are none.
     pub outputs: Option<&'a str>,
-    /// `secrets_providers` as JSON text.
+    /// `secrets_providers` as JSON.
     pub secrets_providers: Option<&'a str>,
-    /// The first rule of [`integrity`] that the deployment breaks, in words.
+    /// A description of the first rule of [`integrity`] that the deployment breaks.
     pub integrity_error: Option<String>,
     /// `manifest.time`, if it is a time.
     pub manifest_time: Option<Timestamp>,
 }
 
-/// Reads an untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`, as an import or a full checkpoint
-/// brings it.
+/// Reads an untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`, from an import or a full
+/// checkpoint.
 ///
 /// # Errors
-/// If it is not JSON, not of version 1 to 4, without a deployment, or a member that the rules look at is of the wrong
-/// kind: refuse it. A deployment that breaks a rule is no error: see [`Inspection::integrity_error`].
+/// If it is not JSON, not of version 1 to 4, has no deployment, or a member that the server reads is of the wrong kind. A
+/// deployment that breaks an integrity rule is not an error: see [`Inspection::integrity_error`].
 pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
     let Envelope { frame, version, deployment, .. } = read_envelope(text)?;
-    // The CLI reads `null`, and stops at an export without the member.
+    // The CLI reads `null`, and fails on an export without the member.
     if !frame.iter().any(|(member, _)| member.name == "deployment") {
         return Err(DeploymentError("there is no `deployment` in it".to_owned()));
     }
@@ -76,10 +80,10 @@ pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
     })
 }
 
-/// The outputs of a stack, each with its JSON text, from the text `{"outputs":{…}}` that is kept of them.
+/// The outputs of a stack, each with its JSON, from the stored text `{"outputs":{…}}`.
 ///
 /// # Errors
-/// If it is none.
+/// If the text has another form.
 pub fn read_outputs(text: &[u8]) -> Result<Vec<(String, &str)>, DeploymentError> {
     let mut outputs = Vec::new();
     let mut reader = Reader::from_bytes(text)?;
@@ -99,9 +103,8 @@ pub fn read_outputs(text: &[u8]) -> Result<Vec<(String, &str)>, DeploymentError>
     Ok(outputs)
 }
 
-/// Do two untyped deployments hold the same state, text for text: version and features, resources, pending
-/// operations, secrets provider, metadata, snippets and extensions? The manifest and members that we do not know do
-/// not count.
+/// Whether two untyped deployments hold the same state, text for text: version and features, resources, pending operations,
+/// secrets provider, metadata, snippets and extensions. The manifest and unknown members do not count.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -109,8 +112,8 @@ pub fn same_state(one: &[u8], other: &[u8]) -> Result<bool, DeploymentError> {
     Ok(read_envelope(one)?.same_state(&read_envelope(other)?))
 }
 
-/// The same untyped deployment with `metadata.integrity_error` set or, with `None`, cleared. Every other byte stays.
-/// A deployment of `null` stays as it is.
+/// The same untyped deployment with `metadata.integrity_error` set or, with `None`, removed. Every other byte stays. A
+/// deployment of `null` stays as it is.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -122,7 +125,7 @@ pub fn with_integrity_error<'a>(
     Ok(if parts[1].is_empty() { Cow::Borrowed(text) } else { Cow::Owned(parts.concat()) })
 }
 
-/// The same in three parts, so that a long text is not there twice; the first is all of it where nothing changes.
+/// The same in three parts, so that a long text is not copied. Without a change, the first part is the whole text.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -144,11 +147,11 @@ pub fn parts_with_integrity_error<'a>(
     Ok([Cow::Borrowed(head), Cow::Owned(written.into_bytes()), Cow::Borrowed(tail)])
 }
 
-/// Where the metadata of an untyped deployment stand or would stand.
+/// The position of the metadata in an untyped deployment, present or not.
 struct MetadataPlace {
     start: usize,
     end: usize,
-    /// What has to stand before them if they are new.
+    /// What precedes the metadata if they are new.
     before: &'static str,
 }
 
@@ -183,7 +186,7 @@ fn find_metadata(text: &[u8]) -> Result<Option<MetadataPlace>, DeploymentError> 
     Ok(place)
 }
 
-/// An instant from RFC 3339; those beyond what nanoseconds in 64 bits can say are moved to the nearest that they can.
+/// Parses RFC 3339. Times out of the range of nanoseconds in 64 bits move to the nearest that is in range.
 fn parse_time(text: &str) -> Option<Timestamp> {
     let nanoseconds = OffsetDateTime::parse(text, &Rfc3339).ok()?.unix_timestamp_nanos();
     let clamped = nanoseconds.clamp(i128::from(i64::MIN), i128::from(i64::MAX));
@@ -199,7 +202,7 @@ impl Envelope<'_> {
 }
 
 impl<'a> Deployment<'a> {
-    /// The outputs of the resource that stands for the stack.
+    /// The outputs of the resource that represents the stack.
     pub(crate) fn root_outputs(&self) -> Option<&'a str> {
         self.root().and_then(|root| root.outputs)
     }

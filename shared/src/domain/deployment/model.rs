@@ -1,4 +1,4 @@
-//! A deployment as it is read: the parts that the rules look at, and the text of all the rest.
+//! A deployment as the replayer reads it: the members that it needs, and the text of everything else.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,23 +6,23 @@ use std::collections::HashMap;
 use crate::domain::json::{self, Key, Reader};
 use crate::domain::resource::{Feature, Features, Resource, raw_object, text};
 
-/// The oldest and the newest version of the envelope that the CLI reads.
+/// The oldest and the newest envelope version that the CLI reads.
 const VERSIONS: std::ops::RangeInclusive<i64> = 1..=4;
 
 /// `{"version":..,"features"?:[..],"deployment":{..}}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Envelope<'a> {
-    /// The members in the order in which they came, those we know included.
+    /// The members in text order, including those we read.
     pub(crate) frame: Vec<(Key<'a>, &'a str)>,
     pub(crate) version: i64,
     pub(crate) features: Vec<Cow<'a, str>>,
     pub(crate) deployment: Deployment<'a>,
 }
 
-/// What stands in an envelope. `Default` is that of a stack that was never updated.
+/// The content of an envelope. `Default` is that of a stack that was never updated.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deployment<'a> {
-    /// The members in the order in which they came, those we know included.
+    /// The members in text order, including those we read.
     pub(crate) frame: Vec<(Key<'a>, &'a str)>,
     pub(crate) manifest: Manifest<'a>,
     pub(crate) secrets_providers: Option<SecretsProvider<'a>>,
@@ -33,7 +33,7 @@ pub(crate) struct Deployment<'a> {
     pub(crate) extensions: Extensions<'a>,
 }
 
-/// When and by which program a deployment was written.
+/// When a deployment was written, and by which program.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Manifest<'a> {
     pub(crate) frame: Vec<(Key<'a>, &'a str)>,
@@ -59,35 +59,35 @@ pub(crate) struct Operation<'a> {
     pub(crate) features: Features,
 }
 
-/// `metadata`, and what has become of its `integrity_error`.
+/// `metadata`, and the change to its `integrity_error`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metadata<'a> {
     pub(crate) raw: Option<&'a str>,
     pub(crate) integrity: IntegrityMember,
 }
 
-/// What is to be written as `integrity_error`.
+/// What to write as `integrity_error`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum IntegrityMember {
-    /// What the text has.
+    /// The original.
     #[default]
     AsRead,
-    /// Nothing, or this.
+    /// This text, or none.
     Set(Option<super::error::IntegrityError>),
 }
 
-/// A piece of program that is kept with the state.
+/// A snippet: a piece of program that is stored with the state.
 #[derive(Debug, Clone)]
 pub(crate) struct Snippet<'a> {
     pub(crate) raw: &'a str,
     pub(crate) uuid: Cow<'a, str>,
     pub(crate) references: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Are the references no longer those of the text?
+    /// Whether the references differ from those in the text.
     pub(crate) edited: bool,
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an envelope. `deployment` may be absent or `null`: that of a stack without state.
+    /// Reads an envelope. `deployment` may be absent or `null`: a stack without state.
     pub(crate) fn read(reader: &mut Reader<'a>) -> json::Result<Self> {
         let start = reader.start();
         let mut version = None;
@@ -112,7 +112,7 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Deployment<'a> {
-    /// Reads what stands in an envelope.
+    /// Reads the content of an envelope.
     pub(crate) fn read(reader: &mut Reader<'a>) -> json::Result<Self> {
         let mut deployment = Self::default();
         deployment.frame = frame(reader, |reader, name| {
@@ -171,21 +171,21 @@ impl<'a> SecretsProvider<'a> {
         Ok(provider)
     }
 
-    /// Are both of the same type, with the same bytes for their state?
+    /// Whether both have the same type and the same bytes as their state.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.kind == other.kind && self.state == other.state
     }
 }
 
 impl<'a> Operation<'a> {
-    /// The types that the CLI sends and understands.
+    /// The types that the CLI sends and reads.
     const KINDS: [&'static str; 5] = ["creating", "updating", "deleting", "reading", "importing"];
 
     fn read(reader: &mut Reader<'a>) -> json::Result<Self> {
         Self::read_with(reader, Resource::read).map(|(operation, _)| operation)
     }
 
-    /// Reads an operation that must have one of the five types and a named resource.
+    /// Reads an operation. It must have one of the five types and a resource with a URN.
     pub(crate) fn read_strictly(reader: &mut Reader<'a>) -> json::Result<Self> {
         let (operation, has_resource) = Self::read_with(reader, Resource::read_named)?;
         if !has_resource {
@@ -225,13 +225,13 @@ impl<'a> Operation<'a> {
         Ok((operation, has_resource))
     }
 
-    /// Does the CLI keep it until somebody looks after it?
+    /// Whether the CLI keeps it until a user resolves it.
     pub(crate) fn is_creating(&self) -> bool {
         self.kind == "creating"
     }
 }
 
-/// The parameters of the packages that resources refer to, as text by reference, in order.
+/// The parameters of the packages that resources refer to: JSON by reference, sorted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extensions<'a> {
     list: Vec<(Cow<'a, str>, &'a str)>,
@@ -259,7 +259,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Adds those of `other` whose references are not here.
+    /// Adds those of `other` whose references are missing here.
     pub(crate) fn add_missing(&mut self, other: &Self) {
         for (reference, text) in &other.list {
             if !self.contains(reference) {
@@ -272,7 +272,7 @@ impl<'a> Extensions<'a> {
         self.places.contains_key(reference)
     }
 
-    /// Reference and text, in order.
+    /// References and texts, sorted.
     pub(crate) fn list(&self) -> &[(Cow<'a, str>, &'a str)] {
         &self.list
     }
@@ -306,7 +306,7 @@ impl<'a> Snippet<'a> {
     }
 }
 
-/// Reads an object whose members are kept as text, beside what `known` makes of those that it knows.
+/// Reads an object. Members are kept as text; `known` reads those that we need.
 fn frame<'a>(
     reader: &mut Reader<'a>,
     mut known: impl FnMut(&mut Reader<'a>, &str) -> json::Result<bool>,
@@ -323,7 +323,7 @@ fn frame<'a>(
     Ok(frame)
 }
 
-/// An array; `null` is the empty one.
+/// An array; `null` is an empty one.
 pub(crate) fn list<'a, T>(
     reader: &mut Reader<'a>,
     read: impl FnMut(&mut Reader<'a>) -> json::Result<T>,
@@ -331,7 +331,7 @@ pub(crate) fn list<'a, T>(
     Ok(reader.optional(|reader| reader.list(read))?.unwrap_or_default())
 }
 
-/// The features of a whole deployment that only its snippets bring.
+/// Features of a whole deployment that only snippets need.
 pub(crate) fn snippet_features(snippets: &[Snippet<'_>]) -> Features {
     let mut features = Features::default();
     if !snippets.is_empty() {

@@ -1,9 +1,9 @@
-//! Renaming: the same state under another address of its stack. Only the texts that name the stack are replaced; every
+//! Renaming: the same state under another address of its stack. Only texts that name the stack are replaced; every
 //! other byte stays.
 //!
 //! Source: the members that `RenameStack` in `pkg/resource/edit/operations.go` of pulumi/pulumi at v3.274.1 rewrites.
-//! Besides these, the references of snippets, and the secrets provider `service`: the CLI asks the stack that is named
-//! there to open the state's secrets.
+//! Also the references of snippets, and the secrets provider `service`: the CLI asks the stack named there to decrypt the
+//! state's secrets.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ use crate::domain::resource::text;
 use crate::domain::secret::SIGNATURE;
 use crate::domain::urn::{ROOT_STACK_TYPE, Urn};
 
-/// The mark of a reference to a resource among property values.
+/// The value that marks a reference to a resource among property values.
 const RESOURCE_REFERENCE: &str = "5cf8f73096256a8f31e491e813e4eb8e";
 
-/// An untyped deployment of the stack `from` as that of the stack `to`. What names other stacks stays as it is, and so
-/// does what is encrypted.
+/// Turns an untyped deployment of the stack `from` into one of the stack `to`. References to other stacks and ciphertexts
+/// stay as they are.
 ///
 /// # Errors
 /// As [`super::inspect`].
@@ -44,7 +44,7 @@ struct Renamer<'r> {
 }
 
 impl Renamer<'_> {
-    /// The new URN, if it is another.
+    /// The new URN, if it differs.
     fn renamed(&self, urn: &str) -> Option<String> {
         let old = Urn::parse(urn)?;
         if old.stack != self.from.stack.as_str() || old.project != self.from.project.as_str() {
@@ -105,7 +105,7 @@ impl Renamer<'_> {
         })
     }
 
-    /// The values of an object, each by `read`.
+    /// The values of an object, each read by `read`.
     fn named(
         &mut self,
         reader: &mut Reader<'_>,
@@ -125,7 +125,7 @@ impl Renamer<'_> {
         Ok(())
     }
 
-    /// Its URN half; a malformed reference stays.
+    /// The URN of a provider reference. A malformed reference stays.
     fn provider(&mut self, reader: &mut Reader<'_>) -> json::Result<()> {
         let start = reader.start();
         let reference = text(reader)?;
@@ -188,17 +188,17 @@ impl Renamer<'_> {
     }
 }
 
-/// Finds the references to resources among property values, however deep.
+/// Finds references to resources among property values, at any depth.
 struct References<'v, 'r> {
     renamer: &'v mut Renamer<'r>,
     open: Vec<Object>,
 }
 
-/// An object that has not ended.
+/// An object that has not ended yet.
 struct Object {
     is_reference: bool,
     urn: Option<Edit>,
-    /// The edits from before it.
+    /// The edits found before it.
     edits_before: usize,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Visitor<'a> for References<'_, '_> {
 
     fn object_ends(&mut self) {
         if let Some(Object { is_reference: true, urn, edits_before }) = self.open.pop() {
-            // Nothing else in a reference is looked at.
+            // Other members of a reference do not matter.
             self.renamer.edits.truncate(edits_before);
             self.renamer.edits.extend(urn);
         }

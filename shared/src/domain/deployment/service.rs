@@ -1,4 +1,4 @@
-//! The secrets provider `service`: which server opens the secrets of a state, and under which name of the stack.
+//! The secrets provider `service`: the server that decrypts the secrets of a state, and the stack it is asked for.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::server_url::ServerUrl;
 use crate::domain::urn::{ROOT_STACK_TYPE, Urn};
 
-/// A longer address is none that anybody logged in to, and is not kept beside the state.
+/// A longer address is not one that a client can log in to, so it is not stored along with the state.
 const URL_BYTES_MAX: usize = 1024;
 
-/// The address of the server that opens the secrets, from the text of `secrets_providers`; `None` if another kind of
-/// provider does, or none.
+/// The address of the server that decrypts the secrets, from the JSON of `secrets_providers`; `None` for another kind of
+/// provider, or none.
 pub fn secrets_url(secrets_providers: &str) -> Option<String> {
     let url = state_member(secrets_providers, "url")?;
     (!url.is_empty() && url.len() <= URL_BYTES_MAX).then(|| url.into_owned())
 }
 
-/// A string of the state of a provider `service`.
+/// A string from the state of a provider `service`.
 fn state_member<'a>(secrets_providers: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let string = |text: &'a str, name: &str| {
         let (_, raw) = members(text).ok()?.into_iter().rev().find(|(key, _)| key.name == name)?;
@@ -33,8 +33,8 @@ fn state_member<'a>(secrets_providers: &'a str, name: &str) -> Option<Cow<'a, st
     raw.starts_with('"').then(|| unquote(raw))
 }
 
-/// The address of the stack that an untyped deployment is of, as far as it says so: the project and the stack of its
-/// resources, and the organization in which the server opens the secrets of that stack. What it does not say is that of
+/// The address of the stack that an untyped deployment belongs to, as far as its text has it: project and stack from its
+/// resources, the organization from its secrets provider if that names the same stack. Missing parts come from
 /// `otherwise`.
 ///
 /// # Errors
@@ -67,8 +67,8 @@ pub fn address(text: &[u8], otherwise: &StackAddress) -> Result<StackAddress, De
     })
 }
 
-/// An untyped deployment whose secrets are opened at the address `from` as one whose secrets are opened at `to`. Every
-/// other byte stays, and so does what is opened elsewhere.
+/// Moves the secrets of an untyped deployment from the server address `from` to `to`. Every other byte stays, and so do
+/// secrets of other servers.
 ///
 /// # Errors
 /// As [`super::inspect`].
@@ -92,7 +92,7 @@ pub fn readdress<'a>(
                 within(reader, "url", &mut |reader| {
                     let start = reader.start();
                     reader.raw()?;
-                    // Of a member that is there twice only the last one counts, so each is replaced.
+                    // Only the last of a repeated member counts, so each one is replaced.
                     edits.push(Edit { start, end: reader.position(), value: to.as_str().to_owned() });
                     Ok(())
                 })
@@ -105,7 +105,7 @@ pub fn readdress<'a>(
     Ok(edit::apply(edits, deployment))
 }
 
-/// Goes through an object, into the members of this name. `null` has none.
+/// Reads an object and enters the members with this name. `null` has none.
 fn within<'a>(
     reader: &mut Reader<'a>,
     name: &str,
@@ -203,7 +203,7 @@ mod tests {
                 format!(r#"{{"resources":[{resource}],"secrets_providers":{}}}"#, provider("old")),
                 "beta/shop/old",
             ),
-            // Secrets that are opened as another stack's say nothing about this one.
+            // Secrets that belong to another stack say nothing about this one.
             (
                 format!(r#"{{"resources":[{resource}],"secrets_providers":{}}}"#, provider("x")),
                 "acme/shop/old",

@@ -1,16 +1,16 @@
-//! Writing a deployment: compact, in the order in which its members came, what nobody changed byte for byte.
+//! Writes a deployment: compact, with its members in their original order, and unchanged parts byte for byte.
 
 use super::model::{Deployment, Envelope, IntegrityMember, Manifest, Metadata, Snippet};
 use crate::domain::json::{self, Key, ObjectWriter};
 
-/// A member to be written: one of those we know, or one that is only kept.
+/// A member to write: one that we read, or one that is only kept.
 enum Slot<'f, 'a> {
     Known(&'static str),
     Kept(&'f Key<'a>, &'a str),
 }
 
-/// The members of `frame` in their order, and those of `known` that it lacks, each behind its predecessor in `known`.
-/// What we know is written once, even if the text named it twice.
+/// The members of `frame` in their order, and those of `known` that it lacks, each after its predecessor in `known`. Members
+/// that we read are written once, even if the text has them twice.
 fn slots<'f, 'a>(frame: &'f [(Key<'a>, &'a str)], known: &[&'static str]) -> Vec<Slot<'f, 'a>> {
     let mut unwritten = known.to_vec();
     let mut slots: Vec<Slot<'f, 'a>> = frame
@@ -68,7 +68,7 @@ impl Deployment<'_> {
         "extensions",
     ];
 
-    /// How long the text will be, about.
+    /// The approximate length of the text in bytes.
     pub(crate) fn size_hint(&self) -> usize {
         let resources: usize = self.resources.iter().map(|resource| resource.size_hint() + 64).sum();
         let operations: usize = self.pending_operations.iter().map(|operation| operation.raw.len() + 1).sum();
@@ -121,7 +121,7 @@ impl Deployment<'_> {
 }
 
 impl Manifest<'_> {
-    /// Appends the manifest without its list of plugins, which the CLI itself no longer keeps.
+    /// Appends the manifest without its list of plugins, which the CLI itself does not write any more.
     fn write(&self, out: &mut String) {
         let mut object = ObjectWriter::new(out);
         for slot in slots(&self.frame, &["time", "magic", "version"]) {

@@ -1,13 +1,13 @@
-//! One text for all texts of a value: to tell whether two say the same.
+//! A canonical text of a JSON value, to compare two values.
 
 use std::ops::Range;
 
 use super::{Reader, Result, write_string};
 
-/// What is nested deeper counts by its text: it is compared all the same, and nothing is recursive without a bound.
+/// Deeper nesting is compared as it is written, so that recursion is bounded.
 const DEPTH_MAX: usize = 64;
 
-/// The canonical text of a value: members by their names, no space, one spelling of each string and of each number.
+/// The canonical text of a value: members sorted by name, no whitespace, one form for each string and number.
 pub(crate) fn canonical(raw: &str) -> Result<String> {
     let mut reader = Reader::new(raw);
     let mut text = String::with_capacity(raw.len());
@@ -64,7 +64,7 @@ fn write_object(reader: &mut Reader<'_>, depth: usize, text: &mut String) -> Res
         members.push((key.name.into_owned(), from..text.len()));
         Ok(())
     })?;
-    // Clients write maps in this order already, so that nothing has to be copied.
+    // Clients usually write maps in this order already; then nothing is copied.
     if !members.is_sorted_by(|(one, _), (other, _)| one <= other) {
         members.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut sorted = String::with_capacity(text.len() - start);
@@ -81,7 +81,7 @@ fn write_object(reader: &mut Reader<'_>, depth: usize, text: &mut String) -> Res
     Ok(())
 }
 
-/// A number as its digits and a power of ten: `100`, `1e2` and `100.0` are one.
+/// A number as digits and a power of ten, so that `100`, `1e2` and `100.0` are equal.
 fn write_number(raw: &str, text: &mut String) {
     let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -100,7 +100,7 @@ fn write_number(raw: &str, text: &mut String) {
     );
     let number = match exponent {
         Some(exponent) => format!("{sign}{significant}e{exponent}"),
-        // A power that no number is of: its text has to do.
+        // An exponent too large for any number: the text is compared as it is.
         None => raw.to_owned(),
     };
     text.push_str(&number);
@@ -192,7 +192,7 @@ mod tests {
         })
     }
 
-    /// The same value, its members the other way round, with space.
+    /// The same value with its members reversed and whitespace added.
     fn reversed(value: &Value) -> String {
         match value {
             Value::Array(elements) => {
@@ -213,7 +213,7 @@ mod tests {
         fn the_order_of_members_and_space_do_not_count(value in any_value()) {
             let text = canonical(&value.to_string()).unwrap();
             prop_assert_eq!(&text, &canonical(&reversed(&value)).unwrap());
-            // It says what the value says, and is its own canonical text.
+            // It equals the value, and is its own canonical text.
             prop_assert_eq!(canonical(&text).unwrap(), text);
         }
 

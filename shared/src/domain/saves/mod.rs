@@ -1,7 +1,7 @@
-//! What a client saves that sends the state as text: whole, and then as the difference to the text before.
+//! Checkpoints of clients without a journal: first the whole state, then differences to the text before.
 //!
 //! Source: `PatchUpdateVerbatimCheckpointRequest` and `PatchUpdateCheckpointDeltaRequest` in `sdk/go/common/apitype` of
-//! pulumi/pulumi at v3.274.1, and `pkg/backend/httpstate/diffs.go` for what the offsets mean.
+//! pulumi/pulumi at v3.274.1; the meaning of offsets is in `pkg/backend/httpstate/diffs.go`.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use sha2::{Digest, Sha256};
 #[cfg(test)]
 mod tests;
 
-/// The last text that an update saved, byte for byte as its client wrote it.
+/// The last text that an update saved, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
-    /// The number of the save that it came with. Numbers start at 1 in each update.
+    /// The sequence number of the save. Numbers start at 1 in each update.
     pub sequence: u64,
     /// The untyped deployment.
     pub text: Bytes,
 }
 
 impl Saved {
-    /// Whether the hex SHA-256 of the text is this.
+    /// Whether the text has this SHA-256, in hex.
     pub fn has_hash(&self, sha256: &str) -> bool {
         hex::encode(Sha256::digest(&self.text)).eq_ignore_ascii_case(sha256)
     }
@@ -33,10 +33,10 @@ impl Saved {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Whole<'a> {
-    /// The untyped deployment. Its exact text is what the next delta counts its offsets in.
+    /// The untyped deployment. The next delta counts its offsets in exactly this text.
     #[serde(borrow)]
     pub untyped_deployment: &'a RawValue,
-    /// The number of this save.
+    /// The sequence number of this save.
     pub sequence_number: u64,
 }
 
@@ -44,85 +44,83 @@ pub struct Whole<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delta<'a> {
-    /// The hex SHA-256 of the whole new text.
+    /// The SHA-256 of the whole new text, in hex.
     #[serde(borrow)]
     pub checkpoint_hash: Cow<'a, str>,
-    /// The number of this save.
+    /// The sequence number of this save.
     pub sequence_number: u64,
-    /// What changes, in ascending order. A Go client without any may write `null`.
+    /// The edits, in ascending order. A Go client may write `null` for none.
     #[serde(borrow)]
     pub deployment_delta: Option<Vec<Edit<'a>>>,
 }
 
-/// One change of a text.
+/// One edit of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Edit<'a> {
-    /// What is replaced.
+    /// The replaced range.
     #[serde(rename = "Span")]
     pub span: Span,
-    /// What comes in its place.
+    /// The replacement.
     #[serde(rename = "NewText", borrow)]
     pub new_text: Cow<'a, str>,
 }
 
-/// A part of a text. Lines and columns come with it and mean nothing.
+/// A range of a text. Clients send lines and columns too; they are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Span {
-    /// Where it begins.
     pub start: Point,
-    /// Where it ends.
     pub end: Point,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Point {
-    /// Bytes of UTF-8 before it.
+    /// The number of bytes of UTF-8 before it.
     pub offset: u64,
 }
 
-/// Why a delta cannot be taken. Its client sends the whole text instead.
+/// Why a delta is refused. Its client then sends the whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaError {
-    /// There is nothing that it could change.
+    /// There is no text that it could change.
     #[error("this update has saved no text that a delta could change")]
     NoBase,
     /// An edit begins before the end of the one before it, or ends before it begins.
     #[error("edit {0} of the delta is out of order")]
     Order(usize),
-    /// An edit lies beyond the end of the text.
+    /// An edit is beyond the end of the text.
     #[error("edit {index} of the delta ends at byte {end} of a text of {bytes} bytes")]
     Beyond {
-        /// Which one, from 0.
+        /// The edit, counted from 0.
         index: usize,
-        /// Where it ends.
+        /// Its end.
         end: u64,
-        /// The text's length.
+        /// The length of the text.
         bytes: usize,
     },
     /// The new text would be too long.
     #[error("the text after the delta is longer than {bytes_max} bytes")]
     TooLong {
-        /// The longest that is taken.
+        /// The longest accepted text.
         bytes_max: usize,
     },
-    /// The new text is another than the client's.
+    /// The new text differs from the client's.
     #[error("the text after the delta does not have the SHA-256 that came with it")]
     Hash,
 }
 
-/// What becomes of a save.
+/// The decision about a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The update's text is this one from now on.
+    /// This becomes the update's text.
     Next(Saved),
-    /// The save was taken before, or a later one was: there is nothing to do.
+    /// This save, or a later one, was accepted before: there is nothing to do.
     Old,
 }
 
 impl Whole<'_> {
-    /// Decides about a whole text. One under the number of the last save takes its place: its client could not tell
-    /// what became of that one.
+    /// Decides about a whole text. One with the number of the last save replaces it: the client could not know what happened to
+    /// that one.
     pub fn onto(&self, last: Option<&Saved>) -> Outcome {
         let text = self.untyped_deployment.get();
         match last {
@@ -134,7 +132,7 @@ impl Whole<'_> {
         }
     }
 
-    /// The text on its own.
+    /// The text alone.
     pub fn saved(&self) -> Saved {
         let text = Bytes::copy_from_slice(self.untyped_deployment.get().as_bytes());
         Saved { sequence: self.sequence_number, text }
@@ -142,17 +140,17 @@ impl Whole<'_> {
 }
 
 impl Delta<'_> {
-    /// Decides about a delta: whether it is new, fits the last text and makes the text that its client has.
+    /// Decides about a delta: whether it is new, applies to the last text and produces the client's text.
     ///
     /// # Errors
-    /// [`DeltaError`] says what does not fit.
+    /// [`DeltaError`] with the mismatch.
     pub fn onto(&self, last: Option<&Saved>, bytes_max: usize) -> Result<Outcome, DeltaError> {
         let last = last.ok_or(DeltaError::NoBase)?;
         if self.sequence_number < last.sequence {
             return Ok(Outcome::Old);
         }
         if self.sequence_number == last.sequence {
-            // A repeat is done already. Anything else under this number counts on a text that we do not have.
+            // A repeated save is done already. Another delta with this number refers to a text that is not stored.
             return if last.has_hash(&self.checkpoint_hash) {
                 Ok(Outcome::Old)
             } else {
@@ -163,7 +161,7 @@ impl Delta<'_> {
         if next.has_hash(&self.checkpoint_hash) { Ok(Outcome::Next(next)) } else { Err(DeltaError::Hash) }
     }
 
-    /// The text after the edits, whatever its hash.
+    /// The text after the edits, without checking its hash.
     ///
     /// # Errors
     /// As [`apply`].
@@ -174,7 +172,7 @@ impl Delta<'_> {
     }
 }
 
-/// Applies edits to a text. Offsets count bytes; edits ascend and do not overlap.
+/// Applies edits to a text. Offsets count bytes. Edits ascend and do not overlap.
 ///
 /// # Errors
 /// [`DeltaError::Order`], [`DeltaError::Beyond`] and [`DeltaError::TooLong`].
@@ -206,17 +204,17 @@ pub fn apply(base: &[u8], edits: &[Edit<'_>], bytes_max: usize) -> Result<Vec<u8
     Ok(text)
 }
 
-/// What a save in a log is, without its text.
+/// A save in a log, without its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Save {
-    /// A whole text under this number.
+    /// A whole text with this number.
     Whole(u64),
-    /// A delta under this number.
+    /// A delta with this number.
     Delta(u64),
 }
 
-/// Where in a log those saves are that its last text is made of: a whole one, and the deltas after it. Numbers that are
-/// old by then count for nothing, and neither does what is no save.
+/// Selects the saves in a log that make up its last text: a whole text and the deltas after it. Ignores outdated numbers and
+/// entries that are not saves.
 pub fn last_chain(log: impl IntoIterator<Item = Option<Save>>) -> Vec<usize> {
     let mut chain = Vec::new();
     let mut last = None;

@@ -62,7 +62,7 @@ fn a_delta_is_taken_once_onto_what_was_saved_last_and_only_with_the_right_hash()
     assert_eq!(to(4, b"aBBc").onto(None, MAX), Err(DeltaError::NoBase));
     assert_eq!(to(4, b"aBBc").onto(Some(&base), MAX), Ok(Outcome::Next(saved(4, "aBBc"))));
     assert_eq!(to(4, b"else").onto(Some(&base), MAX), Err(DeltaError::Hash));
-    // The same again, an older one, and another one under the same number.
+    // The same save again, an older one, and a different one with the same number.
     assert_eq!(to(4, b"aBBc").onto(Some(&saved(4, "aBBc")), MAX), Ok(Outcome::Old));
     assert_eq!(to(3, b"aBBc").onto(Some(&saved(4, "aBBc")), MAX), Ok(Outcome::Old));
     assert_eq!(to(4, b"aBBc").onto(Some(&saved(4, "abc")), MAX), Err(DeltaError::Hash));
@@ -91,7 +91,7 @@ fn the_last_text_is_the_whole_one_under_the_highest_number_with_the_deltas_after
     assert_eq!(last_chain([None, Some(Whole(1)), None, Some(Delta(2)), None]), [1, 3]);
 }
 
-/// A text, and for each edit how much of it is kept before it, how much is replaced and by what, in characters.
+/// A text, and for each edit how much is kept before it, how much is replaced and by what, in characters.
 fn edited() -> impl Strategy<Value = (String, Vec<(usize, usize, String)>)> {
     (any::<String>(), prop::collection::vec((0..9usize, 0..9usize, any::<String>()), 0..6))
 }

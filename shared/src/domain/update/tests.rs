@@ -1,4 +1,4 @@
-//! The state machine, whole: every status meets every command.
+//! The complete state machine: every status with every command.
 
 use uuid::Uuid;
 
@@ -37,7 +37,7 @@ fn running() -> Update {
     update(Status::Running { since: CREATED, until: CREATED.plus(LEASE) })
 }
 
-/// Every status. The match is here so that a new one does not compile before it has its row.
+/// Every status. The match makes a new one fail to compile until it has a row.
 fn statuses() -> Vec<(&'static str, Status)> {
     let name = |status: Status| {
         let name = match &status {
@@ -57,7 +57,7 @@ fn statuses() -> Vec<(&'static str, Status)> {
     ]
 }
 
-/// Every command; as for [`statuses`]. Who seals matters, so there are two rows for that.
+/// Every command, complete as in [`statuses`]. Who seals matters, so there are two rows for that.
 fn commands() -> Vec<(&'static str, Command)> {
     let name = |command: Command| {
         let name = match &command {
@@ -149,7 +149,7 @@ ended | publish | refused: the update's lease ran out and it was ended as failed
     assert_eq!(table(Duration::from_secs(60)), expected);
 }
 
-/// Only these cells differ when both the lease and the hour to start within are over.
+/// Only these cells differ once the lease or the hour to start within is over.
 #[test]
 fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a_new_one_does() {
     let (within, behind) = (table(Duration::from_secs(60)), table(Duration::from_secs(2 * 3600)));
@@ -172,7 +172,7 @@ fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a
     );
 }
 
-/// A dry run has no log that could be sealed; whoever ends a real update without a seal would lose what it saved.
+/// A dry run has no log to seal. Ending a real update without a seal would lose its writes.
 #[test]
 fn only_a_dry_run_ends_without_a_seal() {
     let end = || Command::EndDryRun(Outcome::Succeeded, SealedBy::Client);
@@ -257,6 +257,6 @@ fn clients_are_told_that_an_update_runs_until_its_result_is_out() {
         statuses().into_iter().map(|(_, status)| update(status).status_word(now)).collect()
     };
     assert_eq!(words(CREATED.plus(LEASE)), ["not started", "running", "running", "failed"]);
-    // One whose lease is over is as good as failed: whoever meets it ends it so.
+    // One with an expired lease counts as failed: the next request for the stack ends it so.
     assert_eq!(words(CREATED.plus(LEASE + TICK)), ["not started", "failed", "running", "failed"]);
 }
