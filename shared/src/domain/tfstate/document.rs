@@ -1,4 +1,4 @@
-//! The document of a state: format 4, the older formats that clients still read, and what OpenTofu encrypted.
+//! The document of a state: format 4, older formats that clients still read, and states encrypted by OpenTofu.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::super::json::{self, Malformed, Reader, canonical};
 use super::index::Index;
 use super::outputs::Output;
 
-/// Why a body is no state.
+/// Why a body is not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a state of Terraform or OpenTofu: {0}")]
 pub struct InvalidState(String);
@@ -19,39 +19,43 @@ impl From<Malformed> for InvalidState {
     }
 }
 
-/// What a server reads of a state.
+/// An output, without its value.
+    /// Whether the configuration marks it as sensitive.
+    /// The mark of its value. `None` outside of versions, and in versions written before marks were stored.
+    /// Whether it matches its schema; `None` if its state has no schemas.
+/// What the server reads of a state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// The serial. Only an encrypted state may be without one: the first clients that encrypted left it out.
+    /// The serial. Only an encrypted state may lack one: the first clients that encrypted left it out.
     pub serial: Option<u64>,
-    /// The lineage; `""` occurs.
+    /// The lineage. May be empty.
     pub lineage: Option<String>,
     /// The version of the client that wrote it.
     pub terraform_version: Option<String>,
-    /// Whether the client encrypted it: then there is nothing more to see.
+    /// Whether the client encrypted it. Then the rest is unknown.
     pub is_encrypted: bool,
-    /// The outputs, in their order, as many as are named.
+    /// The outputs in their order, up to the limits below.
     pub outputs: Vec<Output>,
-    /// How many outputs there are; not known of an encrypted one.
+    /// The number of outputs; unknown for an encrypted state.
     pub output_count: Option<u64>,
-    /// The instances; not known of an encrypted one, of an older format, and of one that is formed in an unknown way.
+    /// The resource instances; unknown for an encrypted state, an older format, or an unknown form.
     pub index: Option<Index>,
     serial_at: Option<Range<usize>>,
     outputs_at: Option<Range<usize>>,
 }
 
-/// Outputs that are named; the others are counted.
+/// Outputs that are listed, at most. Others are only counted.
 const OUTPUTS_MAX: usize = 500;
 
-/// Bytes of the names of outputs that are named, so that a version fits into an item.
+/// Bytes of output names in the list, at most, so that a version fits into an item.
 const OUTPUT_NAMES_BYTES_MAX: usize = 32 << 10;
 
-/// The longest text of a member that is kept beside a version, in bytes.
+/// The longest text of a member that is stored along with a version, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
 
 impl Document {
-    /// Reads a state: JSON with a serial, or what OpenTofu encrypted. Members of it that are formed in a way that we do not
-    /// know are passed over, since the client may know more than we do.
+    /// Reads a state: JSON with a serial, or one encrypted by OpenTofu. Skips members of an unknown form, since the client may be
+    /// newer than the server.
     ///
     /// # Errors
     /// [`InvalidState`].
@@ -97,8 +101,8 @@ impl Document {
         Ok(document)
     }
 
-    /// The SHA-256 of the canonical value of each of the outputs that are named, in their order. `text` is what was read. It
-    /// tells what a short secret is to whoever guesses it: nothing of it is to be kept as it is.
+    /// The SHA-256 of the canonical value of each listed output, in order. `text` is the text that was read. A short secret can
+    /// be guessed from its hash, so these hashes must not be stored as they are.
     pub fn value_hashes(&self, text: &[u8]) -> Vec<[u8; 32]> {
         if self.outputs.is_empty() {
             return Vec::new();
@@ -106,7 +110,7 @@ impl Document {
         let at = self.outputs_at.clone().unwrap_or_default();
         let raw = text.get(at).and_then(|raw| std::str::from_utf8(raw).ok()).unwrap_or_default();
         let mut hashes = Vec::with_capacity(self.outputs.len());
-        // It was read before, so this comes to its end.
+        // The text was parsed before, so this cannot fail.
         let _ = Reader::new(raw).object(|reader, _| {
             let output = value(reader)?;
             if hashes.len() < self.outputs.len() {
@@ -118,7 +122,7 @@ impl Document {
     }
 }
 
-/// Of an output without a value, what there is of it counts.
+/// For an output without a value, the rest of it is hashed.
 fn hash_of_value(output: &str) -> [u8; 32] {
     let mut found = None;
     let _ = Reader::new(output).object(|reader, key| {
@@ -133,18 +137,18 @@ fn hash_of_value(output: &str) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
-/// The text of any value, without the space that may stand behind it.
+/// The text of a value, without the whitespace that follows it.
 fn value<'a>(reader: &mut Reader<'a>) -> json::Result<&'a str> {
     reader.raw().map(str::trim_ascii_end)
 }
 
-/// A string that is short enough to be kept.
+/// A string, if it is short enough to be stored.
 fn text_of(raw: &str) -> Option<String> {
     let text = Reader::new(raw).string().ok()?;
     (text.len() <= TEXT_BYTES_MAX).then(|| text.into_owned())
 }
 
-/// `None` where they are formed in a way that we do not know.
+/// `None` if they have an unknown form.
 fn read_resources(reader: &mut Reader<'_>) -> json::Result<Option<Index>> {
     let start = reader.start();
     match reader.optional(Index::read) {
@@ -179,7 +183,7 @@ fn read_outputs(raw: &str) -> Option<(Vec<Output>, u64)> {
 
 fn is_sensitive(output: &str) -> bool {
     let mut sensitive = false;
-    // What is no object says nothing.
+    // Only objects have outputs.
     let _ = Reader::new(output).object(|reader, key| {
         let value = value(reader)?;
         if key.name == "sensitive" {
@@ -190,8 +194,8 @@ fn is_sensitive(output: &str) -> bool {
     sensitive
 }
 
-/// The outputs of a state, each with the text of its object (`value`, `type`, `sensitive`), in their order; `None` where
-/// they are not to be seen: the client encrypted it.
+/// The outputs of a state, each with the JSON of its object (`value`, `type`, `sensitive`), in order; `None` if the client
+/// encrypted the state.
 ///
 /// # Errors
 /// [`InvalidState`].
@@ -217,7 +221,7 @@ pub fn outputs_of(text: &[u8]) -> Result<Option<Vec<(String, &str)>>, InvalidSta
     Ok((!is_encrypted).then_some(outputs))
 }
 
-/// A state that holds these outputs and nothing else: for readers that need no more. A client reads it as any state.
+/// A state with these outputs and nothing else, for readers that need no more. Clients read it like any state.
 pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> String {
     let quoted = |text: Option<&str>| serde_json::Value::from(text.unwrap_or_default()).to_string();
     let mut text = format!(
@@ -226,7 +230,7 @@ pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> Stri
         document.serial.unwrap_or_default(),
         quoted(document.lineage.as_deref()),
     );
-    // At once, since outputs may be long.
+    // In one allocation, since outputs may be long.
     text.reserve(outputs.iter().map(|(name, output)| name.len() * 2 + output.len() + 4).sum::<usize>() + 64);
     for (at, (name, output)) in outputs.iter().enumerate() {
         if at > 0 {
@@ -240,10 +244,10 @@ pub fn outputs_document(document: &Document, outputs: &[(String, &str)]) -> Stri
     text
 }
 
-/// The same state under another serial: nothing else of its bytes changes.
+/// The same state with another serial. All other bytes stay.
 ///
 /// # Errors
-/// [`InvalidState`] for what is no state, and for an encrypted one: its inner serial cannot be changed.
+/// [`InvalidState`] if it is not a state, or is encrypted: then its inner serial cannot be changed.
 pub fn with_serial(text: &[u8], serial: u64) -> Result<Vec<u8>, InvalidState> {
     let document = Document::read(text)?;
     let Some(at) = document.serial_at.filter(|_| !document.is_encrypted) else {

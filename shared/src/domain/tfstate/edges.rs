@@ -1,5 +1,5 @@
-//! Edges between states: the output of one is an input of another. And what is to be told of an edge: whether who consumes has
-//! run with the value that there is now.
+//! Edges between states: an output of one state, the producer, is an input of another, the consumer. Decides whether the
+//! consumer has run with the current value.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -10,23 +10,22 @@ use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{DEFAULT_STATE, InputName, OutputName, StateAddress};
 use crate::ports::Timestamp;
 
-/// Which value of which state is used where.
+/// An edge: the output of a producer and the input of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ends {
-    /// The state that has the output.
+    /// The producer.
     pub producer: StateId,
-    /// The output.
     pub output: OutputName,
-    /// The state that reads it.
+    /// The consumer.
     pub consumer: StateId,
-    /// What it is called there: no two edges of a consumer call theirs the same.
+    /// The name of the input. Unique among the edges of a consumer.
     pub input: InputName,
 }
 
 impl Ends {
-    /// The id of the edge: made of its ends, so that the same edge always has the same.
+    /// The id of the edge, derived from its ends.
     pub fn id(&self) -> EdgeId {
-        // No name and no id holds a space.
+        // No name and no id contains a space.
         let Self { producer, output, consumer, input } = self;
         let hash = Sha256::digest(format!("{producer} {output} {consumer} {input}"));
         let mut bytes = [0; 16];
@@ -35,8 +34,8 @@ impl Ends {
     }
 }
 
-/// What an input is called where nobody says: the names of its project, its state and the output in one word. The state that a
-/// project is called by alone is left out.
+/// The default name of an input: the project, the state and the output as one identifier. The state `default` is left
+/// out.
 pub fn default_input(producer: &StateAddress, output: &OutputName) -> Option<InputName> {
     let mut words = producer.project.to_string();
     if producer.state.as_str() != DEFAULT_STATE {
@@ -57,19 +56,19 @@ pub fn default_input(producer: &StateAddress, output: &OutputName) -> Option<Inp
     InputName::parse(&format!("{}{name}", if is_digit { "_" } else { "" })).ok()
 }
 
-/// A value of an output as far as it is told from others, without the value.
+/// Identifies the value of an output without revealing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// A keyed digest of the value: equal for equal values of one state, and telling nothing to who has no key.
+    /// A keyed digest of the value. Equal for equal values of one state; says nothing without the key.
     pub digest: String,
     /// Since when the output has this value.
     pub since: Timestamp,
-    /// The version that gave it this value.
+    /// The version that set this value.
     pub version: u64,
 }
 
-/// The outputs of a new version, each with its mark: one whose value is that of the version before keeps the mark that it has
-/// there. `digests` are those of the new values, in the order of `outputs`.
+/// The outputs of a new version with their marks. An output whose value did not change keeps its mark. `digests` are those
+/// of the new values, in the order of `outputs`.
 pub fn marked(
     outputs: &[Output],
     digests: impl IntoIterator<Item = String>,
@@ -77,7 +76,7 @@ pub fn marked(
     version: u64,
     at: Timestamp,
 ) -> Vec<Output> {
-    // Clients write outputs by their names, but who knows.
+    // Clients sort outputs by name, but that is not guaranteed.
     let known: std::collections::HashMap<&str, &Mark> =
         before.iter().filter_map(|output| Some((output.name.as_str(), output.mark.as_ref()?))).collect();
     let mark = |(output, digest): (&Output, String)| {
@@ -91,39 +90,38 @@ pub fn marked(
 /// A run that wrote a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// When it took the lock; when it wrote, if it had none. It read its inputs after that.
+    /// When it took the lock; without a lock, when it wrote. It read its inputs after that.
     pub began: Timestamp,
-    /// When it wrote last.
+    /// When it last wrote.
     pub wrote: Timestamp,
 }
 
-/// What is known of an output in one version of its state.
+/// An output in one version of its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sight<'a> {
-    /// The version.
     pub version: u64,
-    /// When that was written.
+    /// When the version was written.
     pub at: Timestamp,
-    /// The output's mark there; `None` where it is not there, or cannot be seen.
+    /// The output's mark; `None` if the output does not exist or is unknown.
     pub mark: Option<&'a Mark>,
 }
 
-/// What one look at an older value says of a run.
+/// What an older version of an output tells about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// The run can have read nothing but the value that there is now.
+    /// The run must have read the current value.
     Same,
-    /// It may have read another one.
+    /// The run may have read another value.
     Changed,
-    /// It was over before the value that was looked at came to be, or may have begun before: look at this version too.
+    /// The run ended before this value existed, or may have begun before: check this version too.
     Before(u64),
 }
 
-/// Whether a run has read the value whose digest is `now`, or may have read another. Begins with the newest version, and goes
-/// on with those that it asks for: one for each value that the output had since.
+/// Decides whether a run has read the value with digest `now`, or may have read another. Starts with the newest version and
+/// asks for older ones: one for each value that the output has had since the run.
 pub fn look(run: Run, now: Option<&str>, sight: Sight<'_>) -> Look {
     let (since, version) = sight.mark.map_or((sight.at, sight.version), |mark| (mark.since, mark.version));
-    // Seen or not: what is older than the run is what the run saw.
+    // Known or not: the run saw the value that is older than itself.
     if since <= run.wrote {
         let is_same = now.is_some() && sight.mark.map(|mark| mark.digest.as_str()) == now;
         let is_unseen_and_older = now.is_none() && since <= run.began;
@@ -134,32 +132,32 @@ pub fn look(run: Run, now: Option<&str>, sight: Sight<'_>) -> Look {
             return Look::Same;
         }
     }
-    // Before the first version there was no value.
+    // There was no value before the first version.
     if version <= 1 || now.is_none() { Look::Changed } else { Look::Before(version - 1) }
 }
 
-/// What is to be said of an edge.
+/// The status of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeStatus {
-    /// The consumer has not run since there is the edge, or there is nothing to read yet.
+    /// The consumer has not run since the edge was added, or there is nothing to read yet.
     Pending,
-    /// The consumer has run with the value that there is.
+    /// The consumer has run with the current value.
     Clean,
-    /// There is another value since the consumer ran.
+    /// The value has changed since the consumer ran.
     Dirty,
-    /// As clean, with a value that does not follow its schema.
+    /// Clean, but the value does not match its schema.
     CleanInvalid,
-    /// As dirty, with a value that does not follow its schema.
+    /// Dirty, and the value does not match its schema.
     DirtyInvalid,
-    /// The output does not exist, and the edge has a value in its place.
+    /// The output does not exist, and the edge has a mock value.
     Mock,
     /// The producer has no such output.
     MissingOutput,
 }
 
 impl EdgeStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 7] = [
         Self::Pending,
         Self::Clean,
@@ -183,7 +181,7 @@ impl EdgeStatus {
         }
     }
 
-    /// Whether the consumer should run again, or cannot: an edge like this makes it stale.
+    /// Whether the consumer should run again, or cannot. Such an edge makes it stale.
     pub fn makes_stale(self) -> bool {
         match self {
             Self::Pending | Self::Dirty | Self::DirtyInvalid | Self::MissingOutput => true,
@@ -192,23 +190,23 @@ impl EdgeStatus {
     }
 }
 
-/// What the producer has of an edge's output.
+/// The state of an edge's output at its producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Supply {
-    /// It has no version, or it was removed.
+    /// The producer has no version, or was deleted.
     Nothing,
-    /// It has versions, and the newest has no such output.
+    /// The newest version has no such output.
     NoOutput,
-    /// The output is there.
+    /// The output exists.
     Value {
-        /// Whether it is not the one that the consumer ran with; `None` if that has not run since there is the edge.
+        /// Whether the consumer ran with another value; `None` if it has not run since the edge was added.
         changed: Option<bool>,
-        /// Whether it does not follow its schema.
+        /// Whether the value does not match its schema.
         invalid: bool,
     },
 }
 
-/// The status of an edge. `has_mock`: there is a value in place of an output that does not exist.
+/// The status of an edge. `has_mock` says whether the edge has a mock value.
 pub fn edge_status(supply: Supply, has_mock: bool) -> EdgeStatus {
     match supply {
         Supply::Nothing | Supply::NoOutput if has_mock => EdgeStatus::Mock,
@@ -222,15 +220,15 @@ pub fn edge_status(supply: Supply, has_mock: bool) -> EdgeStatus {
     }
 }
 
-/// What is to be said of a state, by its edges and by those of the states that it depends on.
+/// The staleness of a state, from its edges and the states that it depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateStatus {
-    /// It has run with everything that there is.
+    /// It has run with all current values.
     Clean,
-    /// One of the states that it depends on, at once or through others, is stale: once that has run, this may be too.
+    /// A state that it depends on, directly or not, is stale. Once that has run, this one may become stale.
     PotentiallyStale,
-    /// One of its own inputs is not what it ran with.
+    /// One of its inputs has changed since it ran.
     Stale,
 }
 
@@ -314,7 +312,7 @@ mod tests {
         Output { name: name.to_owned(), sensitive: false, mark: None, validity: None }
     }
 
-    /// The versions of a producer, from the values that its one output has in each, and when each was written.
+    /// The versions of a producer, from the values of its only output and the times they were written.
     fn history(values: &[(Option<u8>, i64)]) -> Vec<Vec<Output>> {
         let mut versions: Vec<Vec<Output>> = Vec::new();
         for (number, (value, at)) in values.iter().enumerate() {
@@ -327,7 +325,7 @@ mod tests {
         versions
     }
 
-    /// What [`look`] says in the end, and how many versions it looked at.
+    /// The result of [`look`], and the number of versions that it checked.
     fn walk(values: &[(Option<u8>, i64)], run: Run) -> (bool, usize) {
         let versions = history(values);
         let mut at = versions.len();
@@ -386,14 +384,14 @@ mod tests {
     }
 
     proptest! {
-        /// Against all that the run can have met, moment by moment.
+        /// Compares with every value that the run can have read, moment by moment.
         #[test]
         fn a_run_is_clean_exactly_if_it_met_no_other_value(
             values in prop::collection::vec(prop::option::weighted(0.8, 0..3_u8), 1..12),
             began in 0..130_i64,
             lasted in 0..40_i64,
         ) {
-            // The newest has a value: there is nothing to be told of one that is not there.
+            // The newest version has a value; this test is not about missing outputs.
             let mut values = values;
             let last = values.len() - 1;
             let now = *values[last].get_or_insert(0);

@@ -13,8 +13,8 @@
 //! value   = "text" | `text` | number | "true" | "false" | a bare word
 //! ```
 //!
-//! A value has a type: `tier == 2` does not find the text `"2"`. A label that is not there equals nothing, so `!=` and what
-//! else begins with `not` finds it; it is `empty`, as an empty text is. Anything is read in time that grows with its length.
+//! A value has a type: `tier == 2` does not match the text `"2"`. A missing label equals nothing, so `!=` and anything that
+//! begins with `not` matches it. It is `empty`, like an empty text. Parsing and matching take time linear in the length.
 
 use std::fmt;
 
@@ -25,25 +25,25 @@ use super::labels::{LABEL_BYTES_MAX, LabelKey, LabelNumber, LabelValue, Labels, 
 /// The longest filter, in bytes.
 pub const FILTER_BYTES_MAX: usize = 4096;
 
-/// How deep parentheses and `not` may lie in each other.
+/// The deepest nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 32;
 
-/// The longest pattern of `matches`, in bytes. Patterns are matched in time that grows with their length and the label's.
+/// The longest pattern of `matches`, in bytes. Matching takes time proportional to the lengths of the pattern and the label.
 const PATTERN_BYTES_MAX: usize = 256;
 
-/// What a pattern may become, in bytes: `(a{99}){99}` becomes long.
+/// The largest compiled pattern, in bytes: `(a{99}){99}` grows large.
 const PATTERN_SIZE_MAX: usize = 8 << 10;
 
-/// Patterns in a filter.
+/// Patterns in a filter, at most.
 const PATTERNS_MAX: usize = 4;
 
-/// Why a text is no filter, and where.
+/// Why a text is not a filter, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the filter, at character {at}: {what}")]
 pub struct InvalidFilter {
     /// The character, from 1.
     pub at: usize,
-    /// What is wrong there.
+    /// The fault.
     pub what: String,
 }
 
@@ -62,7 +62,7 @@ enum Node {
 #[derive(Debug, Clone)]
 enum Test {
     Equals(LabelValue),
-    /// A number is on this side of another, or one of them is it.
+    /// Whether a number is on this side of another one, or equal to it.
     Compares(Order, LabelNumber),
     OneOf(Vec<LabelValue>),
     Contains(String),
@@ -96,7 +96,7 @@ impl Filter {
         }
     }
 
-    /// Whether these labels are found.
+    /// Whether the filter matches these labels.
     pub fn finds(&self, labels: &Labels) -> bool {
         self.0.finds(labels)
     }
@@ -138,7 +138,7 @@ impl Test {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token<'a> {
-    /// Letters and what may stand in a key, a path or a bare value.
+    /// A word: the characters of a key, a path or a bare value.
     Word(&'a str),
     Text(String),
     Number(LabelNumber),
@@ -159,10 +159,10 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// The longer ones first.
+/// Longer ones first.
 const SIGNS: [&str; 12] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ",", "="];
 
-/// Stands before a key that is also a word of the language.
+/// The prefix of a key that is also a word of the language.
 const LABELS: &str = "labels.";
 
 struct Parser<'a> {
@@ -371,7 +371,7 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(at, &token, &format!("`{wanted}`")))
     }
 
-    /// Takes this word, if it comes next.
+    /// Accepts this word if it comes next.
     fn word_is(&mut self, wanted: &str) -> Read<bool> {
         let before = self.at;
         let is_it = self.next()?.1 == Token::Word(wanted);
@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Where the next token begins.
+    /// The position of the next token.
     fn position(&mut self) -> usize {
         self.at += self.rest().len() - self.rest().trim_start().len();
         self.at
@@ -416,7 +416,7 @@ impl<'a> Parser<'a> {
     }
 
     fn of_word(&self, at: usize, word: &'a str) -> Read<Token<'a>> {
-        // `inf`, `nan` and words of digits such as `1a` are words.
+        // `inf`, `nan`, and words that begin with digits such as `1a`, are words and not numbers.
         let looks_so = word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
         let number = looks_so.then(|| word.parse::<f64>().ok()).flatten();
         match number.map(LabelNumber::new) {
@@ -427,7 +427,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A text in double quotes, with escapes as in JSON.
+    /// A text in double quotes, with the escapes of JSON.
     fn quoted(&mut self, at: usize) -> Read<String> {
         let mut is_escaped = false;
         for (index, byte) in self.rest().bytes().enumerate().skip(1) {
@@ -447,7 +447,7 @@ impl<'a> Parser<'a> {
         Err(self.error(at, "this text has no end"))
     }
 
-    /// A text in backticks, as it stands: for patterns.
+    /// A text in backticks, without escapes: for patterns.
     fn raw(&mut self, at: usize) -> Read<String> {
         let inside = self.rest().get(1..).unwrap_or_default();
         let length = inside.find('`').ok_or_else(|| self.error(at, "this text has no end"))?;
@@ -456,7 +456,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What a key and a bare value are made of.
+/// The characters of a key and of a bare value.
 fn is_word(c: char) -> bool {
     u8::try_from(c)
         .is_ok_and(|byte| is_key_byte(byte) || matches!(byte, b'A'..=b'Z' | b'.' | b'-' | b':' | b'+'))
@@ -557,7 +557,7 @@ mod tests {
             "env in []",
             "not (env == prod)",
             "env == prod and tier == 3",
-            // `and` binds closer than `or`.
+            // `and` binds tighter than `or`.
             "env == dev and (tier == 3 or critical == true)",
         ] {
             check(not_found, false);

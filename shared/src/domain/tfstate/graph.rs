@@ -1,22 +1,22 @@
-//! The graph of states that read each other's outputs: what is up from a state and down from it, and in which order.
+//! The graph of states connected by edges: upstream and downstream states, and their order.
 //!
-//! An edge leads down, from the state that produces to the one that consumes. There are no cycles: an edge that would make
-//! one is refused. What is asked here ends all the same, should there ever be one.
+//! An edge points downstream, from producer to consumer. There are no cycles: an edge that would close one is refused. The
+//! algorithms here end even if there is a cycle.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-/// Which way to go.
+/// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// With the edges: from producers to who consumes.
+    /// Along the edges, from producers to consumers.
     Down,
-    /// Against them.
+    /// Against the edges.
     Up,
 }
 
-/// Who reads from whom. What it costs to ask is in proportion to its edges.
+/// The graph. Queries cost time proportional to the number of edges.
 #[derive(Debug, Clone)]
 pub struct Graph<T> {
     nodes: Vec<T>,
@@ -25,18 +25,17 @@ pub struct Graph<T> {
     up: Vec<Vec<usize>>,
 }
 
-/// Nodes in an order in which none comes before what it depends on.
+/// Nodes in dependency order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layers<T> {
-    /// Each node is in the first layer that is behind all nodes which lead to it. Sorted within a layer.
+    /// Each node is in the first layer after all nodes that point to it. Sorted within a layer.
     pub layers: Vec<Vec<T>>,
-    /// Nodes that have no such place, since they are in a cycle or behind one. None, as long as edges are judged before they
-    /// are added.
+    /// Nodes in a cycle or downstream of one. Empty, since edges that would close a cycle are refused.
     pub unordered: Vec<T>,
 }
 
 impl<T: Copy + Eq + Hash + Ord> Graph<T> {
-    /// The graph of these edges, each from a producer to a consumer. Two states may share any number of them.
+    /// The graph of these edges, each from a producer to a consumer. Two states may have any number of edges.
     pub fn of(edges: impl IntoIterator<Item = (T, T)>) -> Self {
         let mut graph = Self { nodes: Vec::new(), numbers: HashMap::new(), down: Vec::new(), up: Vec::new() };
         for (producer, consumer) in edges {
@@ -69,14 +68,14 @@ impl<T: Copy + Eq + Hash + Ord> Graph<T> {
         &self.nodes
     }
 
-    /// The cycle that an edge from `producer` to `consumer` would close: one of the shortest, from the producer on, without
-    /// its repetition at the end. `None` if it closes none.
+    /// A shortest cycle that an edge from `producer` to `consumer` would close, beginning with the producer and without its
+    /// repetition at the end. `None` if it closes none.
     pub fn cycle_with(&self, producer: T, consumer: T) -> Option<Vec<T>> {
         if producer == consumer {
             return Some(vec![producer]);
         }
         let (end, start) = (*self.numbers.get(&producer)?, *self.numbers.get(&consumer)?);
-        // From whom each node was reached first.
+        // Maps each reached node to the node that it was first reached from.
         let mut before = vec![None; self.nodes.len()];
         before[start] = Some(start);
         let mut queue = VecDeque::from([start]);
@@ -88,7 +87,7 @@ impl<T: Copy + Eq + Hash + Ord> Graph<T> {
                     path.push(previous);
                     at = previous;
                 }
-                // It was walked backwards, and begins where the new edge does.
+                // The path was followed backwards, so it begins where the new edge does.
                 path[1..].reverse();
                 return Some(path.into_iter().map(|node| self.nodes[node]).collect());
             }
@@ -102,7 +101,7 @@ impl<T: Copy + Eq + Hash + Ord> Graph<T> {
         None
     }
 
-    /// Those that are reached from these, which are among them where they have an edge. Sorted.
+    /// The nodes reached from these, which are included if they have an edge. Sorted.
     pub fn reach(&self, from: impl IntoIterator<Item = T>, direction: Direction) -> Vec<T> {
         let marked = self.mark(from, direction);
         let mut nodes: Vec<T> =
@@ -123,8 +122,8 @@ impl<T: Copy + Eq + Hash + Ord> Graph<T> {
         marked
     }
 
-    /// The layers of all nodes, or of those that are reached from one, which is the first layer then. A node without an edge is
-    /// a layer by itself.
+    /// The layers of all nodes, or of those reached from one node, which is then the first layer. A node without edges is a layer
+    /// of its own.
     pub fn layers(&self, from: Option<T>, direction: Direction) -> Layers<T> {
         let within = match from {
             Some(node) if !self.numbers.contains_key(&node) => {
@@ -216,7 +215,7 @@ mod tests {
         prop::collection::vec((0..12_u8, 0..12_u8), 0..40)
     }
 
-    /// Adds what closes no cycle, as a server does.
+    /// Adds the edges that close no cycle, as a server does.
     fn without_cycles(edges: &[(u8, u8)]) -> Vec<(u8, u8)> {
         let mut taken: Vec<(u8, u8)> = Vec::new();
         for &(producer, consumer) in edges {
@@ -227,7 +226,7 @@ mod tests {
         taken
     }
 
-    /// Whether there is a way, by a method that is too slow and plain to be wrong: as many rounds as nodes.
+    /// Whether there is a path, by a method too slow and simple to be wrong: as many rounds as nodes.
     fn leads(edges: &[(u8, u8)], from: u8, to: u8) -> bool {
         let mut reached = BTreeSet::from([from]);
         for _ in 0..12 {
@@ -273,7 +272,7 @@ mod tests {
                     };
                     prop_assert!(at(first) < at(then));
                 }
-                // As early as can be: somebody in the layer before leads to each.
+                // In the earliest possible layer: a node of the layer before points to each.
                 for (at, layer) in layers.iter().enumerate().skip(1) {
                     for node in layer {
                         let led = layers[at - 1].iter().any(|before| match direction {

@@ -1,4 +1,4 @@
-//! What is in a state, resource by resource, without what it says: enough to tell what a version changed.
+//! An index of the resource instances of a state: enough to tell what a version changed, without values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,34 +8,34 @@ use sha2::{Digest, Sha256};
 
 use super::super::json::{self, Reader};
 
-/// Addresses of each kind that [`Changes`] names; the others are counted.
+/// Addresses of each kind that [`Changes`] lists, at most. Others are only counted.
 pub const NAMED_MAX: usize = 50;
 
-/// Instances that an index holds. A state of more has none, and nothing is told of what its versions change.
+/// Instances in an index, at most. A larger state has no index, and the changes of its versions are unknown.
 const ENTRIES_MAX: usize = 100_000;
 
-/// What stands for a line break in an address.
+/// Replaces a line break in an address.
 const ESCAPED_LINE_BREAK: &str = "\\n";
 
-/// The instances of a state by address, each with the start of the SHA-256 of its text. That is of secrets, too: an index
-/// is kept sealed, as the state is.
+/// The instances of a state: address to the first bytes of the SHA-256 of its text. The texts include secrets, so an index is
+/// stored encrypted, like the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index(BTreeMap<String, [u8; 8]>);
 
-/// What one version changed.
+/// The changes of one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Instances that are new.
+    /// The number of added instances.
     pub added_count: u64,
-    /// Instances whose text is another.
+    /// The number of changed instances.
     pub changed_count: u64,
-    /// Instances that are gone.
+    /// The number of removed instances.
     pub removed_count: u64,
-    /// The first of the new ones, by address.
+    /// The first added instances, by address.
     pub added: Vec<String>,
-    /// The first of the changed ones.
+    /// The first changed instances, by address.
     pub changed: Vec<String>,
-    /// The first of those that are gone.
+    /// The first removed instances, by address.
     pub removed: Vec<String>,
 }
 
@@ -43,9 +43,9 @@ impl Index {
     /// Reads the `resources` of a state of format 4.
     ///
     /// # Errors
-    /// [`json::Malformed`] for what is not formed as these are, and for more instances than an index holds.
+    /// [`json::Malformed`] for another form, and for too many instances.
     pub(super) fn read(reader: &mut Reader<'_>) -> json::Result<Self> {
-        // `scratch` is for what is read on the way.
+        // `scratch` is reused for what is read on the way.
         let (mut entries, mut scratch): (Vec<(String, [u8; 8])>, Vec<u8>) = (Vec::new(), Vec::new());
         reader.array(|reader| {
             read_resource(reader, &mut |Whole { address, provider, text, .. }: Whole<'_>| {
@@ -60,17 +60,17 @@ impl Index {
         Ok(Self(entries.into_iter().collect()))
     }
 
-    /// How many instances there are, deposed ones and those of data sources among them.
+    /// The number of instances, including deposed ones and those of data sources.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no instances.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// As lines of an address and a digest.
+    /// The index as lines of an address and a digest.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (address, digest) in &self.0 {
@@ -82,7 +82,7 @@ impl Index {
         text
     }
 
-    /// Reads [`Index::to_text`] back; `None` for anything else. An older program wrote line breaks of an address as they are.
+    /// Parses [`Index::to_text`]; `None` for anything else. Older programs did not replace line breaks in addresses.
     pub fn from_text(text: &str) -> Option<Self> {
         let (mut entries, mut begun) = (BTreeMap::new(), String::new());
         for line in text.lines() {
@@ -99,7 +99,7 @@ impl Index {
         begun.is_empty().then_some(Self(entries))
     }
 
-    /// What differs from `before` to this one.
+    /// The changes from `before` to this index.
     pub fn changes_since(&self, before: &Self) -> Changes {
         let mut changes = Changes::default();
         for (address, digest) in &self.0 {
@@ -116,7 +116,7 @@ impl Index {
     }
 }
 
-/// An address is named as far as this, in characters; keys of `for_each` may be of any length.
+/// Characters of an address that are listed, at most. Keys of `for_each` may have any length.
 const ADDRESS_CHARS_MAX: usize = 200;
 
 fn note(count: &mut u64, named: &mut Vec<String>, address: &str) {
@@ -126,33 +126,31 @@ fn note(count: &mut u64, named: &mut Vec<String>, address: &str) {
     }
 }
 
-/// An address as far as it is named.
+/// An address, shortened to the listed length.
 pub(super) fn shortened(address: &str) -> String {
     address.chars().take(ADDRESS_CHARS_MAX).collect()
 }
 
-/// An instance with what its resource says of it.
+/// An instance with the description of its resource.
 pub(super) struct Whole<'a> {
-    /// Its address as the client prints it: `[module.]type.name[index]`, with `data.` in front of the type of a data source.
+    /// The address as clients print it: `[module.]type.name[index]`, with `data.` before the type of a data source.
     pub(super) address: String,
-    /// The type of its resource.
     pub(super) kind: Cow<'a, str>,
-    /// The provider of its resource, as the text has it.
+    /// The provider of its resource, as in the text.
     pub(super) provider: &'a str,
-    /// Its text.
     pub(super) text: &'a str,
 }
 
 /// An instance in the text of a state.
 struct Instance<'a> {
     text: &'a str,
-    /// Its index key, as it stands in the text.
+    /// Its index key, as in the text.
     key: Option<&'a str>,
-    /// Which deposed object it is.
+    /// The key of the deposed object, if it is one.
     deposed: Option<Cow<'a, str>>,
 }
 
-/// Reads a resource, and gives each of its instances.
+/// Reads a resource and passes each of its instances on.
 pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<'_>)) -> json::Result<()> {
     let (mut module, mut mode, mut kind, mut name) = (None, None, None, None);
     let mut provider = "";
@@ -174,7 +172,7 @@ pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<
     let (Some(kind), Some(name)) = (kind, name) else { return Err(reader.expected("a type and a name")) };
     let module = module.filter(|module| !module.is_empty()).map(|module| format!("{module}."));
     let data = if mode.as_deref() == Some("data") { "data." } else { "" };
-    // A line of the text form is an address. Clients write no such name, but anybody may send one.
+    // The index has one address per line. Clients write no name with a line break, but a request may contain one.
     let address =
         format!("{}{data}{kind}.{name}", module.unwrap_or_default()).replace('\n', ESCAPED_LINE_BREAK);
     for Instance { text, key, deposed } in instances {
@@ -196,7 +194,7 @@ fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
         }
         Ok(())
     })?;
-    // A line of the text form is an address, whatever a made-up key holds.
+    // The index has one address per line, whatever a key contains.
     let is_plain = |key: &str| !key.contains(['\n', '\r', '\t']);
     Ok(Instance {
         text: reader.text_since(start),
@@ -205,7 +203,7 @@ fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
     })
 }
 
-/// Appends a JSON text without the space between its values: Terraform indents what OpenTofu does not.
+/// Appends JSON without whitespace between values: Terraform indents, OpenTofu does not.
 fn append_without_space(kept: &mut Vec<u8>, text: &str) {
     kept.reserve(text.len());
     let mut rest = text.as_bytes();
@@ -218,7 +216,7 @@ fn append_without_space(kept: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// How long the string is that begins here, with its quotes; nothing is 0 long, and what does not end is all of it.
+/// The length of the string at the start, with its quotes; 0 for none, and everything if it does not end.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
@@ -226,7 +224,7 @@ fn string_length(text: &[u8]) -> usize {
         if text.get(at) == Some(&b'"') {
             return at + 1;
         }
-        // Whatever is escaped is part of it.
+        // The escaped character belongs to the string.
         at += 2;
     }
     text.len()
@@ -257,7 +255,7 @@ mod tests {
         assert_eq!(kept("{ \"a b\" :\n [1, \"c\\\" d\\\\\" , \"\"] }"), "{\"a b\":[1,\"c\\\" d\\\\\",\"\"]}");
         assert_eq!(kept(" 1 "), "1");
         assert_eq!(kept(""), "");
-        // What is no JSON is kept as it comes.
+        // Text that is not JSON is kept as it is.
         assert_eq!(kept("\" a"), "\" a");
         assert_eq!(kept("\"\\"), "\"\\");
     }

@@ -1,36 +1,36 @@
-//! Whether a write of a state is taken: a pure decision over what is stored and what was sent.
+//! Decides whether a write of a state is accepted: a pure function of what is stored and what was sent.
 //!
-//! Clients check serial and lineage themselves, after they locked and read, and tell nobody when a user forced them. So
-//! whoever holds the lock is believed; what comes without it is held to the rules.
+//! Clients check serial and lineage themselves, after they locked and read, and do not report when a user forced a write. So a
+//! write of the lock's holder is trusted; a write without the lock is held to the rules.
 
 use serde::{Deserialize, Serialize};
 
-/// A lock for a plan may be taken over after this many seconds unless the state's policy has another number: such a lock saves
-/// nothing, and a user who may only plan could keep out everybody who applies.
+/// The default time after which a lock for a plan can be taken over, in seconds. Such a lock protects no write, and a user who
+/// may only plan could otherwise block every apply.
 pub const PLAN_LOCK_EXPIRES_AFTER_SECONDS: u64 = 3_600;
 
-/// What the owner of a state demands of its writers. All of it is off unless somebody turned it on.
+/// The policy of a state. Everything is off by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Policy {
-    /// A write that does not hold the lock is refused, also when nobody holds it.
+    /// Refuse writes without the lock, even when nobody holds it.
     pub locks_required: bool,
-    /// A write whose serial falls, or whose lineage is another, is refused, also when it holds the lock.
+    /// Refuse writes with a lower serial or another lineage, even by the holder of the lock.
     pub strict: bool,
-    /// A lock may be taken over when it was held for so many seconds. What its holder sends then is kept apart.
+    /// Seconds after which a lock can be taken over. A later write of the former holder is stored as a refused one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_expires_after_seconds: Option<u64>,
-    /// The same for a lock for a plan, where that is sooner; 0 for a lock that stays as long as any other, and `None` for
+    /// The same for a lock for a plan, if sooner. 0 means no other time than for other locks; `None` means
     /// [`PLAN_LOCK_EXPIRES_AFTER_SECONDS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_lock_expires_after_seconds: Option<u64>,
-    /// A client's DELETE removes the state, as one of a person does: it can be brought back for a while.
+    /// A client's DELETE deletes the state, as a user's would: it can be undeleted for a while.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub delete_allowed: bool,
 }
 
 impl Policy {
-    /// After how many seconds a lock may be taken over, if ever: one for a plan, or any other.
+    /// Seconds after which a lock can be taken over, for a plan lock or another one; `None` for never.
     pub fn lock_expires_after(&self, is_for_plan: bool) -> Option<u64> {
         let plan = self.plan_lock_expires_after_seconds.unwrap_or(PLAN_LOCK_EXPIRES_AFTER_SECONDS);
         let plan = Some(plan).filter(|seconds| is_for_plan && *seconds > 0);
@@ -38,81 +38,77 @@ impl Policy {
     }
 }
 
-/// The version that a state is at, as far as a write is judged by it.
+/// The current version of a state, as far as it matters to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current<'a> {
-    /// The hex SHA-256 of its bytes.
+    /// The SHA-256 of its bytes, in hex.
     pub sha256: &'a str,
-    /// Its serial.
     pub serial: Option<u64>,
-    /// Its lineage.
     pub lineage: Option<&'a str>,
-    /// The lock under which it was written, with the SHA-256 of what was written under that.
+    /// The lock under which it was written, with the SHA-256 of what that run wrote last.
     pub under: Option<(&'a str, &'a [String])>,
 }
 
-/// What was sent.
+/// A write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent<'a> {
-    /// The hex SHA-256 of its bytes.
+    /// The SHA-256 of its bytes, in hex.
     pub sha256: &'a str,
-    /// Its serial.
     pub serial: Option<u64>,
-    /// Its lineage.
     pub lineage: Option<&'a str>,
-    /// The lock that the client says it holds.
+    /// The lock that the client claims to hold.
     pub lock_id: Option<&'a str>,
 }
 
-/// The lock that a state is under.
+/// The lock of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder<'a> {
-    /// Its ID, which everybody sees who is refused.
+    /// Its ID, which every refused caller sees.
     pub id: &'a str,
-    /// Whether it is the sender's lock.
+    /// Whether the sender holds it.
     pub is_sender: bool,
 }
 
-/// What becomes of a write.
+/// The decision about a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was taken before, and its answer was lost.
+    /// It was accepted before, and the answer was lost.
     Replayed,
     /// It becomes the next version.
     Taken(Taken),
-    /// It is kept, but not as a version.
+    /// It is stored as a refused write.
     Refused(Refused),
 }
 
-/// What is worth saying of a write that is taken.
+/// A remark about an accepted write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// The serial is not above that of the version before.
+    /// The serial is not higher than that of the previous version.
     pub serial_fell: bool,
-    /// The lineage is not that of the version before.
+    /// The lineage differs from that of the previous version.
     pub lineage_changed: bool,
 }
 
-/// Why a write is not taken.
+/// Why a write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refused {
-    /// Somebody else holds the lock, or it came without one while somebody does.
+    /// Another caller holds the lock.
     Locked,
-    /// It comes from a run whose lock was taken away, and who knows what happened since.
+    /// The lock of its run was taken away.
     Displaced,
-    /// It came without a lock, and the state went on meanwhile.
+    /// It came without a lock, and the state has changed since.
     Stale,
-    /// The state is written under its lock only.
+    /// The state requires the lock.
     LockRequired,
-    /// The state is strict, and this one's serial falls or its lineage is another.
+    /// The state is strict, and the serial is lower or the lineage differs.
     Strict,
-    /// The state was removed, and can be brought back.
+    /// The state was deleted and can be undeleted.
     Removed,
 }
 
 impl Refused {
-    /// The reason, for the client that sent it.
+    /// The reason, for the sender.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Locked => "the state is locked by somebody else",
@@ -133,7 +129,7 @@ pub fn judge(
     sent: Sent<'_>,
 ) -> Verdict {
     if let Some(current) = current {
-        // A request that was delayed on its way must not bring back what its own run has replaced since.
+        // A delayed request must not bring back what its own run has replaced since.
         let under = current.under.filter(|(lock, _)| Some(*lock) == sent.lock_id);
         let was_written =
             under.is_some_and(|(_, written)| written.iter().any(|sha256| sha256 == sent.sha256));
@@ -155,7 +151,7 @@ pub fn judge(
     if policy.strict && (taken.serial_fell || taken.lineage_changed) {
         return Verdict::Refused(Refused::Strict);
     }
-    // Two runs without locks began from the same version: the second to come would undo the first.
+    // Two runs without locks started from the same version. The second would undo the first.
     if holder.is_none() && taken.serial_fell && !taken.lineage_changed {
         return Verdict::Refused(Refused::Stale);
     }
@@ -174,7 +170,7 @@ mod tests {
         Sent { sha256, serial: Some(serial), lineage: Some("A"), lock_id }
     }
 
-    /// The lock of this ID, held by the sender.
+    /// The lock with this ID, held by the sender.
     fn own(id: &str) -> Holder<'_> {
         Holder { id, is_sender: true }
     }
@@ -248,7 +244,7 @@ mod tests {
         for (holder, claimed) in [(Some("run"), Some("run")), (Some("other"), Some("run")), (None, None)] {
             assert_eq!(plain(Some(at(5, &[])), holder, sent("now", 5, claimed)), Verdict::Replayed);
         }
-        // Its own run went on since; of another run it would be a forced push.
+        // The same run has continued since. From another run, it would be a forced push.
         let written = ["earlier".to_owned()];
         let delayed = sent("earlier", 4, Some("run"));
         assert_eq!(plain(Some(at(5, &written)), Some("run"), delayed), Verdict::Replayed);

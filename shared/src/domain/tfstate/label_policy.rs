@@ -1,4 +1,4 @@
-//! What an organization demands of the labels of its states.
+//! The label policy of an organization: rules for the labels of its states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::labels::{LABEL_BYTES_MAX, LABEL_KEY_BYTES_MAX, LABELS_MAX, LabelKey, LabelValue, Labels};
 
-/// The longest policy, in bytes of its JSON text.
+/// The longest policy, in bytes of its JSON.
 pub(super) const POLICY_BYTES_MAX: usize = 64 << 10;
 
-/// What an organization demands of the labels of its states. What is left out demands nothing.
+/// Rules for the labels of states. An absent member allows everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelPolicy {
-    /// The keys that there may be; `None` for any.
+    /// The allowed keys; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_keys: Option<BTreeSet<LabelKey>>,
-    /// For some keys, the values that they may have.
+    /// The allowed values of some keys.
     pub allowed_values: BTreeMap<LabelKey, Vec<LabelValue>>,
-    /// Beginnings of keys that nobody may set.
+    /// Prefixes of keys that are reserved.
     pub reserved_prefixes: BTreeSet<String>,
-    /// Keys that every state has.
+    /// Required keys.
     pub required_keys: BTreeSet<LabelKey>,
-    /// Keys whose label stays as it was set first.
+    /// Keys whose first value is final.
     pub immutable_keys: BTreeSet<LabelKey>,
-    /// Labels that a state may have.
+    /// Labels of a state, at most.
     pub max_keys: usize,
     /// The longest text of a label, in bytes.
     pub max_value_length: usize,
@@ -44,23 +44,23 @@ impl Default for LabelPolicy {
     }
 }
 
-/// A rule of a policy, by the name of its member.
+/// A rule, by the name of its member in the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
-    /// The key is none of those that there may be.
+    /// The key is not allowed.
     AllowedKeys,
-    /// The value is none of those that the key may have.
+    /// The value is not allowed.
     AllowedValues,
-    /// The key begins as nobody may let one begin.
+    /// The prefix of the key is reserved.
     ReservedPrefixes,
-    /// The key is missing.
+    /// A required key is missing.
     RequiredKeys,
-    /// The label was set, and stays.
+    /// The value is final.
     ImmutableKeys,
-    /// There are more labels than there may be.
+    /// There are too many labels.
     MaxKeys,
-    /// The text is longer than it may be.
+    /// The text is too long.
     MaxValueLength,
 }
 
@@ -79,28 +79,27 @@ impl Rule {
     }
 }
 
-/// What breaks a policy.
+/// A violation of the policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {words}", rule.as_str())]
 pub struct Violation {
-    /// The rule.
     pub rule: Rule,
-    /// The key that it is about.
+    /// The label key.
     pub key: Option<LabelKey>,
-    /// What is wrong, and what would be right.
+    /// What is wrong, and what is allowed.
     pub words: String,
 }
 
-/// Why a document is no policy.
+/// Why a document is not a valid policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the label policy: {0}")]
 pub struct InvalidPolicy(String);
 
-/// Names in a message; the others are left out.
+/// Names listed in a message, at most.
 const NAMED_MAX: usize = 20;
 
 impl LabelPolicy {
-    /// Checks that a state could keep to it.
+    /// Checks that the labels of a state can satisfy the policy.
     ///
     /// # Errors
     /// [`InvalidPolicy`].
@@ -116,7 +115,7 @@ impl LabelPolicy {
             return no(format!("more keys are required than the {} of maxKeys", self.max_keys));
         }
         for prefix in &self.reserved_prefixes {
-            // A key is made of a prefix and one more letter at least, or is the prefix.
+            // A key has a prefix and at least one more letter, or is the prefix.
             if prefix.len() > LABEL_KEY_BYTES_MAX || LabelKey::parse(prefix).is_err() {
                 return no(format!("no key begins with {:?}", prefix.chars().take(60).collect::<String>()));
             }
@@ -175,7 +174,7 @@ impl LabelPolicy {
         })
     }
 
-    /// All that is wrong with the labels of a state, however they came to be.
+    /// All violations by the labels of a state, however they were set.
     pub fn violations(&self, labels: &Labels) -> Vec<Violation> {
         let mut found = Vec::new();
         if labels.len() > self.max_keys {
@@ -199,10 +198,10 @@ impl LabelPolicy {
         found
     }
 
-    /// Whether the labels of a state may become these.
+    /// Checks whether the labels of a state may become these.
     ///
     /// # Errors
-    /// The first rule that they would break.
+    /// The first violation.
     pub fn judge(&self, before: &Labels, after: &Labels) -> Result<(), Violation> {
         for key in &self.immutable_keys {
             if let Some(value) = before.get(key).filter(|value| after.get(key) != Some(value)) {
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(broken(json!({ "env": "dev", "team": "web", "tier": 2 })), [""; 0]);
         assert_eq!(broken(json!({ "team": "web" })), ["requiredKeys"]);
         assert_eq!(broken(json!({ "env": "test" })), ["allowedValues"]);
-        // A number is not the text that looks like it.
+        // A number differs from the text with the same digits.
         assert_eq!(broken(json!({ "env": "dev", "tier": "2" })), ["allowedValues"]);
         assert_eq!(broken(json!({ "env": "dev", "owner": "web" })), ["allowedKeys"]);
         assert_eq!(broken(json!({ "env": "dev", "sys": true })), ["reservedPrefixes"]);

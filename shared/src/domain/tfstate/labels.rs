@@ -1,4 +1,4 @@
-//! Labels: what people say of a state, for lists to be filtered by. A key has one value: a text, a number or a yes or no.
+//! Labels of states, to filter lists by. A key has one value: a text, a number or a boolean.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Labels that a state has at most.
+/// Labels of a state, at most.
 pub const LABELS_MAX: usize = 32;
 
 /// The longest text of a label, in bytes.
@@ -15,28 +15,28 @@ pub const LABEL_BYTES_MAX: usize = 256;
 /// The longest key, in bytes.
 pub(super) const LABEL_KEY_BYTES_MAX: usize = 32;
 
-/// Whole numbers below this are told apart in a number of 64 bits.
+/// The bound below which a 64-bit float represents every integer.
 const NUMBER_END: f64 = 9_007_199_254_740_992.0;
 
 /// The labels of a state.
 pub type Labels = BTreeMap<LabelKey, LabelValue>;
 
-/// What is to become of labels: a value sets one, `None` removes it. The others stay.
+/// Changes of labels: a value sets one, `None` removes it. Others stay.
 pub type LabelChanges = BTreeMap<LabelKey, Option<LabelValue>>;
 
-/// What is no label, or no label of this state.
+/// Why a label is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabel {
     /// The key breaks its rule.
     #[error("{0:?} is no key of a label: use 1 to 32 small letters, digits, `_` and `/`, a letter first")]
     Key(String),
-    /// The text is too long or holds what cannot be shown.
+    /// The text is too long or has control characters.
     #[error("the label {0}: a text has at most 256 bytes and no control characters")]
     Text(String),
-    /// The number is none that comes back as it was.
+    /// The number would change when stored.
     #[error("the label {0}: a number is finite, and between -2^53 and 2^53")]
     Number(String),
-    /// The value is a list, an object or nothing.
+    /// The value is a list, an object or null.
     #[error("the label {0}: a value is a text, a number, true or false")]
     Kind(String),
     /// There are too many.
@@ -94,7 +94,7 @@ impl fmt::Display for LabelKey {
     }
 }
 
-/// A number that is finite and no larger than what 64 bits tell apart.
+/// A finite number that a 64-bit float represents.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct LabelNumber(f64);
 
@@ -102,13 +102,13 @@ pub struct LabelNumber(f64);
 impl Eq for LabelNumber {}
 
 impl LabelNumber {
-    /// A number; `None` for one that would not come back as it was.
+    /// A number; `None` for one that would change when stored.
     pub fn new(number: f64) -> Option<Self> {
-        // `-0` is written as `0`.
+        // `-0` becomes `0`.
         (number.abs() < NUMBER_END).then_some(Self(number + 0.0))
     }
 
-    /// It as a number.
+    /// The number as a float.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -124,23 +124,21 @@ impl From<LabelNumber> for Value {
     }
 }
 
-/// The value of a label. In JSON it is a string, a number or a boolean.
+/// The value of a label: a string, a number or a boolean in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum LabelValue {
-    /// A text.
     Text(String),
-    /// A number.
     Number(LabelNumber),
-    /// A yes or no.
+    /// A boolean.
     Bool(bool),
 }
 
 impl LabelValue {
-    /// A text as a value.
+    /// Makes a value of a text.
     ///
     /// # Errors
-    /// [`InvalidLabel::Text`] with what is said to be its key.
+    /// [`InvalidLabel::Text`] with the given key.
     pub fn text(key: &str, text: &str) -> Result<Self, InvalidLabel> {
         if text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
             return Err(InvalidLabel::Text(key.to_owned()));
@@ -148,10 +146,10 @@ impl LabelValue {
         Ok(Self::Text(text.to_owned()))
     }
 
-    /// The value of this key.
+    /// Makes the value for a key.
     ///
     /// # Errors
-    /// [`InvalidLabel`] for what no label can have.
+    /// [`InvalidLabel`] for a value that a label cannot have.
     pub fn of(key: &str, value: &Value) -> Result<Self, InvalidLabel> {
         match value {
             Value::String(text) => Self::text(key, text),
@@ -191,7 +189,7 @@ impl From<LabelValue> for Value {
     }
 }
 
-/// As people write it, without quotes.
+/// Without quotes, for people.
 impl fmt::Display for LabelValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -202,12 +200,12 @@ impl fmt::Display for LabelValue {
     }
 }
 
-/// Reads changes of labels as they are sent: `null` removes.
+/// Reads changes of labels from JSON, where `null` removes.
 ///
 /// # Errors
-/// [`InvalidLabel`] for the first that is none.
+/// [`InvalidLabel`] for the first invalid one.
 pub fn read_changes(sent: &BTreeMap<String, Value>) -> Result<LabelChanges, InvalidLabel> {
-    // As many set as there may be, and as many removed as there may have been.
+    // As many to set as a state may have, and as many to remove.
     if sent.len() > 2 * LABELS_MAX {
         return Err(InvalidLabel::TooMany);
     }

@@ -1,42 +1,42 @@
-//! Who holds the lock of a state, in the words of the client that took it.
+//! The holder of a state's lock, as the client describes itself.
 
 use serde::{Deserialize, Serialize};
 
-/// What a client says of itself when it locks a state. It is the client's claim, and proves nothing; only the ID matters.
+/// The lock info that a client sends. It is the client's claim and proves nothing; only the ID matters.
 ///
 /// Source: opentofu v1.12.6, `internal/states/statemgr/locker.go`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockInfo {
-    /// Made by the client for each run, opaque; never empty.
+    /// Opaque; the client makes one for each run. Never empty.
     pub id: String,
     /// Such as `OperationTypeApply`.
     pub operation: String,
-    /// Empty with this backend; the reason of a lock that was taken by hand.
+    /// Empty with this backend, but for a lock taken by hand: there it is the reason.
     pub info: String,
     /// `user@host`.
     pub who: String,
     /// The client's version.
     pub version: String,
-    /// When, by the client's clock.
+    /// When the lock was taken, by the client's clock.
     pub created: String,
-    /// Empty with this backend.
+    /// Always empty with this backend.
     pub path: String,
 }
 
-/// A lock that cannot be taken or given back so.
+/// Why lock info is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLock {
-    /// Without an ID nobody could give it back.
+    /// Without an ID, the lock could not be released.
     #[error("the lock has no ID")]
     NoId,
-    /// A part is longer than is taken.
+    /// A member is too long.
     #[error("the lock's {what} of {bytes} bytes is over the limit of {bytes_max} bytes")]
     TooLong {
-        /// Which part.
+        /// The member.
         what: &'static str,
         /// Its length.
         bytes: usize,
-        /// The longest that is taken.
+        /// The longest accepted length.
         bytes_max: usize,
     },
 }
@@ -44,11 +44,11 @@ pub enum InvalidLock {
 /// The longest ID, in bytes. Clients send UUIDs.
 const ID_BYTES_MAX: usize = 128;
 
-/// The longest of the other parts, in bytes.
+/// The longest other member, in bytes.
 const PART_BYTES_MAX: usize = 1024;
 
 impl LockInfo {
-    /// Checks what a client sent.
+    /// Checks lock info from a client.
     ///
     /// # Errors
     /// [`InvalidLock`].

@@ -1,7 +1,7 @@
-//! The states of Terraform and OpenTofu, as far as a server looks into them, and who may write one.
+//! The states of Terraform and OpenTofu: what the server reads of them, and who may write one.
 //!
-//! A state is the client's: its bytes are kept as they came. What is read of it tells people what a version is, and lets
-//! a write be judged; nothing of it is ever repaired.
+//! A state belongs to the client: its bytes are stored as sent and never repaired. The server reads it to describe versions and
+//! to decide about writes.
 
 mod document;
 mod edges;

@@ -1,4 +1,4 @@
-//! The instances of a state one by one: what there are, and what differs between two, without values.
+//! The resource instances of a state, and the differences between two states by instance, without values.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,27 +8,25 @@ use super::super::json::{self, Reader};
 use super::document::InvalidState;
 use super::index::{self, Whole};
 
-/// Paths that are named of one instance; the others are counted.
+/// Paths listed for one instance, at most. Others are only counted.
 const PATHS_MAX: usize = 100;
 
-/// Of longer instances only the address is named, and no path.
+/// The longest instance whose paths are listed, in bytes. Of a longer one only the address is listed.
 const COMPARED_BYTES_MAX: usize = 1 << 20;
 
-/// An instance of a resource, without its values.
+/// A resource instance, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its address, as clients print it.
+    /// The address, as clients print it.
     pub address: String,
-    /// The type of its resource.
     pub kind: String,
-    /// Its provider, as the state has it: `provider["registry.opentofu.org/hashicorp/aws"].west`.
+    /// The provider, as in the state: `provider["registry.opentofu.org/hashicorp/aws"].west`.
     pub provider: String,
-    /// How many others it depends on; `None` where its client does not say.
+    /// The number of its dependencies; `None` if the client does not report them.
     pub dependency_count: Option<u64>,
 }
 
-/// The instances of a state, in its order; `None` where they are not to be seen: its client encrypted it, or it has a form that
-/// is not known.
+/// The resource instances of a state, in order; `None` if the client encrypted it or its format is unknown.
 ///
 /// # Errors
 /// [`InvalidState`].
@@ -36,7 +34,7 @@ pub fn resources_of(text: &[u8]) -> Result<Option<Vec<Listed>>, InvalidState> {
     let mut listed = Vec::new();
     let is_known = each(text, &mut |whole: Whole<'_>| {
         let (mut dependency_count, mut provider) = (None, text_of(whole.provider));
-        // It was read before, so this comes to its end.
+        // The text was parsed before, so this cannot fail.
         let _ = Reader::new(whole.text).object(|reader, member| {
             match member.name.as_ref() {
                 "dependencies" => {
@@ -59,18 +57,18 @@ pub fn resources_of(text: &[u8]) -> Result<Option<Vec<Listed>>, InvalidState> {
     Ok(is_known.then_some(listed))
 }
 
-/// What differs in one instance.
+/// The differences in one resource instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstanceChanges {
-    /// Its address, as the list of changed ones has it.
+    /// The address, as in the list of changed instances.
     pub address: String,
-    /// The first properties that differ, by their paths: those of attributes begin at the attribute.
+    /// The first properties that differ, by path. A path of attributes begins with the attribute.
     pub changes: Vec<Change>,
-    /// How many more there are.
+    /// The number of further properties that differ.
     pub more: u64,
 }
 
-/// What differs in these instances, which both states have.
+/// The differences in these instances, which both states have.
 ///
 /// # Errors
 /// [`InvalidState`].
@@ -105,7 +103,7 @@ pub fn instance_changes(
     Ok(differing.collect())
 }
 
-/// Goes through the instances of a state; `false` where they are not to be seen.
+/// Passes the instances of a state on; `false` if they are unknown.
 fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool, InvalidState> {
     let mut reader = Reader::from_bytes(text)?;
     let (mut is_encrypted, mut is_known) = (false, false);
