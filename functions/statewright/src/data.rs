@@ -185,7 +185,7 @@ pub(crate) async fn open_shelf(
 }
 
 /// The KMS key that wraps a backup's data keys.
-    // An ARN includes the region of its key: `arn:aws:kms:REGION:ACCOUNT:key/ID`.
+// An ARN includes the region of its key: `arn:aws:kms:REGION:ACCOUNT:key/ID`.
 /// Opens a backup as a store to copy from. Its data keys are opened with the named key, else with the key
 /// that the backup names.
 pub(crate) async fn open_kept(

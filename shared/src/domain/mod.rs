@@ -3,7 +3,10 @@
 //!
 //! Nothing here does I/O, waits, reads a clock or knows HTTP.
 
-#![expect(missing_docs, reason = "the name of a member says what it is; a comment adds what the name does not")]
+#![expect(
+    missing_docs,
+    reason = "the name of a member says what it is; a comment adds what the name does not"
+)]
 
 pub mod claims;
 pub mod deployment;

@@ -120,22 +120,11 @@ pub enum Status {
     /// Created; holds no lock.
     NotStarted,
     /// Accepts writes until its lease expires.
-    Running {
-        since: Timestamp,
-        until: Timestamp,
-    },
+    Running { since: Timestamp, until: Timestamp },
     /// Accepts no writes; waits to be published.
-    Sealed {
-        since: Timestamp,
-        seal: Seal,
-    },
+    Sealed { since: Timestamp, seal: Seal },
     /// Published, or an ended dry run.
-    Ended {
-        since: Timestamp,
-        at: Timestamp,
-        outcome: Outcome,
-        by: SealedBy,
-    },
+    Ended { since: Timestamp, at: Timestamp, outcome: Outcome, by: SealedBy },
 }
 
 /// The user who started an update.
@@ -203,20 +192,12 @@ pub enum NotNow {
     AlreadyRunning,
     /// Its lease has expired. The next request for the stack ends it.
     #[error("the update's lease ran out at {}", .until.to_rfc3339())]
-    LeaseOver {
-        until: Timestamp,
-    },
+    LeaseOver { until: Timestamp },
     #[error("the update's lease runs until {}", .until.to_rfc3339())]
-    LeaseHeld {
-        until: Timestamp,
-    },
+    LeaseHeld { until: Timestamp },
     /// Its log is sealed: it has ended, or is about to.
     #[error("{}", ended_text("the update", *.outcome, .by, *.at))]
-    Over {
-        outcome: Outcome,
-        by: SealedBy,
-        at: Timestamp,
-    },
+    Over { outcome: Outcome, by: SealedBy, at: Timestamp },
     /// It is not sealed, so it cannot be published.
     #[error("the update is still running")]
     NotSealed,

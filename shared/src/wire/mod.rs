@@ -1,6 +1,9 @@
 //! The JSON shapes that clients send and read, exactly as each client writes them.
 
-#![expect(missing_docs, reason = "the name of a member says what it is; a comment adds what the name does not")]
+#![expect(
+    missing_docs,
+    reason = "the name of a member says what it is; a comment adds what the name does not"
+)]
 
 mod bounded;
 pub mod edges;
