@@ -278,7 +278,7 @@ pub(super) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
 pub(super) fn token_writes(ctx: &Context, entry: &TokenEntry) -> Vec<Write> {
     let token = &entry.token;
     vec![
-        store::put(ctx, Token::key(&entry.hash), Expect::Absent, &token),
-        store::put(ctx, TokenEntry::key(&token.login, &token.name), Expect::Absent, &entry),
+        store::put(ctx, Token::key(&entry.hash), Expect::Absent, token),
+        store::put(ctx, TokenEntry::key(&token.login, &token.name), Expect::Absent, entry),
     ]
 }

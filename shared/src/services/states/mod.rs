@@ -356,7 +356,7 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
     let revision = ctx.ids.revision();
     let entry = entry_of(id, head);
     let mut writes = vec![
-        put(StateHead::key(id), Expect::Absent, revision, &head),
+        put(StateHead::key(id), Expect::Absent, revision, head),
         store::put(ctx, StateEntry::key(&head.address), Expect::Absent, &entry),
     ];
     writes.extend(former);
